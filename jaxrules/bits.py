@@ -52,8 +52,8 @@ def transposed(words: Words, n_bits: int) -> Words:
 
 
 def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first place of each distinct row of words, ascending, and the
-    distinct row of each row.
+    """The first place of each distinct row of words, ascending, and the distinct row of each
+    row.
     """
     key = np.zeros(len(words), np.uint64)
     for word in words.T:  # hash each row, so that one integer sort suffices
@@ -61,9 +61,8 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         key ^= key >> np.uint64(29)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     same = first[inverse]
-    if not all(
-        np.array_equal(word[same], word) for word in words.T
-    ):  # hash collision: sort the rows themselves
+    # After a hash collision, the rows themselves are sorted.
+    if not all(np.array_equal(word[same], word) for word in words.T):
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return numbered(first, inverse.ravel())
 
@@ -71,7 +70,7 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def numbered(
     first: NDArray[np.intp], inverse: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Distinct things, numbered by first appearance."""
+    """Distinct values, numbered by first appearance."""
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

@@ -1,8 +1,8 @@
-"""Checks of arguments, the same for every learner: each returns the plain
-Python value, or refuses it.
+"""Checks of arguments, the same for every learner: each returns the plain Python value, or refuses
+it.
 
-Python's and NumPy's numbers are welcome. A flag is no number, a number no flag, and NaN and
-infinity are neither. Messages name the argument and say what it may be.
+Numbers may be Python's or NumPy's. A flag is not a number, a number is not a flag, and NaN and
+infinity are neither. Messages name the argument and its admissible values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import jax
 import numpy as np
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 Value = TypeVar("Value")
 
 LARGEST = 2**62
-"""No integer is larger: kernels count in 64 bits."""
-
+"""The largest integer allowed: kernels count in 64 bits."""
 
 _ALSO_CALLED = {
     "random_state": ("seed",),
@@ -31,16 +30,16 @@ _ALSO_CALLED = {
     "warm_start": ("start", "first"),
     "start": ("first",),
 }
-"""What arguments are called elsewhere."""
+"""Names of arguments in other libraries."""
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
-    """The error of an argument that a function does not have: it names the one that may be meant.
+    """The error for an argument that a function lacks: it names the one that may be meant.
 
     Args:
         function: the whole name, for ``help``.
         name: of the argument.
-        known: the arguments that there are.
+        known: the function's arguments.
     """
     from difflib import get_close_matches
 
@@ -51,10 +50,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {remedy}")
 
 
-def its_conjunctions(value: Any) -> str:
-    """What to pass instead of a Fit or a model, where rules are wanted;
-    nothing for other objects.
-    """
+def its_conjunctions(value: object) -> str:
+    """The remedy for a Fit or a model passed as rules; empty for other objects."""
     if hasattr(value, "conjunctions"):
         return "; pass its conjunctions"
     return (
@@ -65,7 +62,7 @@ def its_conjunctions(value: Any) -> str:
 
 
 def require(holds: bool | np.bool_, message: str) -> None:
-    """Refuse what does not hold.
+    """Refuse an argument unless the condition holds.
 
     Raises:
         ValueError: with this message.
@@ -74,25 +71,27 @@ def require(holds: bool | np.bool_, message: str) -> None:
         raise ValueError(message)
 
 
-def optional(check: Callable[..., Value], name: str, value: Any, **limits: Any) -> Value | None:
-    """None, or what `check` says."""
+def optional(
+    check: Callable[..., Value], name: str, value: object, **limits: float
+) -> Value | None:
+    """None, or the result of `check`."""
     return None if value is None else check(name, value, **limits)
 
 
 def number(
     name: str,
-    value: Any,
+    value: object,
     *,
     at_least: float | None = None,
     above: float | None = None,
     at_most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """A finite number within limits, which belong to the range (`at_least`, `at_most`)
-    or not (`above`, `below`).
+    """A finite number within limits, which belong to the range (`at_least`, `at_most`) or not
+    (`above`, `below`).
 
     Raises:
-        TypeError: if it is no number.
+        TypeError: if it is not a number.
         ValueError: if it is NaN, infinite or out of range.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -108,7 +107,8 @@ def number(
     if inside and math.isfinite(given):
         return given
     if low is not None and high is not None:
-        wanted = f"lie in {'[' if above is None else '('}{low:g}, {high:g}{']' if below is None else ')'}"
+        left, right = "[" if above is None else "(", "]" if below is None else ")"
+        wanted = f"lie in {left}{low:g}, {high:g}{right}"
     elif low is not None:
         least = f"at least {low:g}" if above is None else f"above {low:g}" if low else "positive"
         wanted = f"be finite and {least}"
@@ -119,23 +119,23 @@ def number(
     raise ValueError(f"{name} must {wanted}, got {value}")
 
 
-def penalty(name: str, value: Any) -> float:
+def penalty(name: str, value: object) -> float:
     """A finite number of at least 0."""
     return number(name, value, at_least=0)
 
 
-def penalties(name: str, values: Any) -> tuple[float, ...]:
+def penalties(name: str, values: object) -> tuple[float, ...]:
     """Finite numbers of at least 0, at least one of them; errors as `sequence`."""
     return tuple(sequence(name, values, at_least=0).tolist())
 
 
-def sequence(name: str, values: Any, **limits: float) -> NDArray[np.float64]:
+def sequence(name: str, values: object, **limits: float) -> NDArray[np.float64]:
     """Numbers within the limits of `number`, at least one: float64, shape (numbers,).
 
     Raises:
         TypeError: for anything but a sequence of numbers.
-        ValueError: if it is empty, not one-dimensional, or one of them is NaN,
-            infinite or out of range.
+        ValueError: if it is empty, not one-dimensional, or one of them is NaN, infinite or out of
+            range.
     """
     if isinstance(values, str) or not (
         isinstance(values, Sequence) or hasattr(values, "__array__")
@@ -151,16 +151,15 @@ def sequence(name: str, values: Any, **limits: float) -> NDArray[np.float64]:
     return np.array([number(name, value, **limits) for value in plain])
 
 
-def descending(name: str, values: Any, **limits: float) -> tuple[float, ...] | None:
+def descending(name: str, values: object, **limits: float) -> tuple[float, ...] | None:
     """None, or numbers from large to small; errors as `sequence`."""
     if values is None:
         return None
     return tuple(np.sort(sequence(name, values, **limits))[::-1].tolist())
 
 
-def array(name: str, values: Any) -> NDArray[np.float64]:
-    """Numbers or booleans as an array of its own, float64; of any shape, NaN and infinity among
-    them.
+def array(name: str, values: object) -> NDArray[np.float64]:
+    """Numbers or booleans as a new array, float64; of any shape, with NaN and infinity allowed.
 
     Raises:
         TypeError: for anything else, or rows of different lengths.
@@ -175,8 +174,8 @@ def array(name: str, values: Any) -> NDArray[np.float64]:
     raise TypeError(f"{name} has type {given.dtype}; it must be numbers")
 
 
-def concrete(name: str, value: Any) -> None:
-    """Refuse what JAX traces.
+def concrete(name: str, value: object) -> None:
+    """Refuse a value that JAX traces.
 
     Raises:
         TypeError: naming the argument.
@@ -188,11 +187,13 @@ def concrete(name: str, value: Any) -> None:
         )
 
 
-def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int = LARGEST) -> int:
+def integer(
+    name: str, value: object, *, at_least: int | None = None, at_most: int = LARGEST
+) -> int:
     """An integer within limits.
 
     Raises:
-        TypeError: if it is no integer; 1.0 is none.
+        TypeError: if it is not an integer; 1.0 is not one.
         ValueError: if it is out of range.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -205,7 +206,7 @@ def integer(name: str, value: Any, *, at_least: int | None = None, at_most: int 
     return given
 
 
-def size(name: str, value: Any) -> int | Literal["auto"] | None:
+def size(name: str, value: object) -> int | Literal["auto"] | None:
     """A number of at least 1, None for any number, or "auto".
 
     Raises:
@@ -218,7 +219,7 @@ def size(name: str, value: Any) -> int | Literal["auto"] | None:
     return integer(name, value, at_least=1)
 
 
-def seed(value: Any) -> int:
+def seed(value: object) -> int:
     """The seed of a fit: an integer from 0 to 2**32 - 1, as scikit-learn takes it.
 
     Raises:
@@ -227,18 +228,18 @@ def seed(value: Any) -> int:
     return integer("seed", value, at_least=0, at_most=2**32 - 1)
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """True or False; NumPy's too.
 
     Raises:
-        TypeError: for anything else, 0 and 1 among it.
+        TypeError: for anything else, including 0 and 1.
     """
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
-def choice(name: str, value: Any, known: Sequence[Value]) -> Value:
+def choice(name: str, value: object, known: Sequence[Value]) -> Value:
     """One of the known values: texts, or None.
 
     Raises:
@@ -252,8 +253,8 @@ def choice(name: str, value: Any, known: Sequence[Value]) -> Value:
     raise ValueError(f"{name} must be {listed}, got {value!r}")
 
 
-def instance(name: str, value: Any, kind: type[Value], source: str) -> Value:
-    """An object of a type of this library; `source` names the function that makes it.
+def instance(name: str, value: object, kind: type[Value], source: str) -> Value:
+    """An object of a type of this library; `source` names the function that creates it.
 
     Raises:
         TypeError: naming both.

@@ -1,5 +1,5 @@
-"""The vocabulary of rules: conditions, conjunctions, and the pools of propositions
-that they are built from.
+"""The vocabulary of rules: conditions, conjunctions, and the pools of propositions that they are
+built from.
 
 A `Condition` restricts one column or one `Direction` (a linear combination of columns): a number to
 an interval, a category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are
@@ -52,8 +52,8 @@ _MOST_CELLS = 2**16 - 4  # cell codes are uint16
 
 @dataclass(frozen=True)
 class Condition:
-    """A restriction of one column or direction: ``lower < x <= upper`` (ends open or
-    closed), or ``x in categories``.
+    """A restriction of one column or direction: ``lower < x <= upper`` (ends open or closed), or
+    ``x in categories``.
 
     Attributes:
         feature: index of the column, or the direction, whose value is then x; see `Direction`.
@@ -102,8 +102,8 @@ class Condition:
 
     @classmethod
     def none_of(cls, feature: int, codes: Sequence[int], n_categories: int) -> Condition:
-        """x not in codes; satisfied by unseen categories, and by missing values
-        unless `MISSING` is a code.
+        """x not in codes; satisfied by unseen categories, and by missing values unless `MISSING` is
+        a code.
         """
         others = frozenset(range(n_categories)) - frozenset(codes)
         return cls(feature, missing=MISSING not in codes, categories=others, unseen=True)
@@ -185,8 +185,8 @@ class Condition:
         return self
 
     def n_propositions(self, schema: Schema) -> int:
-        """The fewest propositions that make it: one per finite end or per
-        excluded category, else one.
+        """The fewest propositions that make it: one per finite end or per excluded category, else
+        one.
         """
         if self.categories is None:
             return max(1, math.isfinite(self.lower) + math.isfinite(self.upper))
@@ -214,8 +214,8 @@ class Condition:
         return parts + ([] if self.missing else [Condition.is_present(self.feature, n)]) or [self]
 
     def describe(self, schema: Schema) -> str:
-        """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values
-        if the schema admits them.
+        """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values if the schema
+        admits them.
         """
         # Refused missing values are not mentioned; the texts of `unseen` conditions imply them.
         missing = self.missing if schema.missing != "refuse" else self.unseen
@@ -255,7 +255,7 @@ def _iterated(given: Any, wanted: str) -> Iterable[Any]:
     return given
 
 
-def _feature(schema: Schema, index: Any) -> Feature:
+def _feature(schema: Schema, index: object) -> Feature:
     n = len(schema.features)
     if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
         raise TypeError(f"a condition must name its feature by column position, got {index!r}")
@@ -265,8 +265,8 @@ def _feature(schema: Schema, index: Any) -> Feature:
 
 @dataclass(frozen=True)
 class Threshold:
-    """feature <= value, feature >= value, feature < value or feature > value; not
-    satisfied by a missing value.
+    """feature <= value, feature >= value, feature < value or feature > value; not satisfied by a
+    missing value.
     """
 
     feature: int
@@ -290,8 +290,8 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Category:
-    """feature == category or feature != category (missing values too); `code` is the
-    category's place in the schema.
+    """feature == category or feature != category (missing values too); `code` is the category's
+    place in the schema.
     """
 
     feature: int
@@ -330,8 +330,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class Halfspace:
-    """sum of weight * feature >= value; not satisfied where a value is missing. See
-    `Direction` for the attributes.
+    """sum of weight * feature >= value; not satisfied where a value is missing. See `Direction` for
+    the attributes.
     """
 
     features: tuple[int, ...]
@@ -361,12 +361,12 @@ class Conjunctions:
 
     Attributes:
         offsets: int32, shape (rules + 1,).
-        feature: int32, shape (conditions,): a column, or a direction if at
-            least the number of columns.
+        feature: int32, shape (conditions,): a column, or a direction if at least the number of
+            columns.
         lower, upper: float64, shape (conditions,); infinite for no end.
         lower_closed, upper_closed, missing, unseen: bool, shape (conditions,); see `Condition`.
-        allowed: bool, shape (conditions, most categories of a feature); all
-            False for numeric features.
+        allowed: bool, shape (conditions, most categories of a feature); all False for numeric
+            features.
         propositions: int32, shape (rules,): the number of propositions (e.g. splits of a tree) in
             each rule before conditions on the same column were merged.
         schema: the columns of the rules (static).
@@ -393,14 +393,14 @@ class Conjunctions:
         rules: Iterable[Iterable[Proposition]],
         propositions: Sequence[int] | None = None,
     ) -> Self:
-        """The conjunctions of these propositions; conditions of a rule on the same
-        column or direction are merged.
+        """The conjunctions of these propositions; conditions of a rule on the same column or
+        direction are merged.
 
         Args:
             schema: the columns.
             rules: the propositions of every rule.
-            propositions: their number in every rule; None counts them, an
-                interval with two ends as two.
+            propositions: their number in every rule; None counts them, an interval with two ends as
+                two.
 
         Raises:
             TypeError: if `schema` is not a schema, or `rules` not lists of propositions.
@@ -730,8 +730,8 @@ class Conjunctions:
     def _axes(
         self, chosen: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[Axis, NDArray[np.int64]]]:
-        """The axes of the (chosen) conditions, cut at the ends of their intervals,
-        each with its conditions.
+        """The axes of the (chosen) conditions, cut at the ends of their intervals, each with its
+        conditions.
         """
         for index in np.unique(self.feature if chosen is None else self.feature[chosen]).tolist():
             on = np.flatnonzero(
@@ -818,8 +818,8 @@ class CellCodes(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class PropositionPool(Conjunctions):
-    """Propositions to build rules from: conjunctions of one condition each. Made by
-    `of` or `propositions_of`.
+    """Propositions to build rules from: conjunctions of one condition each. Made by `of` or
+    `propositions_of`.
     """
 
     @classmethod
@@ -832,8 +832,8 @@ class PropositionPool(Conjunctions):
         return cls.build(schema, [[proposition] for proposition in propositions])
 
     def validate(self) -> None:
-        """Check shapes, ranges and kinds, and that every rule has one condition; a
-        ValueError names what is wrong.
+        """Check shapes, ranges and kinds, and that every rule has one condition; a ValueError names
+        what is wrong.
         """
         super().validate()
         require((self.lengths == 1).all(), "every proposition of a pool must be one condition")
@@ -855,12 +855,12 @@ class PropositionPool(Conjunctions):
         )
 
     def distinct(self, table: Table, tags: NDArray[np.bool_] | None = None) -> Self:
-        """Without propositions that hold on all rows or on none; of those true on
-        the same rows, the first.
+        """Without propositions that hold on all rows or on none; of those true on the same rows,
+        the first.
 
-        Propositions with different tags, shape (propositions, tags), are distinct. Sets of
-        rows are compared by their sizes and by three sums of random integers, one integer
-        per row (exact in float64).
+        Propositions with different tags, shape (propositions, tags), are distinct. Sets of rows are
+        compared by their sizes and by three sums of random integers, one integer per row (exact in
+        float64).
         """
         n_rows = table.n_rows
         marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
@@ -947,8 +947,8 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
 
 
 def all_propositions(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
-    """`propositions_of`, but with propositions that hold on all rows or on
-    none, and with duplicates.
+    """`propositions_of`, but with propositions that hold on all rows or on none, and with
+    duplicates.
 
     Raises:
         TypeError, ValueError: if max_cut_points is not a positive integer.
@@ -998,8 +998,8 @@ def _cut_points(
 
 
 def readable_quantiles(x: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Linearly interpolated quantiles; one between two values is rounded to the fewest
-    decimals that keep it there.
+    """Linearly interpolated quantiles; one between two values is rounded to the fewest decimals
+    that keep it there.
     """
     values, cuts = np.unique(x), np.unique(np.quantile(x, shares))
     for i, k in enumerate(np.minimum(np.searchsorted(values, cuts), len(values) - 1).tolist()):

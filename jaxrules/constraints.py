@@ -21,10 +21,10 @@ negative; "x_j is missing" does not constrain present values. Links are increasi
 means, probabilities of the second of two classes, and labels are monotone too. With direction -1
 the two signs are exchanged.
 
-With K > 2 classes, one score each, the score of the last class never falls and that of the
-first never rises in x_j; the others do not depend on it. The label, the class of the
-greatest score, then never moves to an earlier class: only the last can overtake another, and
-only the first can be overtaken.
+With K > 2 classes, one score each, the score of the last class never falls and that of the first
+never rises in x_j; the others do not depend on it. The label, the class of the greatest score, then
+never moves to an earlier class: only the last can overtake another, and only the first can be
+overtaken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +43,14 @@ from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.table import Schema, Table
 
 Bools = NDArray[np.bool_]
+Given = TypeVar("Given")
 
 KEPT_BY = {
     "required": "boosting, lire, ssrl and exact_list",
     "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
     "first": "boosting, glrm, rulefit, lire, lltboost, ssrl and exact_list",
 }
-"""The learners that keep a constraint: told to those who ask another one for it."""
+"""The learners that keep a constraint; the errors of the other learners name them."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Constraints:
 
     @classmethod
     def of(
-        cls, schema: Schema, forbidden: Iterable[Any] = (), required: Iterable[Any] = (),
+        cls, schema: Schema, forbidden: Iterable[object] = (), required: Iterable[object] = (),
         monotone: Mapping[Any, int] | None = None,
     ) -> Constraints:  # fmt: skip
         """The constraints from arguments of these names, with columns by name or position.
@@ -99,7 +100,7 @@ class Constraints:
             len(banned) < len(schema.names),
             "forbidden names every column; leave at least one that rules may use",
         )
-        require(len(wanted) < 64, f"required names {len(wanted)} columns; 63 are the most")
+        require(len(wanted) < 64, f"required names {len(wanted)} columns; at most 63 are allowed")
         return cls(banned, wanted, tuple(directions.items()))
 
     def blanked(self, table: Table) -> Table:
@@ -139,8 +140,8 @@ class Constraints:
         return allowed
 
     def signs(self, rules: Conjunctions, output: int = 0, n_outputs: int = 1) -> Bools:
-        """Whether the weight of each rule may be negative, and positive, in a score
-        of an ensemble: (rules, 2).
+        """Whether the weight of each rule may be negative, and positive, in a score of an ensemble:
+        (rules, 2).
 
         Args:
             rules: the rules.
@@ -157,7 +158,7 @@ class Constraints:
 
     def of_output(self, output: int, n_outputs: int) -> Constraints:
         """The constraints on the score of one output: with more than two classes, the first falls
-        where the last rises, and the others do not use monotone columns.
+        when the last rises, and the others do not use monotone columns.
         """
         if n_outputs == 1 or output == n_outputs - 1:
             return self
@@ -181,9 +182,9 @@ class Constraints:
         require(len(some) > 0 or not len(pool), "forbidden and monotone exclude every proposition")
         return pool.take(some).distinct(table, allowed[some])
 
-    def first(self, schema: Schema, given: Any, n_outputs: int) -> Conjunctions:
-        """An expert's rules, the argument `first` of an ensemble, which must
-        meet the other constraints.
+    def first(self, schema: Schema, given: object, n_outputs: int) -> Conjunctions:
+        """An expert's rules, the argument `first` of an ensemble, which must meet the other
+        constraints.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -241,7 +242,7 @@ class Constraints:
         return bits
 
 
-def rules_for(schema: Schema, name: str, given: Any) -> Conjunctions:
+def rules_for(schema: Schema, name: str, given: object) -> Conjunctions:
     """The rules given as an argument, on the columns of the data; none for None.
 
     Raises:
@@ -271,9 +272,9 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
     return axes[rules.feature]
 
 
-def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
-    """Columns by name or position; refuses iterators, which only the first
-    of several fits could read.
+def _columns(schema: Schema, name: str, keys: Iterable[object]) -> list[int]:
+    """Columns by name or position; refuses iterators, which only the first of several fits could
+    read.
     """
     nested = hasattr(keys, "ndim") and keys.ndim != 1
     if isinstance(keys, (str, bytes, Iterator)) or not isinstance(keys, Iterable) or nested:
@@ -283,18 +284,18 @@ def _columns(schema: Schema, name: str, keys: Iterable[Any]) -> list[int]:
     return [_column(schema, name, key) for key in keys]
 
 
-def asks(monotone: Any) -> bool:
+def asks(monotone: object) -> bool:
     """Whether the argument names a column; `Constraints.of` checks its type."""
     return isinstance(monotone, Mapping) and len(monotone) > 0
 
 
-def _column(schema: Schema, name: str, key: Any) -> int:
+def _column(schema: Schema, name: str, key: object) -> int:
     """A column by name or position."""
     n = len(schema.names)
     if isinstance(key, str):
         require(
             key in schema.names,
-            f"{name} names {key!r}, which is no column; those are {list(schema.names)}",
+            f"{name} names {key!r}, which is not a column; the columns are {list(schema.names)}",
         )
         return schema.names.index(key)
     if isinstance(key, bool) or not isinstance(key, (int, np.integer)):

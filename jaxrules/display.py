@@ -25,8 +25,8 @@ def plain(text: str) -> str:
 
 
 def number(value: float, digits: int = 5) -> str:
-    """A number for display: whole numbers in full, others with at least `digits`
-    digits; only 0 shows as 0.
+    """A number for display: whole numbers in full, others with at least `digits` digits; only 0
+    shows as 0.
     """
     if not math.isfinite(value):
         return str(float(value))
@@ -43,12 +43,12 @@ def number(value: float, digits: int = 5) -> str:
 
 
 def shortest_number(near: float, low: float, high: float, low_belongs: bool = False) -> float:
-    """The number nearest to
-    `near` with the fewest decimals in (low, high], or [low, high) if `low_belongs`.
+    """The number nearest to `near` with the fewest decimals in (low, high], or [low, high) if
+    `low_belongs`.
 
-    Only `near` itself may be an end of the interval, so that a threshold stays between
-    the values that it separates. A `near` outside the interval is first moved into it.
-    The ends may be infinite.
+    Only `near` itself may be an end of the interval, so that a threshold stays between the values
+    that it separates. A `near` outside the interval is first moved into it. The ends may be
+    infinite.
     """
 
     def inside(number: float) -> bool:
@@ -77,8 +77,8 @@ _ENOUGH_DECIMALS = 25
 def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool
 ) -> str:
-    """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a
-    missing value belongs to it.
+    """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to
+    it.
     """
     subject, (low, high) = plain(subject), _distinct(lower, upper)
     if lower == upper:
@@ -90,12 +90,13 @@ def interval_text(
     elif math.isinf(upper):
         text = f"{subject} {'>=' if lower_closed else '>'} {low}"
     else:
-        text = f"{low} {'<=' if lower_closed else '<'} {subject} {'<=' if upper_closed else '<'} {high}"
+        first, second = "<=" if lower_closed else "<", "<=" if upper_closed else "<"
+        text = f"{low} {first} {subject} {second} {high}"
     return f"({text} or missing)" if missing else text
 
 
 def _distinct(lower: float, upper: float) -> tuple[str, str]:
-    """Both ends in full if they are short, else with enough digits to tell them apart."""
+    """Both ends in full if they are short, else with enough digits to distinguish them."""
     digits = 5
     while lower < upper and digits < 17 and number(lower, digits) == number(upper, digits):
         digits += 1
@@ -114,8 +115,8 @@ def _in_full(value: float, digits: int) -> str:
 def set_text(
     name: str, categories: Sequence[str], allowed: Iterable[int], unseen: bool, missing: bool
 ) -> str:
-    """A set of categories, e.g. ``Sex == Male``, ``Job not in {Sales, Tech}``;
-    `unseen`: whether others belong.
+    """A set of categories, e.g. ``Sex == Male``, ``Job not in {Sales, Tech}``; `unseen`: whether
+    others belong.
     """
     name, chosen = (
         plain(name),
@@ -205,7 +206,8 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
         for row in rows
     )
     title = html.escape(plain(title))
-    return f"<div><p>{title}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><p>{title}</p>{table}</div>"
 
 
 def latex(text: str) -> str:

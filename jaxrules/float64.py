@@ -7,11 +7,10 @@ module, because outside the context JAX would quietly truncate it. A host functi
 several kernels one after the other is decorated with `in_x64` and calls their ``.jitted``: the
 arrays between them stay on the device.
 
-JAX 0.10's `jax_explicit_x64_dtypes` cannot take the place of the context: it lets only dtypes
-that are spelt out be 64 bits wide, while NumPy arguments of a jitted function still arrive as
-float32, `zeros` and `where` default to float32, and reductions such as `argmax` over float64
-fail. It also is a global flag without a public context manager, and arrays that outlive it are
-truncated with the same warning.
+JAX 0.10's `jax_explicit_x64_dtypes` cannot replace the context: it allows 64 bits only for explicit
+dtypes, while NumPy arguments of a jitted function still arrive as float32, `zeros` and `where`
+default to float32, and reductions such as `argmax` over float64 fail. It also is a global flag
+without a public context manager, and arrays that outlive it are truncated with the same warning.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ import numpy as np
 
 @contextlib.contextmanager
 def our_settings() -> Iterator[None]:
-    """JAX as the library needs it, whatever the user's configuration says: dtypes promoted, NumPy
-    arrays taken, kernels compiled. Also a decorator.
+    """JAX as the library needs it, whatever the user's configuration: dtypes promoted, NumPy arrays
+    accepted, kernels compiled. Also a decorator.
     """
     with jax.numpy_dtype_promotion("standard"), jax.transfer_guard("allow"), jax.disable_jit(False):
         yield
@@ -59,7 +58,7 @@ def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str,
         return functools.partial(x64_kernel, static=static)
     jitted = jax.jit(function, static_argnames=static)
     call = functools.wraps(function)(in_x64(jitted))
-    call.jitted = jitted  # type: ignore[attr-defined]  # functions take attributes; mypy does not know which
+    call.jitted = jitted  # type: ignore[attr-defined]  # functions accept attributes
     return call
 
 
@@ -67,15 +66,15 @@ _WORTH_IT = 1 << 20
 
 
 def worth_an_accelerator(entries: int) -> bool:
-    """Whether a matrix of so many entries is to lie on an accelerator: it is large, and JAX has
+    """Whether a matrix of this many entries belongs on an accelerator: it is large, and JAX has
     one. Small ones do not start JAX's backend.
     """
     return entries > _WORTH_IT and jax.default_backend() != "cpu"
 
 
 def on_device(arrays: Any) -> Any:
-    """The arrays in the memory of the device, float64 kept: for kernels alone, which
-    else copy them at every call.
+    """The arrays in the memory of the device, float64 kept: only for kernels, which otherwise copy
+    them at every call.
     """
     with our_settings(), jax.enable_x64(True):
         return jax.device_put(arrays)

@@ -12,9 +12,9 @@ classes lies between -1 and +1, and its loss is the mean of the two classes' los
 l(+1, f) + (1 - y) / 2 l(-1, f).
 
 Every function works element by element on NumPy arrays (float64 in, float64 out) and on jax arrays,
-traced ones included. A learner turns ``loss="logistic"`` or a user's own function into a
-`Loss` with `loss_by_name`, takes checked derivatives with
-`derivatives`, and names what a loss lacks with `require`. Objectives are means over rows.
+traced ones included. A learner turns ``loss="logistic"`` or a user's own function into a `Loss`
+with `loss_by_name`, takes checked derivatives with `derivatives`, and refuses a loss that lacks a
+piece with `require`. Objectives are means over rows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import functools
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -40,9 +41,9 @@ LossFunction = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss that is convex and twice differentiable in the score. Hashable: a static argument
-    for jit. Losses are equal where all their functions are; copies and pickles of the library's
-    are these losses themselves.
+    """A loss that is convex and twice differentiable in the score. Hashable: a static argument for
+    jit. Losses are equal if all their functions are; copies and pickles of the library's are
+    these losses themselves.
 
     Attributes:
         name: what errors and printed models call it.
@@ -57,7 +58,7 @@ class Loss:
             outside of its domain; or None. Certificates (bounds by Fenchel duality) need it.
         mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
         quadratic: whether the curvature is the same at every score.
-        together: (y, score) -> value, gradient and curvature, where they share work; see `terms`.
+        together: (y, score) -> value, gradient and curvature, if they share work; see `terms`.
     """
 
     name: str
@@ -76,8 +77,7 @@ class Loss:
         return f"Loss({self.name})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # A string names a variable of this module: solvers ask which of the
-        # library's losses one is.
+        # A string names a variable of this module: solvers compare losses with the library's.
         return self.name if _BY_NAME.get(self.name) is self else super().__reduce_ex__(protocol)
 
     def terms(self, y: Array, score: Array) -> tuple[Array, Array, Array]:
@@ -94,16 +94,17 @@ def _is_jax(*arrays: Array) -> bool:
     return any(isinstance(array, jax.Array) for array in arrays)
 
 
-def _numpy(*arrays: Array) -> Any:
+def _numpy(*arrays: Array) -> ModuleType:
     return jnp if _is_jax(*arrays) else np
 
 
-def _special(*arrays: Array) -> Any:
+def _special(*arrays: Array) -> ModuleType:
     if _is_jax(*arrays):
         return jax.scipy.special
-    import scipy.special  # here, because a prediction does without
+    import scipy.special  # here, because a prediction needs none
 
-    return scipy.special
+    module: ModuleType = scipy.special
+    return module
 
 
 def _entropy(share: Array) -> Array:
@@ -119,8 +120,8 @@ def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array],
     return xp.where(outside, xp.inf, conjugate(xp.clip(values, low, high)))
 
 
-# The logistic loss through exp(-|f|), the odds of the less likely class: nothing
-# overflows, cancels or is lost.
+# The logistic loss through exp(-|f|), the odds of the less likely class: no overflow, no
+# cancellation.
 
 
 def _odds(score: Array) -> Array:
@@ -293,8 +294,8 @@ def custom(function: LossFunction) -> Loss:
     are evaluated in float64 whatever the global precision; jax arrays in their own dtype.
 
     Raises:
-        TypeError: if JAX cannot differentiate it twice: it is no function of two
-            numbers, or of other operations.
+        TypeError: if JAX cannot differentiate it twice: it is not a function of two numbers, or
+            uses other operations.
 
     >>> import jax.numpy as jnp, numpy as np
     >>> log_cosh = custom(lambda y, score: jnp.log(jnp.cosh(y - score)))
@@ -314,9 +315,7 @@ def custom(function: LossFunction) -> Loss:
                 f"is not: {error}"
             ) from error
     return Loss(
-        f"custom {name}"
-        if name in _BY_NAME
-        else name,  # models keep the name: it must not pass for another loss
+        f"custom {name}" if name in _BY_NAME else name,  # models keep it: never another loss's name
         value=_elementwise(function),
         gradient=_elementwise(gradient),
         curvature=_elementwise(curvature),
@@ -337,11 +336,11 @@ def _elementwise(scalar_function: LossFunction) -> LossFunction:
 
 
 def require(loss: Loss, piece: Literal["conjugate", "curvature_bound"], purpose: str) -> Any:
-    """A piece of the loss that not every loss has.
+    """A piece of the loss; not every loss has it.
 
     Raises:
-        ValueError: names the loss, the piece that it lacks, what needs it, and
-            the losses that have one.
+        ValueError: names the loss, the piece that it lacks, what needs it, and the losses that have
+            one.
     """
     found = getattr(loss, piece)
     if found is None:
@@ -361,8 +360,8 @@ class MergedRows(NamedTuple):
     Attributes:
         target: (groups,) the weighted mean target of each group; 0 for a group without weight.
         weight: (groups,) the summed weight.
-        constant: what the weighted sum of the losses of the original rows has more than that of the
-            merged ones, whatever the scores; 0 but for real targets.
+        constant: the weighted sum of the losses of the original rows minus that of the merged ones,
+            whatever the scores; 0 except for real targets.
     """
 
     target: Floats
@@ -391,9 +390,7 @@ def merge_rows(
     target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
     np.divide(target, weight, out=target, where=weight > 0)
     if loss.target == "sign":
-        np.clip(
-            target, -1.0, 1.0, out=target
-        )  # the quotient of two equal sums may round to above 1
+        np.clip(target, -1.0, 1.0, out=target)  # a quotient of equal sums may round to above 1
         return MergedRows(target, weight, 0.0)
     if loss.target == "count":
         return MergedRows(target, weight, 0.0)
@@ -440,8 +437,7 @@ def derivatives(loss: Loss, y: np.ndarray, score: np.ndarray) -> tuple[np.ndarra
     if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(curvature))):
         raise ValueError(
             f"loss {loss.name!r} has a non-finite derivative at scores between {np.min(score):.3g} "
-            "and "
-            f"{np.max(score):.3g}; a larger l2_penalty keeps scores moderate"
+            f"and {np.max(score):.3g}; a larger l2_penalty keeps scores moderate"
         )
     if np.any(curvature < 0):
         raise ValueError(
@@ -462,7 +458,7 @@ def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = 
 
     Raises:
         ValueError: if no finite constant is best (for example only one class, or no positive
-            count); as `derivatives`, which looks at the scores 0 and the best.
+            count); as `derivatives`, at the scores 0 and the best.
     """
     nothing = np.zeros_like(y)
     derivatives(loss, y, nothing)
@@ -505,7 +501,7 @@ def best_shift(
 SHIFT_STEPS = 60
 """Bound on the steps towards the best shift."""
 SHIFT_ROUNDING = 4.0
-"""Gradients of so many units of rounding, relative to the sum of their rows' sizes, are 0."""
+"""Gradients up to this many units of rounding, relative to the sum of their rows' sizes, are 0."""
 _LONGEST_SHIFT = 3.0  # of a logarithm in one step
 
 
@@ -518,18 +514,18 @@ def shift_step(
     curvature: Array,
     step: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of Newton's method in one dimension, inside the bracket that the
-    signs of the gradient give.
+    """One step of Newton's method in one dimension, inside the bracket that the signs of the
+    gradient give.
 
     Args:
-        shift: where we stand.
+        shift: the present one.
         low, high: the bracket, at first infinite.
         gradient, curvature: of the sum over the rows, at `shift`.
         step: the steps before.
 
     Returns:
-        The next shift, and the bracket; it is empty where the shift stays, because
-        the gradient is rounding.
+        The next shift, and the bracket; it is empty if the shift stays, because the
+        gradient is rounding.
     """
     xp = _numpy(gradient)
     low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)
@@ -540,8 +536,7 @@ def shift_step(
             xp.isnan(change), -xp.sign(gradient) * limit, xp.clip(change, -limit, limit)
         )
     newton, middle = shift + change, (low + high) / 2
-    outside = ((newton < low) | (newton > high)) & xp.isfinite(
-        middle
-    )  # while a side is open nothing is
+    # Without both ends of the bracket there is no middle.
+    outside = ((newton < low) | (newton > high)) & xp.isfinite(middle)
     following = xp.where(outside, middle, newton)
     return following, low, xp.where(following == shift, low, high)

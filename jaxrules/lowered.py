@@ -4,7 +4,7 @@ Rules use columns and *directions*: sparse linear combinations of columns, numbe
 extra columns. The cut points of a column or direction divide its axis into cells: the points and
 the open intervals between them. A float64 binary search maps a value to its cell. Each cell has a
 bit vector of the rules that it does not violate. A row satisfies the rules that survive the bitwise
-AND over the axes. A row costs (axes x rules / 64) word operations, and no value is compared twice.
+AND over the axes. A row takes (axes x rules / 64) word operations, and no value is compared twice.
 
 `interval_holds` defines an interval on values, `cell_range` on cells with known cut points.
 Everything that evaluates rules (prediction, proposition pools, a trace under JAX) uses one of them.
@@ -29,8 +29,8 @@ from jaxrules.table import MISSING, Schema, Table
 
 @dataclass(frozen=True)
 class Direction:
-    """A numeric column computed from others: the sum of weight * column, terms
-    sorted by (feature, category).
+    """A numeric column computed from others: the sum of weight * column, terms sorted by (feature,
+    category).
 
     A categorical column enters as the 0/1 indicator of a category, or of a missing value (code
     `MISSING`): as in `Table.one_hot`, a missing or unseen category is 0 in all others. If a number
@@ -39,8 +39,8 @@ class Direction:
     Attributes:
         features: the columns.
         weights: one per column; finite, not 0.
-        categories: per term, the category code of an indicator, `MISSING` for a
-            number; empty for numbers only.
+        categories: per term, the category code of an indicator, `MISSING` for a number; empty for
+            numbers only.
     """
 
     features: tuple[int, ...]
@@ -145,8 +145,8 @@ class Directions:
         require(distinct, "two directions are equal; merge them")
 
     def project(self, index: int, table: Table) -> NDArray[np.float64]:
-        """The values of one direction, float64 sums in the order of the terms, NaN
-        where missing; shape (rows,).
+        """The values of one direction, float64 sums in the order of the terms, NaN where missing;
+        shape (rows,).
         """
         total, direction = np.zeros(table.n_rows), self[index]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -160,8 +160,8 @@ class Directions:
         return total
 
     def project_traced(self, X: jax.Array, schema: Schema) -> jax.Array:
-        """All directions for use under jit, vmap and grad, in the dtype of `X`;
-        shape (rows, directions).
+        """All directions for use under jit, vmap and grad, in the dtype of `X`; shape (rows,
+        directions).
         """
         x = X[:, self.feature]
         codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32)
@@ -193,10 +193,10 @@ def like(numbers: Any, X: jax.Array) -> jax.Array:
 def interval_holds(
     x: Any, lower: Any, upper: Any, lower_closed: Any, upper_closed: Any, missing: Any
 ) -> jax.Array:
-    """Whether values lie in intervals (NaN: whether a missing value
-    satisfies them); shapes broadcast.
+    """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes
+    broadcast.
 
-    An infinite end is no end. Sums that overflow lie above (or below) all numbers.
+    An infinite end is not a restriction. Sums that overflow lie above (or below) all numbers.
     """
     above = (x > lower) | ((x == lower) & jnp.where(jnp.isinf(lower), lower < 0, lower_closed))
     below = (x < upper) | ((x == upper) & jnp.where(jnp.isinf(upper), upper > 0, upper_closed))
@@ -210,11 +210,11 @@ def cell_range(
     upper_closed: NDArray[np.bool_],
     cuts: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last cell of intervals whose finite ends are among `cuts`, in
-    reverse order for empty ones.
+    """The first and the last cell of intervals whose finite ends are among `cuts`, in reverse order
+    for empty ones.
 
-    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2
-    cuts + 1 means "missing".
+    Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 means
+    "missing".
     """
     first = 2 * np.searchsorted(cuts, lower) + np.where(lower_closed, 1, 2)
     first = np.where(lower == -np.inf, 0, np.where(lower == np.inf, 2 * len(cuts) + 1, first))
@@ -231,8 +231,8 @@ class Axis(NamedTuple):
 
     Attributes:
         feature: the column; at least the number of columns for a direction.
-        cuts: the sorted cut points; None for a categorical column, whose cells are its
-            codes, then unseen, missing.
+        cuts: the sorted cut points; None for a categorical column, whose cells are its codes, then
+            unseen, missing.
         n_cells: the number of cells.
     """
 
@@ -277,8 +277,8 @@ class Lowered(NamedTuple):
         n_rules: the number of rules.
         directions: the directions that axes use.
         axes: the columns and directions that rules use.
-        bits: per axis, which rules a value in each cell does not violate,
-            uint64, shape (cells, words).
+        bits: per axis, which rules a value in each cell does not violate, uint64, shape (cells,
+            words).
     """
 
     n_rules: int
@@ -287,8 +287,8 @@ class Lowered(NamedTuple):
     bits: tuple[Words, ...]
 
     def packed(self, table: Table) -> Words:
-        """Which rules each row satisfies, as bits, uint64, shape (rows,
-        words); see `jaxrules.bits`.
+        """Which rules each row satisfies, as bits, uint64, shape (rows, words); see
+        `jaxrules.bits`.
         """
         alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):

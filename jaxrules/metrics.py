@@ -28,14 +28,14 @@ Measure = Literal["propositions", "conditions", "nonzeros"]
 
 
 @functools.singledispatch
-def complexity(model: Any, measure: Measure = "propositions") -> int:
+def complexity(model: object, measure: Measure = "propositions") -> int:
     """Number of rules in use plus the size of each (plus linear terms).
 
     A rule of weight 0 is not in use. A rule or linear term shared by several outputs counts once.
 
     Args:
-        model: a rule ensemble or rule list; for a coordinate path the
-            measure is its number of steps.
+        model: a rule ensemble or rule list; for a coordinate path the measure is its number of
+            steps.
         measure: the size of a rule. "propositions": their number, as Boley et al. (2021) count;
             ``3 <= x <= 7`` is two. "conditions": what remains when propositions on the same column
             or direction are merged, as printed. "nonzeros": its propositions plus the number of
@@ -63,8 +63,8 @@ def _(model: RuleList, measure: Measure = "propositions") -> int:
 
 
 def _size(rules: Conjunctions, measure: Measure) -> int:
-    """Number of rules plus that of their conditions or propositions, or of
-    propositions and weighed columns.
+    """Number of rules plus that of their conditions or propositions, or of propositions and weighed
+    columns.
     """
     measure = checks.choice("measure", measure, get_args(Measure))
     if measure == "conditions":
@@ -94,8 +94,9 @@ def support(model: RuleEnsemble | RuleList) -> int:
     return int(_used(model).sum())
 
 
-def local_support(model: RuleEnsemble | RuleList, X: Any) -> float:
-    """Mean number of used rules that a row satisfies, mean |lsupp(alpha | x)| in the LIRE paper (Sec. 3.1).
+def local_support(model: RuleEnsemble | RuleList, X: object) -> float:
+    """Mean number of used rules that a row satisfies, mean |lsupp(alpha | x)| in the LIRE paper
+    (Sec. 3.1).
 
     For a rule list it is the mean number of rules read before one holds.
 
@@ -107,7 +108,7 @@ def local_support(model: RuleEnsemble | RuleList, X: Any) -> float:
     return float(supports.mean())
 
 
-def local_supports(model: RuleEnsemble | RuleList, X: Any) -> NDArray[np.int64]:
+def local_supports(model: RuleEnsemble | RuleList, X: object) -> NDArray[np.int64]:
     """`local_support` of each row, shape (rows,)."""
     if isinstance(model, RuleList):
         table = conform(X, model.schema)
@@ -120,16 +121,16 @@ def local_supports(model: RuleEnsemble | RuleList, X: Any) -> NDArray[np.int64]:
     return counts
 
 
-def _used(model: Any) -> NDArray[np.bool_]:
+def _used(model: object) -> NDArray[np.bool_]:
     if isinstance(model, RuleList):
         return np.ones(len(model.conjunctions), bool)
     if not hasattr(model, "schema"):
         not_a_model(model)
-    checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
-    return np.asarray((np.asarray(model.weights) != 0).any(axis=1))
+    ensemble = checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
+    return np.asarray((np.asarray(ensemble.weights) != 0).any(axis=1))
 
 
-def accuracy(model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def accuracy(model: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Weighted share of correctly predicted rows.
 
     Raises:
@@ -162,7 +163,7 @@ def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArr
 
 def risk(
     model: RuleEnsemble,
-    X: Any,
+    X: object,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ Array = NDArray[Any] | jax.Array
 class LinearTerms:
     """Winsorised linear terms of RuleFit: coefficient * min(upper, max(lower, x)).
 
-    The term is 0 where the value is missing.
+    The term is 0 if the value is missing.
 
     Attributes:
         feature: int32, shape (terms,).
@@ -122,8 +122,8 @@ class RuleEnsemble:
             expected count; "softmax" log-probabilities of several classes up to a common constant,
             p_k = e^f_k / sum_j e^f_j.
         options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
-        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None
-            for the loss of the link.
+        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss
+            of the link.
     """
 
     conjunctions: Conjunctions
@@ -247,8 +247,8 @@ class RuleList:
         return f"RuleList({len(self.conjunctions)} rules)"
 
     def position(self, table: Table) -> NDArray[np.int64]:
-        """Index of the first rule that each row satisfies; the number of
-        rules if it satisfies none.
+        """Index of the first rule that each row satisfies; the number of rules if it satisfies
+        none.
         """
         positions = np.empty(table.n_rows, np.int64)
         for rows, satisfied in self.conjunctions.batches(table):
@@ -289,7 +289,7 @@ class RuleList:
         return rows
 
 
-def not_a_model(model: Any) -> NoReturn:
+def not_a_model(model: object) -> NoReturn:
     """Refuse anything but a model, with a hint for a `Fit` or a fitted estimator."""
     hints = {"model": "; pass fit.model", "get_params": "; pass the model_ of the fitted estimator"}
     hint = next((hint for name, hint in hints.items() if hasattr(model, name)), "")
@@ -297,13 +297,13 @@ def not_a_model(model: Any) -> NoReturn:
 
 
 @functools.singledispatch
-def decision_function(model: Any, X: Any) -> Array:
+def decision_function(model: object, X: object) -> Array:
     """The score of each row, shape (rows,), or (rows, outputs) with one output per class.
 
     Args:
         model: a rule ensemble (log-odds, half log-odds or value, see `RuleEnsemble.link`).
-        X: data with the columns of fit; dataframes are matched by name. Under jit, a numeric
-            array in column order.
+        X: data with the columns of fit; dataframes are matched by name. Under jit, a numeric array
+            in column order.
 
     Raises:
         ValueError: if `X` does not fit the model's columns.
@@ -313,11 +313,11 @@ def decision_function(model: Any, X: Any) -> Array:
 
 
 @functools.singledispatch
-def predict(model: Any, X: Any) -> Array:
+def predict(model: object, X: object) -> Array:
     """The prediction for each row, shape (rows,): a class label, a value, or an expected count.
 
-    Under jit, grad and vmap, classes are indices in
-    ``model.schema.classes``, as labels may be text.
+    Under jit, grad and vmap, classes are indices in ``model.schema.classes``, as labels may be
+    text.
 
     Args:
         model: any jaxrules model.
@@ -330,12 +330,12 @@ def predict(model: Any, X: Any) -> Array:
 
 
 @functools.singledispatch
-def predict_proba(model: Any, X: Any) -> Array:
+def predict_proba(model: object, X: object) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
-    One-vs-rest ensembles give each class its own probability; these are scaled to sum to
-    one. Under the link "softmax", classes are fitted together and their probabilities
-    sum to one by construction.
+    One-vs-rest ensembles give each class its own probability; these are scaled to sum to one. Under
+    the link "softmax", classes are fitted together and their probabilities sum to one by
+    construction.
 
     Raises:
         ValueError: if `X` does not fit the model's columns, or the model has no classes.
@@ -344,8 +344,8 @@ def predict_proba(model: Any, X: Any) -> Array:
 
 
 class Part(NamedTuple):
-    """One part of an explanation: a rule, the intercept or a linear term, and its
-    weight, shape (outputs,).
+    """One part of an explanation: a rule, the intercept or a linear term, and its weight, shape
+    (outputs,).
     """
 
     text: str
@@ -358,9 +358,9 @@ class Explanation:
 
     Attributes:
         prediction: the label or value.
-        parts: for an ensemble, the intercept, the satisfied rules and the linear terms,
-            whose weights sum to `score`; for a rule list, the rule that decides, then those
-            passed over, without weights.
+        parts: for an ensemble, the intercept, the satisfied rules and the linear terms, whose
+            weights sum to `score`; for a rule list, the rule that decides, then those passed over,
+            without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
     """
@@ -394,7 +394,7 @@ class Explanation:
 
 
 @functools.singledispatch
-def explain(model: Any, X: Any) -> list[Explanation]:
+def explain(model: object, X: object) -> list[Explanation]:
     """For each row, the rules that it satisfies, their weights and the sum.
 
     Raises:
@@ -493,7 +493,7 @@ def with_weights(
     return dataclasses.replace(model, weights=new, intercept=constant)
 
 
-def _finite(name: str, values: Any) -> NDArray[np.float64]:
+def _finite(name: str, values: object) -> NDArray[np.float64]:
     array = checks.array(name, values)
     require(np.isfinite(array).all(), f"{name} has NaN or infinite values")
     return array
@@ -503,22 +503,22 @@ def _finite(name: str, values: Any) -> NDArray[np.float64]:
 
 
 @decision_function.register
-def _(model: RuleEnsemble, X: Any) -> Array:
+def _(model: RuleEnsemble, X: object) -> Array:
     scores = _scores(model, X)
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-def _is_traced(X: Any) -> bool:
+def _is_traced(X: object) -> TypeGuard[jax.Array]:
     return isinstance(X, jax.core.Tracer)
 
 
-def _has_traced_leaves(model: Any) -> bool:
+def _has_traced_leaves(model: object) -> bool:
     return any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
 
 
-def _rows(model: Any, X: Any) -> Table | jax.Array:
-    """`X` as a table, or as a traced array in column order if it or the
-    model's rules are traced.
+def _rows(model: RuleEnsemble | RuleList, X: object) -> Table | jax.Array:
+    """`X` as a table, or as a traced array in column order if it or the model's rules are
+    traced.
     """
     if _is_traced(X):
         return X
@@ -530,7 +530,7 @@ def _rows(model: Any, X: Any) -> Table | jax.Array:
     )
 
 
-def _scores(model: RuleEnsemble, X: Any) -> Array:
+def _scores(model: RuleEnsemble, X: object) -> Array:
     """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
     rows, rules, linear = _rows(model, X), model.conjunctions, model.linear
     if not isinstance(rows, Table):
@@ -581,7 +581,7 @@ def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
 
 
 @predict.register
-def _(model: RuleEnsemble, X: Any) -> Array:
+def _(model: RuleEnsemble, X: object) -> Array:
     scores: Any = _scores(model, X)
     if model.schema.classes is None:
         value = scores[:, 0]
@@ -597,7 +597,7 @@ def _(model: RuleEnsemble, X: Any) -> Array:
 
 
 @predict_proba.register
-def _(model: RuleEnsemble, X: Any) -> Array:
+def _(model: RuleEnsemble, X: object) -> Array:
     if model.schema.classes is None:
         raise ValueError("model has no classes: it predicts numbers; use predict")
     scores: Any = _scores(model, X)
@@ -638,7 +638,7 @@ def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @explain.register
-def _(model: RuleEnsemble, X: Any) -> list[Explanation]:
+def _(model: RuleEnsemble, X: object) -> list[Explanation]:
     table = conform(X, model.schema)
     satisfied = model.conjunctions.satisfied(table)
     scores = np.asarray(_scores(model, table))
@@ -674,19 +674,19 @@ def _(model: RuleEnsemble, X: Any) -> list[Explanation]:
 
 
 @decision_function.register
-def _(model: RuleList, X: Any) -> Array:
+def _(model: RuleList, X: object) -> Array:
     raise TypeError("model is a RuleList, which has no scores; use predict or predict_proba")
 
 
 @predict.register
-def _(model: RuleList, X: Any) -> Array:
+def _(model: RuleList, X: object) -> Array:
     if _is_traced(X) or _has_traced_leaves(model):
         return jnp.asarray(model.labels)[_position(model, X)]
     return np.asarray(model.schema.classes)[model.labels[_position(model, X)]]
 
 
 @predict_proba.register
-def _(model: RuleList, X: Any) -> Array:
+def _(model: RuleList, X: object) -> Array:
     positions = _position(model, X)
     return (
         model.probabilities
@@ -695,13 +695,13 @@ def _(model: RuleList, X: Any) -> Array:
     )[positions]
 
 
-def _position(model: RuleList, X: Any) -> Any:
+def _position(model: RuleList, X: object) -> Any:
     rows = _rows(model, X)
     return model.position(rows) if isinstance(rows, Table) else model.position_traced(rows)
 
 
 @explain.register
-def _(model: RuleList, X: Any) -> list[Explanation]:
+def _(model: RuleList, X: object) -> list[Explanation]:
     table = conform(X, model.schema)
     classes = model.schema.classes or ()
     rules = [
@@ -722,7 +722,7 @@ def _(model: RuleList, X: Any) -> list[Explanation]:
 
 
 @functools.singledispatch
-def to_latex(model: Any) -> str:
+def to_latex(model: object) -> str:
     """The model as a LaTeX tabular, in the order in which `print` shows it."""
     not_a_model(model)
 

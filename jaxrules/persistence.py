@@ -1,11 +1,11 @@
 """Models as JSON: `save` and `load`.
 
 A file holds the name of the format, the type of the model, the version of its fields, and the
-fields. The model's dataclass defines what is written and what may be read back: an array field
-names its dtype, ``field(metadata={"dtype": np.float64})``; the others have ordinary type hints
-(classes, tuples, ``Literal``, ``X | None``). Loading executes nothing and accepts only a
-well-formed model: types are looked up in a registry, arrays must have the declared dtype and as
-many values as their shape, and `model.validate()` must pass.
+fields. The model's dataclass defines which fields are written and read back: an array field names
+its dtype, ``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes,
+tuples, ``Literal``, ``X | None``). Loading executes nothing and accepts only a well-formed model:
+types are looked up in a registry, arrays must have the declared dtype and as many values as their
+shape, and `model.validate()` must pass.
 
 Old files stay readable: a field with a default may be absent; beyond that, a migration turns the
 fields of one version of a type into those of the next. tests/golden holds a file of every version.
@@ -27,10 +27,11 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules.conditions import Conjunctions
 from jaxrules.models import RuleEnsemble, RuleList
@@ -43,7 +44,9 @@ _SPECIAL = {"inf": math.inf, "-inf": -math.inf}
 _EXACT = 1 << 53
 _DEEPEST_OPTION = 8
 
-Migration = Callable[[dict[str, Any]], dict[str, Any]]
+Json = dict[str, Any]
+"""An object of a file, read or to be written."""
+Migration = Callable[[Json], Json]
 
 _models: dict[str, type] = {}
 _migrations: dict[tuple[str, int], Migration] = {}
@@ -82,7 +85,7 @@ def versions() -> dict[str, int]:
     return {name: 1 + sum(of == name for of, _ in _migrations) for name in _models}
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: object, path: str | os.PathLike[str]) -> None:
     """Write a model to a JSON file. An existing file is replaced atomically, or stays as it is.
 
     Args:
@@ -90,7 +93,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         path: of the file.
 
     Raises:
-        TypeError: for something else than a model, or an option that JSON cannot hold.
+        TypeError: for anything but a model, or an option that JSON cannot hold.
         ValueError: if the model is not valid, or too large (1 GiB).
         OSError: if the file cannot be written.
     """
@@ -140,11 +143,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _from_text(text)
 
 
-def to_json(model: Any) -> str:
+def to_json(model: object) -> str:
     """A model as the text that `save` writes.
 
     Raises:
-        TypeError: for something else than a model, or an option that JSON cannot hold.
+        TypeError: for anything but a model, or an option that JSON cannot hold.
         ValueError: if the model is not valid.
     """
     name = type(model).__name__
@@ -153,7 +156,7 @@ def to_json(model: Any) -> str:
         raise TypeError(f"model must be one of {', '.join(sorted(_models))}, got {name}{hint}")
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(model)):
         raise TypeError("model is being traced by JAX; save it outside jit, grad and vmap")
-    fields = _encode(model, type(model), name)
+    fields: Any = _encode(model, type(model), name)
     lines = ",\n".join(
         f"  {json.dumps(field)}: {json.dumps(value, allow_nan=False)}"
         for field, value in fields.items()
@@ -180,7 +183,7 @@ def from_json(text: str) -> Any:
         return _from_text(text)
 
 
-def _check_path(path: Any) -> None:
+def _check_path(path: object) -> None:
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
         raise TypeError(f"path must be the path of a file, got {path!r}")
 
@@ -243,7 +246,7 @@ def _from_text(text: str) -> Any:
     return model
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -256,28 +259,28 @@ def _parse(text: str) -> Any:
         raise _Malformed(str(error)) from error
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, object]]) -> Json:
     result = dict(pairs)
     if len(result) < len(pairs):
         raise _Malformed("an object has a duplicate key")
     return result
 
 
-def _refuse_constant(constant: str) -> Any:
+def _refuse_constant(constant: str) -> NoReturn:
     raise _Malformed(f"{constant} is not JSON")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:40] + "..."
 
 
-# The fields of a dataclass define how values are written and read: by an array dtype or
-# a type hint, the "kind".
+# The fields of a dataclass define how values are written and read: by an array dtype or a type
+# hint, the "kind".
 
 
 @functools.cache
-def _fields(cls: type) -> list[tuple[str, Any]]:
+def _fields(cls: type) -> list[tuple[str, object]]:
     """The names and kinds of the fields of a dataclass, checked."""
     hints, kinds = typing.get_type_hints(cls), []
     for field in dataclasses.fields(cls):
@@ -287,7 +290,7 @@ def _fields(cls: type) -> list[tuple[str, Any]]:
     return kinds
 
 
-def _members(hint: Any) -> tuple[Any, ...] | None:
+def _members(hint: object) -> tuple[object, ...] | None:
     """The hints of the entries of a tuple or named tuple; None for other hints."""
     if typing.get_origin(hint) is tuple:
         return typing.get_args(hint)
@@ -296,11 +299,11 @@ def _members(hint: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def _is_union(hint: Any) -> bool:
+def _is_union(hint: object) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
-def _check_kind(kind: Any, where: str) -> None:
+def _check_kind(kind: object, where: str) -> None:
     """Refuse a field that this module cannot write."""
     if isinstance(kind, np.dtype):
         if kind.kind not in "bif":
@@ -325,7 +328,7 @@ def _check_kind(kind: Any, where: str) -> None:
         )
 
 
-def _encode(value: Any, hint: Any, where: str) -> Any:
+def _encode(value: object, hint: object, where: str) -> object:
     if isinstance(hint, np.dtype):
         return _encode_array(value, hint, where)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -351,14 +354,14 @@ def _encode(value: Any, hint: Any, where: str) -> Any:
     return _refuse_option(value, where)
 
 
-def _refuse_option(value: Any, where: str) -> Any:
+def _refuse_option(value: object, where: str) -> NoReturn:
     raise TypeError(
         f"{where} = {_shown(value)} cannot be saved; it must be None, a boolean, a finite number, "
         "text or a tuple"
     )
 
 
-def _tuple_hint(hint: Any) -> Any:
+def _tuple_hint(hint: object) -> object:
     """The tuple among the members of a union, or the hint itself."""
     if _is_union(hint):
         return next(
@@ -373,7 +376,7 @@ def _special(value: float, where: str) -> str:
     return "inf" if value > 0 else "-inf"
 
 
-def _encode_array(value: Any, dtype: np.dtype[Any], where: str) -> dict[str, Any]:
+def _encode_array(value: object, dtype: np.dtype[np.generic], where: str) -> Json:
     given = np.asarray(value)
     if not np.can_cast(given.dtype, dtype, "same_kind"):
         raise TypeError(f"{where} must be an array of {dtype}, got {given.dtype}")
@@ -384,7 +387,7 @@ def _encode_array(value: Any, dtype: np.dtype[Any], where: str) -> dict[str, Any
     return {"dtype": dtype.name, "shape": list(array.shape), "values": flat}
 
 
-def _decode(value: Any, hint: Any, where: str) -> Any:
+def _decode(value: object, hint: Any, where: str) -> Any:
     if isinstance(hint, np.dtype):
         return _decode_array(value, hint, where)
     if _is_union(hint):
@@ -396,7 +399,7 @@ def _decode(value: Any, hint: Any, where: str) -> Any:
         if not isinstance(value, str) or value not in typing.get_args(hint):
             raise _Malformed(f"{where} must be one of {typing.get_args(hint)}, got {_shown(value)}")
         return value
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _decode_dataclass(value, hint, where)
     if hint is Any:
         return _decode_option(value, where)
@@ -407,7 +410,7 @@ def _decode(value: Any, hint: Any, where: str) -> Any:
     return value
 
 
-def _decode_union(value: Any, members: tuple[Any, ...], where: str) -> Any:
+def _decode_union(value: object, members: tuple[Any, ...], where: str) -> object:
     """The first member that takes the value; scalars must be of exactly their type."""
     if value is None and types.NoneType in members:
         return None
@@ -420,7 +423,7 @@ def _decode_union(value: Any, members: tuple[Any, ...], where: str) -> Any:
     return _decode(value, others[0], where)
 
 
-def _decode_tuple(value: Any, members: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+def _decode_tuple(value: object, members: tuple[Any, ...], where: str) -> tuple[object, ...]:
     if not isinstance(value, list):
         raise _Malformed(f"{where} must be a list, got {_shown(value)}")
     hints = members if members[-1] is not Ellipsis else members[:1] * len(value)
@@ -431,7 +434,7 @@ def _decode_tuple(value: Any, members: tuple[Any, ...], where: str) -> tuple[Any
     )
 
 
-def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
+def _decode_dataclass(value: object, cls: type, where: str) -> object:
     fields = dict(_fields(cls))
     if not isinstance(value, dict):
         raise _Malformed(f"{where} must be an object, got {_shown(value)}")
@@ -445,13 +448,13 @@ def _decode_dataclass(value: Any, cls: Any, where: str) -> Any:
     )
 
 
-def _has_default(field: dataclasses.Field[Any]) -> bool:
+def _has_default(field: dataclasses.Field[object]) -> bool:
     return (
         field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
     )
 
 
-def _decode_option(value: Any, where: str, depth: int = 0) -> Any:
+def _decode_option(value: object, where: str, depth: int = 0) -> object:
     if isinstance(value, dict) or depth > _DEEPEST_OPTION:
         raise _Malformed(f"{where} must be None, a boolean, a number, text or a list of these")
     if isinstance(value, list):
@@ -461,16 +464,17 @@ def _decode_option(value: Any, where: str, depth: int = 0) -> Any:
     return value
 
 
-def _decode_float(value: Any, where: str) -> float:
+def _decode_float(value: object, where: str) -> float:
     if isinstance(value, str) and value in _SPECIAL:
         return _SPECIAL[value]
-    exact = type(value) is float and math.isfinite(value)
-    if not exact and not (type(value) is int and abs(value) <= _EXACT):
-        raise _Malformed(f'{where} must be a number, "inf" or "-inf", got {_shown(value)}')
-    return float(value)
+    if (type(value) is float and math.isfinite(value)) or (
+        type(value) is int and abs(value) <= _EXACT
+    ):
+        return float(value)
+    raise _Malformed(f'{where} must be a number, "inf" or "-inf", got {_shown(value)}')
 
 
-def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[Any, Any]:
+def _decode_array(value: object, dtype: np.dtype[Any], where: str) -> NDArray[np.generic]:
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "values"}:
         raise _Malformed(f'{where} must be an object with "dtype", "shape" and "values"')
     shape, values = value["shape"], value["values"]
@@ -502,7 +506,7 @@ def _decode_array(value: Any, dtype: np.dtype[Any], where: str) -> np.ndarray[An
 # The models of this folder, and the migrations of their fields
 
 
-def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
+def _with_propositions(fields: Json) -> Json:
     """Version 1 of rules lacked the number of propositions: use the fewest that make the rule."""
     given = fields["conjunctions"]
     none = np.zeros(max(len(given["offsets"]["values"]) - 1, 0), np.int32)
@@ -515,7 +519,7 @@ def _with_propositions(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "conjunctions": {**given, "propositions": counts}}
 
 
-def _with_loss(fields: dict[str, Any]) -> dict[str, Any]:
+def _with_loss(fields: Json) -> Json:
     """Version 1 of ensembles kept the name of the loss in the options, unless it was the link's."""
     losses = [value for name, value in fields["options"] if name == "loss"]
     return {**_with_propositions(fields), "loss": losses[0] if losses else None}

@@ -1,9 +1,9 @@
 """Which rules hold on which rows, as bits, with equal rows merged.
 
-The rules that a row satisfies form a short bit pattern, which many rows share (Adult with
-1164 rules: 29304 rows have 11282 patterns). A loss that depends on a row only through its
-pattern can be summed per pattern. `Activations` keeps one bit per pattern and rule; wider
-views are made on request.
+The rules that a row satisfies form a short bit pattern, which many rows share (Adult with 1164
+rules: 29304 rows have 11282 patterns). A loss that depends on a row only through its pattern can be
+summed per pattern. `Activations` keeps one bit per pattern and rule; wider views are made on
+request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.integer] | NDArray[np.bool_] | Sequence[int] | slice | int
 _CACHED = 1 << 18
 """float64 entries that are multiplied at once."""
 
@@ -48,8 +49,8 @@ class Activations:
         """The rules on the rows of a table. Peak memory: two bits per row and rule.
 
         Raises:
-            ValueError: if the bits do not fit in memory, or the table does not have
-                the columns of the rules.
+            ValueError: if the bits do not fit in memory, or the table does not have the columns of
+                the rules.
         """
         check_memory(table.n_rows, len(rules), 0.25)
         words = np.empty((table.n_rows, n_words(len(rules))), np.uint64)
@@ -95,17 +96,20 @@ class Activations:
         return int(self.pattern.max(initial=-1)) + 1
 
     def __repr__(self) -> str:
-        return f"Activations({self.n_rows} rows, {self.n_patterns} of them distinct, {self.n_rules} rules)"
+        return (
+            f"Activations({self.n_rows} rows, {self.n_patterns} of them distinct, "
+            f"{self.n_rules} rules)"
+        )
 
     # Views
 
-    def holds(self, rules: Any = slice(None)) -> NDArray[np.bool_]:
-        """On which patterns these rules (indices, a mask or a slice)
-        hold, bool (rules, patterns).
+    def holds(self, rules: Places = slice(None)) -> NDArray[np.bool_]:
+        """On which patterns these rules (indices, a mask or a slice) hold, bool (rules,
+        patterns).
         """
         return unpack(self.bits[rules], self.n_patterns)
 
-    def at(self, rows: Any) -> NDArray[np.bool_]:
+    def at(self, rows: Places) -> NDArray[np.bool_]:
         """Which rules hold on these rows (indices), bool (rows, rules)."""
         patterns = self.pattern[rows]
         words = self.bits[:, patterns // 64] >> (patterns % 64).astype(np.uint64)
@@ -186,8 +190,8 @@ class Activations:
         return np.stack([self.totals(weight * (classes == k)) for k in range(n_classes)], axis=1)
 
     def covered(self, pattern_weight: Floats | None = None) -> Floats:
-        """The total of `pattern_weight`, (patterns,), that each rule covers, shape
-        (rules,); None counts rows.
+        """The total of `pattern_weight`, (patterns,), that each rule covers, shape (rules,); None
+        counts rows.
         """
         weight = self.counts if pattern_weight is None else pattern_weight
         size = max(1, _CACHED // max(1, self.n_patterns))
@@ -200,7 +204,7 @@ class Activations:
 
     def without_copies(
         self,
-        order: NDArray[Any] | None = None,
+        order: NDArray[np.integer] | None = None,
         *,
         complements: bool = False,
         signs: NDArray[np.bool_] | None = None,
@@ -211,9 +215,9 @@ class Activations:
         Args:
             order: all indices, the most preferred first; None prefers the first rule.
             complements: a rule and its complement count as equal.
-            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules
-                are copies only if these agree, and complements only if they agree the other way
-                round. None ignores signs.
+            signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are
+                copies only if these agree, and complements only if they agree the other way round.
+                None ignores signs.
             kinds: (rules, any number): rules are copies only if these agree too.
 
         Returns:
@@ -244,7 +248,7 @@ class Activations:
             np.concatenate([bits, pack(np.ascontiguousarray(held[first].T))]), pattern
         )
 
-    def take_rows(self, rows: Any) -> Activations:
+    def take_rows(self, rows: Places) -> Activations:
         """Only these rows (indices or a mask)."""
         kept = self.pattern[rows]
         first, pattern = numbered(*np.unique(kept, return_index=True, return_inverse=True)[1:])
@@ -252,17 +256,15 @@ class Activations:
 
 
 def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
-    """The conditions needed for their conjunction to hold on the same rows; the most
-    expensive is removed first.
+    """The conditions needed for their conjunction to hold on the same rows; the most expensive is
+    removed first.
 
     Args:
         holds: (conditions, rows).
         prices: (conditions,).
     """
-    kept, failed = (
-        list(range(len(holds))),
-        np.count_nonzero(~holds, axis=0),
-    )  # the number of conditions that each row fails
+    kept = list(range(len(holds)))
+    failed = np.count_nonzero(~holds, axis=0)  # the number of conditions that each row fails
     for one in sorted(kept, key=lambda one: -prices[one]):
         fails = ~holds[one]
         if (failed[fails] > 1).all():
@@ -292,8 +294,7 @@ def check_memory(
     if needed > available:
         raise ValueError(
             f"{what}: {rules} {what} on {rows} distinct rows need {needed / 2**30:.3g} GiB of "
-            "memory, but "
-            f"{available / 2**30:.3g} GiB are free; {remedy}"
+            f"memory, but {available / 2**30:.3g} GiB are free; {remedy}"
         )
 
 
@@ -334,8 +335,8 @@ def distinct_rows(matrix: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def as_binary(matrix: ArrayLike) -> NDArray[np.bool_]:
-    """A two-dimensional matrix of zeros and ones as booleans; uint8 and
-    boolean input is not copied.
+    """A two-dimensional matrix of zeros and ones as booleans; uint8 and boolean input is not
+    copied.
     """
     array = np.asarray(matrix)
     if array.ndim != 2:

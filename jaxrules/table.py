@@ -1,9 +1,8 @@
 """The user's data: named columns, numeric or categorical, with an explicit rule for missing values.
 
-`as_table` turns a 2-D array or any dataframe into a `Table`;
-`conform` fits new data to the `Schema` of a model: dataframe columns are matched by name,
-arrays by position. Numbers are float64. Categories are strings and become integer codes in the
-order of `Feature.categories`.
+`as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the
+`Schema` of a model: dataframe columns are matched by name, arrays by position. Numbers are float64.
+Categories are strings and become integer codes in the order of `Feature.categories`.
 
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is
 a category of its own, every threshold states whether a missing value satisfies it, and nothing is
@@ -52,7 +51,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Schema:
-    """What a model knows about its data. Hashable: the static part of every model.
+    """The columns and classes of a model's data. Hashable: the static part of every model.
 
     Attributes:
         features: the columns in order.
@@ -108,8 +107,8 @@ class Schema:
 
 
 class EncodedColumn(NamedTuple):
-    """A column of `Table.one_hot`: the feature, and the category code of an indicator
-    (None: the number itself).
+    """A column of `Table.one_hot`: the feature, and the category code of an indicator (None: the
+    number itself).
     """
 
     feature: int
@@ -118,7 +117,7 @@ class EncodedColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of named columns. Make one with `as_table`; ``table[rows]`` selects rows.
+    """Rows of named columns. Create one with `as_table`; ``table[rows]`` selects rows.
 
     Attributes:
         schema: names, categories and the rule for missing values.
@@ -154,7 +153,10 @@ class Table:
 
     def __repr__(self) -> str:
         categorical = sum(not feature.is_numeric for feature in self.schema.features)
-        return f"Table({self.n_rows} rows, {len(self.columns)} columns, {categorical} of them categorical)"
+        return (
+            f"Table({self.n_rows} rows, {len(self.columns)} columns, "
+            f"{categorical} of them categorical)"
+        )
 
     def missing_mask(self, feature: int) -> NDArray[np.bool_]:
         """Which rows have no value of this feature, shape (rows,)."""
@@ -183,8 +185,8 @@ class Table:
         return np.stack(self.columns, axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The numbers as NumPy and estimators of other packages read them, shape (rows,
-        features), NaN for missing.
+        """The numbers as NumPy and estimators of other packages read them, shape (rows, features),
+        NaN for missing.
 
         Raises:
             TypeError: if a column is categorical.
@@ -200,8 +202,8 @@ class Table:
         return np.stack(self.columns, axis=1).astype(dtype or np.float64)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
-        """Numbers unchanged (NaN for missing), one 0/1 column per category
-        and one for missing ones.
+        """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing
+        ones.
         """
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
@@ -221,7 +223,7 @@ class Table:
 
 
 def as_table(
-    X: Any, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
+    X: object, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
 ) -> Table:
     """Read `X` as a table.
 
@@ -233,8 +235,8 @@ def as_table(
 
     Raises:
         TypeError: if `X` or one of its columns has a type that a table cannot hold.
-        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite
-            or refused missing values.
+        ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused
+            missing values.
     """
     missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
@@ -262,12 +264,12 @@ def as_table(
     return table
 
 
-def conform(X: Any, schema: Schema) -> Table:
+def conform(X: object, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become
-    `UNSEEN`; a column with no known category causes a warning. `X` may have no rows.
+    position. Categories that fit did not see become `UNSEEN`; a column with no known category
+    causes a warning. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -353,7 +355,7 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
 _Column = NDArray[np.float64] | list[str | None]
 
 
-def _read(X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
+def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
     """Names, columns, and whether the names came with the data."""
     checks.concrete("X", X)
     if isinstance(X, Table):
@@ -404,7 +406,7 @@ def _decoded(feature: Feature, column: NDArray[Any]) -> _Column:
     return [texts[code] for code in column]
 
 
-def _read_dataframe(X: Any) -> tuple[list[str], list[_Column], bool] | None:
+def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
     """The columns of a dataframe, or None if `X` is not one."""
     import narwhals as nw
 
@@ -447,17 +449,17 @@ def _exact_float64(values: NDArray[Any], name: str, original: Any) -> NDArray[np
     values = np.asarray(values, np.float64)
     if original.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
         raise ValueError(
-            f"column {name!r} of X has integers beyond 2**53, which float64 cannot tell apart; "
+            f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
             "convert identifiers to text, or drop them"
         )
     return values
 
 
-def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]:
+def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | None]:
     """Category values as text; None where missing. Python objects other than text are refused."""
-    texts: dict[Any, str | None] = {}
+    texts: dict[object, str | None] = {}
     try:
-        distinct: Iterable[Any] = set(values)  # few
+        distinct: Iterable[object] = set(values)  # few
     except TypeError:  # unhashable objects: refused below
         distinct = values
     for value in distinct:
@@ -474,12 +476,12 @@ def _texts(values: Iterable[Any], name: str, any_type: bool) -> list[str | None]
     return [texts[value] for value in values]
 
 
-def category_text(value: Any) -> str:
+def category_text(value: object) -> str:
     """A category as text: whole numbers without a decimal point, whatever their type."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """None, NaN and NaT differ from themselves; comparing pandas' NA gives NA."""
     if value is None:
         return True
@@ -493,7 +495,7 @@ def _all_missing(values: _Column) -> bool:
     return all(value is None for value in values)
 
 
-def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
+def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
     if hasattr(X, "X") and hasattr(X, "y"):
         raise TypeError(f"X is a {type(X).__name__}; pass its X, and its y as y")
     if hasattr(X, "toarray"):
@@ -530,10 +532,13 @@ def _read_array(X: Any) -> tuple[list[str], list[_Column], bool]:
     return [f"x{i}" for i in range(len(columns))], list(columns), False
 
 
-def _not_rows(X: Any, array: NDArray[Any]) -> str:
-    """What X is instead of a table, and how to make it one."""
+def _not_rows(X: object, array: NDArray[Any]) -> str:
+    """The shape of X that is not a table, and the remedy."""
     if array.ndim and hasattr(X, "to_frame"):
-        return f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column frame[[name]]"
+        return (
+            f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column "
+            "frame[[name]]"
+        )
     if array.ndim == 1 and len(array) and isinstance(array[0], Mapping):
         return "a list of dicts; pass a dataframe made of it, e.g. pandas.DataFrame(X)"
     if array.ndim:
@@ -545,7 +550,7 @@ def _not_rows(X: Any, array: NDArray[Any]) -> str:
     return f"{_named(X)}; pass a 2-D array, a dataframe or a Table"
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     """An object by its type."""
     return "None" if value is None else f"one {type(value).__name__}"
 
@@ -615,9 +620,9 @@ _LEAST = 1e-100
 """Weights and targets stay between this and its reciprocal, so that products fit in float64."""
 
 
-def target_array(y: Any, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
-    """`y` as a one-dimensional array of numbers, booleans or text without
-    missing values, shape (rows,).
+def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArray[Any]:
+    """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape
+    (rows,).
 
     Errors refer to it as `name`.
 
@@ -688,8 +693,8 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
     """A numeric target as float64, shape (rows,).
 
     Raises:
-        ValueError: for a wrong shape or length, NaN or infinite values, or
-            squares that overflow or vanish.
+        ValueError: for a wrong shape or length, NaN or infinite values, or squares that overflow or
+            vanish.
         TypeError: for text labels.
     """
     array = target_array(y, n_rows)
@@ -710,8 +715,8 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
 
 
 def holds_classes(y: ArrayLike) -> bool:
-    """Whether a target looks like classes: text, booleans, at most ten distinct
-    integers, or any two values.
+    """Whether a target looks like classes: text, booleans, at most ten distinct integers, or any
+    two values.
 
     Raises:
         TypeError, ValueError: as `target_array`.

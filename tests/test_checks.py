@@ -251,3 +251,7 @@ def test_a_constant_is_not_fitted_without_a_word(learner: Any) -> None:
         learner.fit(
             np.column_stack([SIZES["size"], np.ones(12)]), LABELS, forbidden=["x0"], **options
         )
+
+
+def test_penalties_may_be_below_one() -> None:
+    assert checks.penalties("l1_penalties", [0.5, 0]) == (0.5, 0.0)

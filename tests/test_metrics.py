@@ -213,3 +213,10 @@ def test_explanations_are_of_rows_that_have_values(ensemble: jr.RuleEnsemble) ->
         TypeError, match="^X is being traced by JAX, and has no values yet; call this outside jit"
     ):
         jax.jit(lambda X: jr.explain(ensemble, X)[0].score)(np.ones((2, 3)))
+
+
+def test_one_row_has_a_risk() -> None:
+    m = model("logistic", ("no", "yes"))
+    y = jr.predict(m, X).tolist()
+    risks = [jr.risk(m, X[i : i + 1], y[i : i + 1]) for i in range(len(y))]
+    assert jr.risk(m, X, y) == pytest.approx(np.mean(risks))

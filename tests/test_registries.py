@@ -103,7 +103,7 @@ import jaxrules
 
 for module in pkgutil.walk_packages(jaxrules.__path__, "jaxrules."):
     importlib.import_module(module.name)
-assert "jaxrules.solvers.rule_search.kernels" in sys.modules
+assert "jaxrules.solvers.rule_search.kernels.depth_first" in sys.modules
 sys.path.insert(0, {tests!r})
 from catalogue import CASES
 

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 import jaxrules as jr
 from jaxrules import bits
 from jaxrules.losses import merge_rows, squared
-from jaxrules.rows import Activations, as_binary, check_memory, distinct_rows, is_binary
+from jaxrules.rows import (
+    Activations,
+    as_binary,
+    check_memory,
+    distinct_rows,
+    is_binary,
+    needed,
+)
 
 shapes = st.tuples(st.integers(0, 40), st.integers(0, 70))
 matrices = hnp.arrays(bool, shapes)
@@ -229,3 +236,22 @@ def test_what_counts_as_binary() -> None:
 def test_bad_input(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_wide_rows_are_transposed_in_tiles() -> None:
+    matrix = np.random.default_rng(0).random((70, 5000)) < 0.5
+    columns = bits.transposed(bits.pack(matrix), 5000)
+    assert (bits.unpack(columns, 70) == matrix.T).all()
+
+
+def test_a_condition_is_needed_if_it_alone_excludes_a_row() -> None:
+    holds = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0]], bool)
+    assert needed(holds, [1.0, 3.0, 2.0]) == [0, 2]  # 1 is the most expensive
+    assert needed(holds, [3.0, 1.0, 2.0]) == [1]
+
+
+def test_too_little_memory_is_told_in_gibibytes(monkeypatch) -> None:
+    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 3 << 30)
+    check_memory(2**20, 2**10, 3.0)
+    with pytest.raises(ValueError, match="need 4 GiB of memory, but 3 GiB are free; use less"):
+        check_memory(2**20, 2**10, 4.0, remedy="use less")

@@ -334,10 +334,10 @@ def test_a_fresh_process_compiles_nothing() -> None:
     code = """
 import numpy as np
 from jaxrules.solvers import rule_search
-from jaxrules.solvers.rule_search import kernels
+from jaxrules.solvers.rule_search.kernels import depth_first, problems
 space = rule_search.SearchSpace.of(np.eye(3) > 0)
 rule_search.search_depth_first(space, rule_search.SecondOrder(np.arange(3.0), np.ones(3), 1.0))
-stats = kernels.advance[kernels.SecondOrder].stats
+stats = depth_first.advance[problems.SecondOrder].stats
 assert stats.cache_hits and not stats.cache_misses
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -638,10 +638,10 @@ def test_rules_with_equal_sums_are_different_rules() -> None:
 def test_objectives_that_a_search_does_not_know_are_refused() -> None:
     space, g, h, _ = a_long_problem(n=20)
     with pytest.raises(
-        TypeError, match="no compiled search knows Orthogonal; use search_best_first"
+        TypeError, match="no compiled search maximises Orthogonal; use search_best_first"
     ):
         search_depth_first(space, Orthogonal(g, np.zeros((20, 0), bool)))
-    with pytest.raises(ValueError, match="knows no prices"):
+    with pytest.raises(ValueError, match="prices or limits on length"):
         rule_search.search_published(space, SecondOrder(g, h, 1.0, condition_price=0.1))
 
 

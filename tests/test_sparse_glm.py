@@ -23,6 +23,7 @@ from jaxrules.solvers.linear import bit_columns, design, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
+from jaxrules.solvers.linear.proximal_newton import Data, project_out
 from jaxrules.solvers.linear.quadratic import Quadratic
 
 LOSSES = ("logistic", "squared")
@@ -808,3 +809,12 @@ def test_products_of_bits_are_those_of_numbers(
         np.testing.assert_allclose(bits.gram(values**2, some), expected[some], rtol=1e-5, atol=1e-5)
         assert bits.gram(values**2, stopped=lambda: True) is None
     np.testing.assert_allclose(bits.take(some) @ values, (whole @ values)[some], atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [np.zeros((0, 4)), np.array([[0.0, 1.0, 1.0, 3.0]])])
+def test_duals_become_orthogonal_to_everything_unpenalised(columns) -> None:
+    weights, curvature = np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 2.0, 1.0, 3.0])
+    data = Data(columns, weights, np.zeros(4), True)
+    dual = project_out(data, np.array([1.0, 2.0, 3.0, 5.0]), curvature)
+    unpenalised = np.vstack([columns, np.ones(4)])
+    np.testing.assert_allclose(unpenalised @ (weights * dual), 0.0, atol=1e-14)

@@ -1,8 +1,8 @@
-"""NumPy's and SciPy's linear algebra on one thread: small systems, and sums that
-must not depend on threads.
+"""NumPy's and SciPy's linear algebra on one thread: for small systems, and for sums that must not
+depend on threads.
 
-Threads of OpenBLAS spin while they wait for a core: on a busy machine what takes .2 ms on one
-thread takes 30 on two. They also round differently from one thread.
+Threads of OpenBLAS spin while they wait for a core: on a busy machine, 0.2 ms on one thread become
+30 ms on two. They also round differently.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 _LOCK = threading.Lock()
 _held: list[Any] = []
-"""The limit, once for every place that holds it: it is of the whole process, and
-ends with the last of them.
+"""The limit, once for each context that holds it: it applies to the whole process, and ends with
+the last of them.
 """
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context, or a decorator, in which BLAS has one thread; may be nested, and
-    entered by several threads.
+    """A context or a decorator in which BLAS has one thread; may be nested, and entered by several
+    threads.
     """
     with _LOCK:
         _held.append(_held[0] if _held else _controller().limit(limits=1, user_api="blas"))

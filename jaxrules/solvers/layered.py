@@ -1,12 +1,12 @@
-"""Layered search: grow every state by one move, bound, prune, cut to a width; and the
-certificate of any search.
+"""Layered search: grow every state by one move, bound, prune, cut to a width; and the certificate
+of any search.
 
-A solution is a sequence of moves (features of a path, rules of a list), a state is what matters of
-its beginning. Layer by layer, a `LayeredProblem` expands states to children, each with a bound on
-all solutions that begin so. Children that cannot beat the incumbent are pruned, of children with
-equal futures the best stays, and of the rest the most promising make the next layer, up to a width.
-The bound of what is dropped enters the certificate: a narrow search is a beam search that knows how
-far from the optimum it may be, and one that drops nothing is a proof.
+A solution is a sequence of moves (features of a path, rules of a list); a state is what matters of
+a prefix. Layer by layer, a `LayeredProblem` expands states to children, each with a bound on all
+solutions with this prefix. Children that cannot beat the incumbent are pruned, of children with
+equal futures the best stays, and of the rest the most promising form the next layer, up to a width.
+The bounds of dropped children enter the certificate: a narrow search is a beam search with a proved
+gap, and a search that drops nothing is a proof.
 
 The rule of closure, for every search: objectives that differ by at most `Certificate.tolerance`
 count as equal. A state is pruned unless its bound is better than the incumbent by more; a
@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,20 +39,20 @@ def never() -> bool:
 
 @dataclass
 class Certificate(Generic[SolutionT]):
-    """What a search knows: its best solution, and a proved bound on all solutions.
+    """The best solution of a search so far, and a proved bound on all solutions.
 
     Attributes:
         solution: the incumbent; to begin with, any solution.
-        evaluate: the objective of a solution, computed from the solution alone, never
-            from a search's own figures.
+        evaluate: the objective of a solution, computed from the solution alone, never from a
+            search's own figures.
         bound: no solution has a better objective.
         sense: "min" or "max".
         relative, absolute: the two parts of `tolerance`.
-        improved: called with the objective of every new incumbent, and when
-            a better bound is proved.
+        improved: called with the objective of every new incumbent, and when a better bound is
+            proved.
         objective: the incumbent's.
-        nodes: how many states were examined.
-        dropped: how many of them were left out because layers are cut to a width.
+        nodes: the number of states examined.
+        dropped: the number of them left out because layers are cut to a width.
     """
 
     solution: SolutionT
@@ -101,7 +101,7 @@ class Certificate(Generic[SolutionT]):
         return Status.OPTIMAL if self.closed else Status.STALLED
 
     def offer(self, solution: SolutionT) -> float:
-        """Take a solution if it is better than the incumbent; its objective."""
+        """Take a solution if it is better than the incumbent; returns its objective."""
         objective = self.evaluate(solution)
         if self.sign * objective < self.sign * self.objective:
             self.solution, self.objective = solution, objective
@@ -111,8 +111,8 @@ class Certificate(Generic[SolutionT]):
         return objective
 
     def prove(self, bound: float) -> None:
-        """Take a bound that was proved. Only by rounding can it pass the objective of a
-        solution: it stops there.
+        """Take a proved bound. Only by rounding can it pass the incumbent's objective: it stops
+        there.
         """
         known = self.bound
         self.bound = self._possible(self.sign * max(self.sign * known, self.sign * bound))
@@ -124,18 +124,18 @@ class Certificate(Generic[SolutionT]):
 
 
 class Children(NamedTuple):
-    """What states of a layer grow to: arrays with an entry per child.
+    """The children of states of a layer: arrays with an entry per child.
 
     Attributes:
-        parents: positions of the parents among the states that were expanded.
-        moves: what was appended to them, in the problem's own code; further axes are allowed.
-        bounds: no solution that begins so is better.
-        reached: of children with equal `LayeredProblem.keys`, the better one has
-            futures at least as good.
-        values: the objective of stopping here, if that is a solution. On the last
-            layer it is, and is the bound.
-        promise: which of the children that are not pruned make the next layer, the better
-            ones; None for the bounds.
+        parents: positions of the parents among the expanded states.
+        moves: appended to the parents, in the problem's own code; further axes are allowed.
+        bounds: no solution with this prefix is better.
+        reached: of children with equal `LayeredProblem.keys`, the better one has futures at least
+            as good.
+        values: the objective of stopping here, if that is a solution. On the last layer it is, and
+            equals the bound.
+        promise: of the children that are not pruned, those with the better promise form the next
+            layer; None for the bounds.
         left_out: a bound on children that are not listed, or None if all are.
     """
 
@@ -147,7 +147,7 @@ class Children(NamedTuple):
     promise: Array | None = None
     left_out: float | None = None
 
-    def take(self, chosen: NDArray[Any]) -> Children:
+    def take(self, chosen: NDArray[np.integer] | NDArray[np.bool_]) -> Children:
         """Some of them, by position or flag, as parents of the next layer."""
         promise = None if self.promise is None else self.promise[chosen]
         parts = (
@@ -173,12 +173,12 @@ class Children(NamedTuple):
 
 
 class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
-    """A problem whose solutions are sequences of moves. `StatesT` holds the
-    states of a layer as arrays.
+    """A problem whose solutions are sequences of moves. `StatesT` holds the states of a layer as
+    arrays.
 
     Attributes:
         depth: the greatest number of moves.
-        chunk: how many states are expanded at once, between two looks at the clock.
+        chunk: the number of states expanded at once, between two looks at the clock.
         max_open: children of one layer beyond which it is cut to its width before it is complete.
     """
 
@@ -192,8 +192,8 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
 
     @abstractmethod
     def expand(self, states: StatesT, some: slice, step: int, incumbent: float) -> Children:
-        """The children of some states of layer `step`; those that cannot beat the
-        incumbent may be left out.
+        """The children of some states of layer `step`; those that cannot beat the incumbent may be
+        left out.
         """
 
     @abstractmethod
@@ -205,8 +205,8 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
         """The solution of a sequence of moves."""
 
     def keys(self, states: StatesT, children: Children) -> Indices | None:
-        """Integers, shape (children, words): children of one layer with
-        equal rows have equal futures.
+        """Integers, shape (children, words): children of one layer with equal rows have equal
+        futures.
         """
         return None
 
@@ -221,107 +221,112 @@ def search(
     time.
 
     Args:
-        problem: what is searched.
-        certificate: takes what is found and proved.
+        problem: of the solutions.
+        certificate: takes solutions and bounds.
         widths: states kept per layer, ascending.
         stopped: polled between chunks of states.
     """
     for width in widths:
         if not certificate.closed:
-            certificate.prove(certificate.sign * _search(problem, certificate, width, stopped))
+            certificate.prove(_Layers(problem, certificate, width).search(stopped))
 
 
-def _search(
-    problem: LayeredProblem[StatesT, SolutionT],
-    certificate: Certificate[SolutionT],
-    width: int,
-    stopped: Callable[[], bool],
-) -> float:
-    """One search; returns the bound that it proves. Here bounds are costs: times the sign."""
-    sign = certificate.sign
-    states, costs = problem.root(), np.full(1, -np.inf)
-    trail: list[tuple[Indices, Indices]] = []  # the parent and the move of every state, by layer
-    dropped = np.inf
-    for step in range(problem.depth):
-        last = step == problem.depth - 1
-        open_children: list[Children] = []
-        n_open = 0
-        for first in range(0, len(costs), problem.chunk):
-            if stopped():
-                return min(
-                    dropped,
-                    costs[first:].min(),
-                    *(some.bounds.min(initial=np.inf) for some in open_children),
-                )
-            children = problem.expand(
-                states, slice(first, first + problem.chunk), step, certificate.objective
-            )
-            parents = children.parents + first
-            children = children._replace(
-                parents=parents, bounds=np.maximum(sign * children.bounds, costs[parents])
-            )
-            certificate.nodes += len(parents)
-            if children.left_out is not None:
-                dropped = min(dropped, sign * children.left_out)
-            values = (
-                children.bounds
-                if last
-                else None
-                if children.values is None
-                else sign * children.values
-            )
-            if values is not None and values.min(initial=np.inf) < sign * certificate.settled:
-                best = values.argmin()
-                certificate.offer(
-                    problem.solution(_moves(trail, parents[best], children.moves[best]))
-                )
-            if last:
-                continue
-            open_children.append(children.take(children.bounds < sign * certificate.settled))
-            n_open += len(open_children[-1].parents)
-            if n_open > problem.max_open:
-                children, cut = _cut(problem, certificate, states, open_children, width)
-                open_children, dropped, n_open = (
-                    [children],
-                    min(dropped, cut),
-                    len(children.parents),
-                )
-        if last:
-            break
-        children, cut = _cut(problem, certificate, states, open_children, width)
-        dropped = min(dropped, cut)
-        if not len(children.parents):
-            break
-        trail.append((children.parents, children.moves))
-        states, costs = problem.grow(states, children, step), children.bounds
-    return min(dropped, sign * certificate.settled)
+class _Layers(Generic[StatesT, SolutionT]):
+    """One search with one width. Here bounds are costs: times the sign.
 
-
-def _cut(
-    problem: LayeredProblem[StatesT, SolutionT],
-    certificate: Certificate[SolutionT],
-    states: StatesT,
-    open_children: list[Children],
-    width: int,
-) -> tuple[Children, float]:
-    """The most promising children, those needless beside others left out; and the
-    least bound beyond the width.
+    Attributes:
+        states, costs: the present layer, and the bounds of its states.
+        trail: the parent and the move of every state, by layer.
+        dropped: the least bound of the children left out.
     """
-    children = Children.together(open_children)
-    children = children.take(children.bounds < certificate.sign * certificate.settled)
-    keys = problem.keys(states, children) if len(children.parents) else None
-    if keys is not None:
-        order = np.argsort(certificate.sign * children.reached, kind="stable")
-        children = children.take(
-            order[distinct(np.ascontiguousarray(keys[order]).view(np.uint64))[0]]
-        )
-    first = children.bounds if children.promise is None else certificate.sign * children.promise
-    order = np.argsort(first, kind="stable")
-    certificate.dropped += max(len(order) - width, 0)
-    return children.take(order[:width]), float(children.bounds[order[width:]].min(initial=np.inf))
+
+    def __init__(
+        self,
+        problem: LayeredProblem[StatesT, SolutionT],
+        certificate: Certificate[SolutionT],
+        width: int,
+    ) -> None:
+        self.problem, self.certificate, self.width = problem, certificate, width
+        self.states, self.costs = problem.root(), np.full(1, -np.inf)
+        self.trail: list[tuple[Indices, Indices]] = []
+        self.dropped = np.inf
+
+    @property
+    def settled(self) -> float:
+        """Children of at least this cost are pruned."""
+        return self.certificate.sign * self.certificate.settled
+
+    def search(self, stopped: Callable[[], bool]) -> float:
+        """Returns the bound that the search proves."""
+        return self.certificate.sign * self._least_cost(stopped)
+
+    def _least_cost(self, stopped: Callable[[], bool]) -> float:
+        """No solution costs less; also if the search is stopped."""
+        problem = self.problem
+        for step in range(problem.depth):
+            open_children: list[Children] = []
+            n_open = 0
+            for first in range(0, len(self.costs), problem.chunk):
+                if stopped():
+                    waiting = (some.bounds.min(initial=np.inf) for some in open_children)
+                    return min(self.dropped, self.costs[first:].min(), *waiting)
+                children = self._expanded(first, step)
+                if step == problem.depth - 1:
+                    continue
+                open_children.append(children.take(children.bounds < self.settled))
+                n_open += len(open_children[-1].parents)
+                if n_open > problem.max_open:
+                    open_children = [self._cut(open_children)]
+                    n_open = len(open_children[0].parents)
+            if not n_open:
+                break
+            children = self._cut(open_children)
+            if not len(children.parents):
+                break
+            self.trail.append((children.parents, children.moves))
+            self.states, self.costs = problem.grow(self.states, children, step), children.bounds
+        return min(self.dropped, self.settled)
+
+    def _expanded(self, first: int, step: int) -> Children:
+        """The children of a chunk of states; the best solution among them is offered."""
+        problem, certificate = self.problem, self.certificate
+        some = slice(first, first + problem.chunk)
+        children = problem.expand(self.states, some, step, certificate.objective)
+        parents = children.parents + first
+        costs = np.maximum(certificate.sign * children.bounds, self.costs[parents])
+        children = children._replace(parents=parents, bounds=costs)
+        certificate.nodes += len(parents)
+        if children.left_out is not None:
+            self.dropped = min(self.dropped, certificate.sign * children.left_out)
+        values = None if children.values is None else certificate.sign * children.values
+        if step == problem.depth - 1:
+            values = costs
+        if values is not None and values.min(initial=np.inf) < self.settled:
+            best = values.argmin()
+            moves = _moves(self.trail, parents[best], children.moves[best])
+            certificate.offer(problem.solution(moves))
+        return children
+
+    def _cut(self, open_children: list[Children]) -> Children:
+        """The most promising children, up to the width, without those dominated by others."""
+        certificate, children = self.certificate, Children.together(open_children)
+        children = children.take(children.bounds < self.settled)
+        keys = self.problem.keys(self.states, children) if len(children.parents) else None
+        if keys is not None:
+            order = np.argsort(certificate.sign * children.reached, kind="stable")
+            first_of_key, _ = distinct(np.ascontiguousarray(keys[order]).view(np.uint64))
+            children = children.take(order[first_of_key])
+        first = children.bounds if children.promise is None else certificate.sign * children.promise
+        order = np.argsort(first, kind="stable")
+        certificate.dropped += max(len(order) - self.width, 0)
+        beyond = children.bounds[order[self.width :]]
+        self.dropped = min(self.dropped, float(beyond.min(initial=np.inf)))
+        return children.take(order[: self.width])
 
 
-def _moves(trail: list[tuple[Indices, Indices]], parent: int, move: Any) -> Indices:
+def _moves(
+    trail: list[tuple[Indices, Indices]], parent: np.int64, move: Indices | np.int64
+) -> Indices:
     """The moves that lead to a child, shape (steps, ...)."""
     moves = [move]
     for parents, taken in reversed(trail):

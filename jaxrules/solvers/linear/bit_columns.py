@@ -1,9 +1,9 @@
-"""A matrix of zeros and ones as bits, and its products: nothing of it is ever a number of its own.
+"""A matrix of zeros and ones as bits, and its products.
 
-Eight columns and eight rows are 64 bits, which are transposed in a register. Then a row's
-eight entries are one octet, an index: of the 256 sums of eight coefficients (scores), or of
-256 sums over rows (sums). A product with a vector so takes an eighth of the additions, and an
-eighth of the memory of bytes.
+Eight columns and eight rows are 64 bits, which are transposed in a register. Then a row's eight
+entries are one octet, an index: of the 256 sums of eight coefficients (scores), or of 256 sums over
+rows (sums). So a product with a vector takes an eighth of the additions, and an eighth of the
+memory of bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +22,21 @@ from jaxrules.solvers.blas import one_blas_thread
 Floats = NDArray[np.float64]
 
 _BLOCK = 512
-"""Octets of a column, eight rows each, that are numbers at once, to be multiplied by BLAS."""
+"""Octets of a column, eight rows each, that are converted at once to numbers for BLAS."""
 _ENTRIES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
 """(256, 8) the eight bits of every octet."""
 _STRANDS = 2
-"""Threads that share the blocks; sums do not depend on how many cores there are."""
+"""Threads that share the blocks; sums do not depend on the number of cores."""
 
 
 @dataclass(frozen=True, eq=False)
 class BitColumns:
-    """A binary matrix, columns first. ``columns @ rows`` and
-    ``coefficients @ columns`` are float64.
+    """A binary matrix, columns first, with float64 products ``columns @ rows`` and
+    ``coefficients @ columns``.
 
     Attributes:
-        words: (columns, words) uint64, see `jaxrules.bits.Words`. The rows are as many as there are
-            bits: those that pad the last word are zeros.
+        words: (columns, words) uint64, see `jaxrules.bits.Words`. Every bit counts as a row: those
+            that pad the last word are zeros.
     """
 
     words: Words
@@ -60,7 +59,7 @@ class BitColumns:
     def __len__(self) -> int:
         return len(self.words)
 
-    def take(self, columns: Any) -> BitColumns:
+    def take(self, columns: NDArray[np.integer] | slice) -> BitColumns:
         return BitColumns(self.words[columns])
 
     def __matmul__(self, rows: Floats) -> Floats:
@@ -72,7 +71,7 @@ class BitColumns:
         return (by_octet.sum(axis=1) @ _ENTRIES).ravel()[: len(self)]
 
     def __rmatmul__(self, coefficients: Floats) -> Floats:
-        """sum_j x_ij coefficients_j, (rows,); columns without a coefficient cost nothing."""
+        """sum_j x_ij coefficients_j, (rows,); columns with coefficient 0 take no time."""
         from jaxrules.solvers.linear.bit_products import add_scores
 
         used = np.flatnonzero(coefficients)
@@ -84,15 +83,18 @@ class BitColumns:
         return scores
 
     def gram(
-        self, weights: Floats, left: NDArray[np.intp] | None = None, dtype: Any = np.float32,
+        self,
+        weights: Floats,
+        left: NDArray[np.intp] | None = None,
+        dtype: type[np.floating] | np.dtype[np.floating] = np.float32,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Floats | None:  # fmt: skip
+    ) -> Floats | None:
         """sum_i weights_i x_ij x_ik, for j in `left` (all) and all k; None if it was stopped.
 
         Args:
             weights: (rows,), at least 0.
             left: indices of columns.
-            dtype: what blocks of rows are multiplied in; they are summed in float64.
+            dtype: of the products of blocks of rows, which are summed in float64.
         """
         from jaxrules.solvers.linear.bit_products import scaled
 

@@ -1,26 +1,27 @@
-"""Products of bits and vectors for `jaxrules.solvers.linear.bit_columns`, compiled;
-imported on first use: numba is.
+"""Products of bits and vectors for `jaxrules.solvers.linear.bit_columns`, compiled; imported on
+first use because numba is.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 from numba import float32, float64, int64, uint8
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Octets = NDArray[np.uint8]
 
 _OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
 _TILE = 1024
-"""Octets of a column, eight rows each, that are transposed at once: their
-scores stay in the cache.
+"""Octets of a column, eight rows each, that are transposed at once: their scores stay in the cache.
 """
 
 
 @numba.njit(inline="always")
-def _transpose(octets: Any, first: int, start: int, tile: Any) -> None:
+def _transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64]) -> None:
     """Octet i of tile[b] is row 8 (start + b) + i of the eight columns from `first` on."""
     tile[:] = 0
     for j in range(min(8, len(octets) - first)):
@@ -37,12 +38,12 @@ def _transpose(octets: Any, first: int, start: int, tile: Any) -> None:
 
 
 @numba.njit((_OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True)
-def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
-    """Add every row's number where its eight entries of a group of columns
-    point, in (groups, 4, 256).
+def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
+    """Add each row's number at the index that its eight entries of a group of columns form, in
+    (groups, 4, 256).
 
-    Neighbours add to different tables: most rows of rare rules point to the same place, and
-    would wait for each other.
+    Neighbours add to different tables: most rows of rare rules have the same index, and each
+    addition would wait for the one before.
     """
     count = octets.shape[1]
     buffer = np.empty(_TILE, np.uint64)
@@ -59,9 +60,9 @@ def add_sums(octets: Any, rows: Any, by_octet: Any) -> None:
 
 
 @numba.njit((_OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True)
-def add_scores(octets: Any, by_octet: Any, scores: Any) -> None:
-    """Add to every row the number that its eight entries of a group of columns
-    point to, in (groups, 256).
+def add_scores(octets: Octets, by_octet: Floats, scores: Floats) -> None:
+    """Add to each row the number at the index that its eight entries of a group of columns form, in
+    (groups, 256).
     """
     count = octets.shape[1]
     buffer = np.empty(_TILE, np.uint64)
@@ -77,9 +78,15 @@ def add_scores(octets: Any, by_octet: Any, scores: Any) -> None:
                     entries >>= np.uint64(8)
 
 
-def _scaled(octets: Any, start: Any, bits: Any, factors: Any, out: Any) -> None:
-    """Entries from octet `start` of every column on, times a number per row, into (columns, rows of
-    `out`); `bits`, (256, 8), are those of every octet.
+def _scaled(
+    octets: Octets,
+    start: int,
+    bits: NDArray[np.floating],
+    factors: NDArray[np.floating],
+    out: NDArray[np.floating],
+) -> None:
+    """Set `out`, (columns, some rows), to the entries from octet `start` on, times a number per
+    row; `bits`, (256, 8), are those of every octet.
     """
     for j in range(len(octets)):
         for b in range(out.shape[1] // 8):

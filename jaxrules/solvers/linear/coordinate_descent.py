@@ -1,13 +1,15 @@
-"""Coordinate descent on quadratic functions plus separable penalties, compiled;
-imported on first use: numba is.
+"""Coordinate descent on quadratic functions plus separable penalties, compiled; imported on first
+use because numba is.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
+import numpy as np
 from numba import boolean, float64, int64
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 _READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
@@ -19,17 +21,17 @@ _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
     nogil=True,
 )
 def sweep(
-    hessian: Any,
-    curvature: Any,
-    penalties: Any,
-    negative: Any,
-    positive: Any,
-    b: Any,
-    gradient: Any,
+    hessian: Floats,
+    curvature: Floats,
+    penalties: Floats,
+    negative: NDArray[np.bool_],
+    positive: NDArray[np.bool_],
+    b: Floats,
+    gradient: Floats,
     sweeps: int,
 ) -> None:
-    """Set every coefficient to its best value in turn, 0 where its sign, `negative` or `positive`
-    (k,), is not allowed; b and the gradient (k,) are changed in place.
+    """Set each coefficient in turn to its best value, soft-thresholded, and to 0 if its sign is not
+    allowed in `negative` or `positive`, (k,); b and the gradient, (k,), change in place.
     """
     for _ in range(sweeps):
         for j in range(len(b)):
@@ -48,9 +50,17 @@ def sweep(
     (_MATRIX, _READ, _READ, _READ, _READ, float64[::1], float64[::1], int64), cache=True, nogil=True
 )
 def reverse_huber_sweep(
-    hessian: Any, slope: Any, turn: Any, ridge: Any, cap: Any, b: Any, gradient: Any, sweeps: int
+    hessian: Floats,
+    slope: Floats,
+    turn: Floats,
+    ridge: Floats,
+    cap: Floats,
+    b: Floats,
+    gradient: Floats,
+    sweeps: int,
 ) -> None:
-    """As `sweep`, for |b| <= cap and penalties that are slope |b| up to |b| = turn, and of curvature ridge beyond.
+    """As `sweep`, for |b| <= cap and penalties that are slope |b| up to |b| = turn, and of
+    curvature ridge beyond.
 
     It ends early when no change lowers the function by more than about 1e-14.
     """

@@ -1,5 +1,5 @@
-"""A matrix as the linear-model solvers want it: columns first; bits, equal rows
-merged, or float32, padded.
+"""A matrix as the linear-model solvers want it: columns first; bits, equal rows merged, or float32,
+padded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Parts = tuple[jax.Array, jax.Array]
 
 @dataclass(frozen=True)
 class Design:
-    """The matrix as the solver keeps it. Make it once with `Design.of`;
-    every function takes it for X.
+    """The matrix as the solver keeps it. Create it once with `Design.of`; every function accepts it
+    as X.
 
     Binary matrices: equal rows are merged, zeros and ones are bits; where JAX has an accelerator,
     matrices of more than a million entries are float32 there. Columns of other matrices are centred
@@ -37,13 +37,13 @@ class Design:
         n_columns: columns of the original matrix.
         n_patterns: rows kept: fewer than the original ones where equal rows were merged.
         inverse: (rows,) the kept row that stands for each original row.
-        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves
-            only fits with an intercept.
+        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only
+            fits with an intercept.
         scale: (n_columns,) what each column was divided by after that.
-        storage: (stored columns, padded rows): bits, or float32: the high parts,
-            columns of zeros, the low parts.
-        low: (padded_columns,) where the low part of each column is stored; a
-            column of zeros for none.
+        storage: (stored columns, padded rows): bits, or float32: the high parts, columns of zeros,
+            the low parts.
+        low: (padded_columns,) where the low part of each column is stored; a column of zeros for
+            none.
     """
 
     n_columns: int
@@ -195,17 +195,15 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
     values = block.T.astype(np.float64)
     magnitude = np.abs(values).max(axis=1)
     spread = values.max(axis=1) - values.min(axis=1)
-    # Columns like -1 and 1 are as good as they are: exact in float32, well
-    # scaled, not far from zero.
+    # Columns like -1 and 1 need no change: exact in float32, well scaled, not far from zero.
     exact = np.all(values == values.astype(np.float32), axis=1)
     plain = exact & (magnitude > 1 / 16) & (magnitude < 16) & (magnitude <= 4 * spread)
     if centred:
         centre = np.where(plain, 0.0, values.mean(axis=1))
         values -= centre[:, None]
     largest = np.abs(values).max(axis=1)
-    constant = ~plain & (
-        largest <= 1e-14 * magnitude
-    )  # what centring leaves of a constant is rounding
+    # Centring leaves only rounding of a constant.
+    constant = ~plain & (largest <= 1e-14 * magnitude)
     values[constant] = 0.0
     scale = np.where(plain | constant, 1.0, largest)
     values /= scale[:, None]
@@ -216,8 +214,8 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
 
 
 def padded_size(size: int) -> int:
-    """The next size on a grid of steps of at most 1/16, so that similar
-    shapes share compiled kernels.
+    """The next size on a grid of steps of at most 1/16, so that similar shapes share compiled
+    kernels.
     """
     step = max(64, 2 ** ((size - 1).bit_length() - 5))
     return -(-size // step) * step

@@ -1,18 +1,18 @@
 """Proximal Newton in NumPy: for zeros and ones, for small problems, and for fits with a time limit,
 which do not wait until the kernels of `proximal_newton` are compiled.
 
-The same steps by the same formulas, without the kernels' care for the last digits in the line
+The steps and formulas are the same, without the kernels' care for the last digits in the line
 search. Most of the work is the model's Gram matrix, weighted by the curvature of every row. It is
-kept from step to step, from one working set to the next and down a path, as long as steps towards
-its minimum make good progress: `Curvature`.
+kept from step to step, from one working set to the next and down a path, while steps towards its
+minimum make good progress: `Curvature`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.proximal_newton import (
     Data,
+    Flag,
     Iterate,
+    Numbers,
     SecondOrder,
     derivatives,
     intercept_curvature,
@@ -36,43 +38,57 @@ from jaxrules.solvers.linear.proximal_newton import (
 from jaxrules.solvers.linear.quadratic import Floats
 
 FEW = 1 << 20
-"""Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and
-spares their compilation.
+"""Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and saves their
+compilation.
 """
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
-_LARGE = (
-    1 << 20
-)  # entries from which on a Hessian is computed in float32: it only has to be good enough for a step
+_LARGE = 1 << 20  # entries above which a Hessian is computed in float32: enough for a step
 
 
-class Point(NamedTuple):
-    """A score and what follows from it for all columns, whatever the penalty."""
+class Point(NamedTuple, Generic[Numbers]):
+    """A score and what follows from it for all columns, whatever the penalty.
 
-    shift: Any  # scalar, best change of the intercept; `score` has it
-    score: Any  # (rows,)
-    loss: Any  # scalar
-    gradient: Any  # (columns,) of the loss
-    # (rows,) the gradient of the loss at each row, made orthogonal to everything unpenalised
-    dual: Any
-    dual_gradient: Any  # (columns,) sum_i weights_i dual_i x_ij
+    Attributes:
+        shift: scalar, the best change of the intercept; `score` includes it.
+        score: (rows,).
+        loss: scalar.
+        gradient: of the loss, (columns,).
+        dual: the gradient of the loss at each row, made orthogonal to everything unpenalised,
+            (rows,).
+        dual_gradient: sum_i weights_i dual_i x_ij, (columns,).
+    """
+
+    shift: Numbers | float
+    score: Numbers
+    loss: Numbers
+    gradient: Numbers
+    dual: Numbers
+    dual_gradient: Numbers
 
 
 class Visit(NamedTuple):
-    """What proximal Newton found on a working set."""
+    """The result of proximal Newton on a working set.
 
-    coefficients: Any  # (working columns,)
-    intercept: Any
-    score: Any  # (rows,)
-    steps: Any
+    Attributes:
+        coefficients: (working columns,).
+        intercept: scalar.
+        score: (rows,).
+        steps: Newton steps taken.
+    """
+
+    coefficients: Floats
+    intercept: float
+    score: Floats
+    steps: int
 
 
 @dataclass
 class Curvature:
-    """Second derivatives of the loss at some score, for columns that come and go.
+    """Second derivatives of the loss at some score, for changing sets of columns.
 
-    Products of pairs of columns that stay are kept: down a path each pair is multiplied about once.
+    Products of pairs of columns are kept: down a path each pair is multiplied about once.
 
     Attributes:
         rows: (rows,) times the weights; None before the first.
@@ -85,16 +101,16 @@ class Curvature:
     products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def renew(self, rows: Floats) -> None:
-        """At another score: nothing is known."""
+        """Start again at another score, with no products."""
         self.rows, self.columns, self.products = rows, self.columns[:0], self.products[:0, :0]
 
     def model(
         self,
-        matrix: Any,
+        matrix: Floats | BitColumns,
         columns: NDArray[np.intp],
-        fit_intercept: Any,
+        fit_intercept: Flag,
         stopped: Callable[[], bool],
-    ) -> SecondOrder | None:
+    ) -> SecondOrder[Floats] | None:
         """The second-order model of some columns; None if it was stopped.
 
         Args:
@@ -106,9 +122,8 @@ class Curvature:
             columns, self.columns, assume_unique=True, return_indices=True
         )
         new = np.setdiff1d(np.arange(len(columns)), place)
-        left = (
-            new if 2 * len(new) <= len(columns) else None
-        )  # the whole is symmetric: half the work
+        # Only new pairs, unless they are more than half: the whole is symmetric, half the work.
+        left = new if 2 * len(new) <= len(columns) else None
         kind = np.float32 if matrix.size > _LARGE else np.float64
         if isinstance(matrix, BitColumns):
             found = matrix.gram(self.rows, left, kind, stopped)
@@ -131,7 +146,7 @@ class Curvature:
 @in_x64
 def newton(
     loss: Loss,
-    data: Data,
+    data: Data[Floats],
     score: Floats,
     curvature: Curvature,
     names: NDArray[np.intp],
@@ -143,9 +158,9 @@ def newton(
     stopped: Callable[[], bool] = lambda: False,
     signs: NDArray[np.bool_] | None = None,
 ) -> Visit:
-    """Minimise over the columns of `data`, bits or float64, from a start and its score, until
-    no KKT violation exceeds the tolerance. The curvature may be that of an earlier score;
-    `names` are the columns' in it.
+    """Minimise over the columns of `data`, bits or float64, from a start and its score, until no
+    KKT violation exceeds the tolerance. The curvature may be that of an earlier score; `names` are
+    the columns' in it.
     """
     columns, weights, target, fit_intercept = data
     model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
@@ -154,9 +169,10 @@ def newton(
         value = float(objective(loss, data, penalties, coefficients, score))
         while steps < max_steps and not stopped():
             previous = violation
-            gradient, by_intercept, violation = derivatives(
+            gradient, by_intercept, largest = derivatives(
                 loss, data, penalties, signs, coefficients, score
             )
+            violation = float(largest)
             slow = not violation <= _REUSE * previous
             if violation <= tolerance or (stuck and slow and (renewed or loss.quadratic)):
                 break
@@ -167,7 +183,7 @@ def newton(
                 model = curvature.model(columns, names, fit_intercept, stopped)
                 if model is None:
                     break
-            at = Iterate(
+            at: Iterate[Floats] = Iterate(
                 coefficients,
                 intercept,
                 gradient,
@@ -180,26 +196,50 @@ def newton(
             )
             goal = model_minimum(model, at, penalties, tolerance, signs)
             direction, by = line(model, at, goal)
-            score_step, size, moved = by + direction @ columns, 2.0, np.inf
-            while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
-                size /= 2
-                following = coefficients + size * direction
-                moved = float(
-                    objective(loss, data, penalties, following, score + size * score_step)
-                )
+            score_step = by + direction @ columns
+            size, moved = _step_size(
+                loss, data, penalties, value, coefficients, direction, score, score_step
+            )
             steps, stuck, stale = steps + 1, not moved < value, size < 1
             if moved <= value + _ROUNDING * abs(value):
-                coefficients = goal if size == 1 else following
-                intercept, score, value = intercept + size * by, score + size * score_step, moved
+                coefficients = goal if size == 1 else coefficients + size * direction
+                intercept, score, value = (
+                    intercept + size * float(by),
+                    score + size * score_step,
+                    moved,
+                )
             elif renewed or loss.quadratic:
                 break
     return Visit(coefficients, intercept, score, steps)
 
 
+def _step_size(
+    loss: Loss,
+    data: Data[Floats],
+    penalties: Floats,
+    value: float,
+    coefficients: Floats,
+    direction: Floats,
+    score: Floats,
+    score_step: Floats,
+) -> tuple[float, float]:
+    """The greatest of 1, 1/2, 1/4, ... at which F does not rise above its value, and F there."""
+    size, moved = 2.0, np.inf
+    while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
+        size /= 2
+        following = coefficients + size * direction
+        moved = float(objective(loss, data, penalties, following, score + size * score_step))
+    return size, moved
+
+
 @in_x64
 def point(
-    loss: Loss, sums: Callable[[Floats], Floats], unpenalised: Any, data: Data, score: Floats
-) -> Point:
+    loss: Loss,
+    sums: Callable[[Floats], Floats],
+    unpenalised: Floats | BitColumns,
+    data: Data[Floats],
+    score: Floats,
+) -> Point[Floats]:
     """The point at a score, its intercept shifted to the best one.
 
     Args:
@@ -224,5 +264,6 @@ def point(
         )
 
 
-def _threads(matrix: Any) -> Any:
+def _threads(matrix: Floats | BitColumns) -> AbstractContextManager[None]:
+    """One BLAS thread for a small matrix."""
     return one_blas_thread() if matrix.size <= FEW else nullcontext()

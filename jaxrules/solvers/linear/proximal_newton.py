@@ -1,25 +1,26 @@
-"""The parts of proximal Newton for an L1-penalised loss of a linear score, as
-traceable functions of arrays.
+"""The parts of proximal Newton for an L1-penalised loss of a linear score, as traceable functions
+of arrays.
 
 Minimises, over the coefficients b (one per column) and an unpenalised intercept b0,
 
     F(b, b0) = sum_i v_i loss(t_i, f_i) + sum_j penalty_j |b_j|,     f_i = b0 + sum_j b_j x_ij,
 
 with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type
-methods for minimizing composite functions") makes a quadratic model of the loss
-(`second_order`), minimises it plus the penalty (`model_minimum`, on the host) and searches along
-the line (`advance`): the step is halved until F falls, so that F never rises, also where the loss
-has no bound on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
+methods for minimizing composite functions") makes a quadratic model of the loss (`second_order`),
+minimises it plus the penalty (`model_minimum`, on the host) and searches along the line
+(`advance`): the step is halved until F falls, so that F never rises, even if the loss has no bound
+on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
 
 All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the
-columns rules; the loss is static. The formulas (`objective`, `derivatives`,
-`without_intercept`, `line`, `project_out`, `dual_bound`) are for arrays of NumPy, too: `on_host`
-makes the same steps with them.
+columns decides; the loss is static. The formulas (`objective`, `derivatives`, `without_intercept`,
+`line`, `project_out`, `dual_bound`) are for arrays of NumPy, too: `on_host` makes the same steps
+with them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -32,17 +33,20 @@ from jaxrules.losses import SHIFT_ROUNDING, SHIFT_STEPS, Loss, require, shift_st
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
 
-_NEWTON_RIDGE = (
-    0.8  # added to Hessians that are factorised: this power of the rounding unit, relative
-)
+_NEWTON_RIDGE = 0.8  # added to Hessians to factorise: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
 _INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
 
+Numbers = TypeVar("Numbers", Array, Floats)
+"""All arrays of JAX, inside kernels, or all of NumPy, outside."""
+Flag = Array | np.bool_ | bool
+Signs = Array | NDArray[np.bool_]
 
-class Data(NamedTuple):
-    """What the solver knows of the rows.
+
+class Data(NamedTuple, Generic[Numbers]):
+    """The rows, as the solver keeps them.
 
     Attributes:
         columns: (k, rows): columns come first, so that each is contiguous.
@@ -51,22 +55,26 @@ class Data(NamedTuple):
         fit_intercept: scalar bool; False keeps the intercept where it starts.
     """
 
-    columns: Any  # jax arrays inside kernels, NumPy arrays or `BitColumns` outside
-    weights: Any
-    target: Any
-    fit_intercept: Array | bool
+    columns: Any  # arrays of JAX or NumPy, or `BitColumns`
+    weights: Numbers
+    target: Numbers
+    fit_intercept: Flag
+
+
+def _numpy(array: Array | Floats) -> ModuleType:
+    return jnp if isinstance(array, jax.Array) else np
 
 
 # -------------------------------------------------------------------------------
 # optimality, intercept, duality
 
 
-def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
-    """The change of the intercept that minimises the loss of `score + shift`: its
-    weighted gradient is then zero.
+def centring_shift(loss: Loss, data: Data[Array], score: Array) -> Array:
+    """The change of the intercept that minimises the loss of `score + shift`: its weighted gradient
+    is then zero.
 
     `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not
-    looked at.
+    read.
     """
     _, weights, target, fit_intercept = data
     max_steps = jnp.where(fit_intercept, SHIFT_STEPS, 0)
@@ -92,9 +100,11 @@ def centring_shift(loss: Loss, data: Data, score: Array) -> Array:
     return lax.while_loop(unfinished, step, start)[0]
 
 
-def project_out(data: Data, dual: Any, curvature: Any, refinements: int = 3) -> Any:
-    """`dual` (rows,) made orthogonal, under the weights, to the columns of
-    `data` and to the constant.
+def project_out(
+    data: Data[Numbers], dual: Numbers, curvature: Numbers, refinements: int = 3
+) -> Numbers:
+    """`dual` (rows,) made orthogonal, under the weights, to the columns of `data` and to the
+    constant.
 
     A dual point is feasible only if it is orthogonal to everything without a penalty. The
     correction is the change that a Newton step of the score makes: proportional to the curvature,
@@ -103,7 +113,7 @@ def project_out(data: Data, dual: Any, curvature: Any, refinements: int = 3) -> 
     Args:
         curvature: (rows,) of the loss.
     """
-    xp: Any = jnp if isinstance(dual, jax.Array) else np
+    xp = _numpy(dual)
     cho_solve = jax.scipy.linalg.cho_solve if xp is jnp else scipy.linalg.cho_solve
     columns, weights, _, fit_intercept = data
     metric = weights * curvature
@@ -123,36 +133,38 @@ def project_out(data: Data, dual: Any, curvature: Any, refinements: int = 3) -> 
     return dual
 
 
-def weighted_gram(columns: Any, weights: Any) -> Any:
+def weighted_gram(columns: Numbers | BitColumns, weights: Numbers) -> Numbers:
     """sum_i weights_i x_ij x_ik (k, k), in the precision of the weights."""
     if isinstance(columns, BitColumns):
-        return columns.gram(weights, dtype=weights.dtype)
+        gram: Any = columns.gram(np.asarray(weights), dtype=weights.dtype)  # of NumPy, as weights
+        return gram
     return (columns * weights[None, :]) @ columns.T
 
 
 def dual_bound(
     loss: Loss,
-    weights: Any,
-    target: Any,
-    dual: Any,
-    dual_gradient: Any,
-    penalties: Any,
-    signs: Any = None,
-) -> Any:
-    """A lower bound on the minimum of F, from a dual point orthogonal to all that has no penalty.
+    weights: Numbers,
+    target: Numbers,
+    dual: Numbers,
+    dual_gradient: Numbers,
+    penalties: Numbers,
+    signs: Signs | None = None,
+) -> Numbers:
+    """A lower bound on the minimum of F, from a dual point orthogonal to everything without a
+    penalty.
 
     Fenchel duality: -sum_i v_i conjugate(t_i, theta_i) is a bound for every theta with
-    |sum_i v_i theta_i x_ij| <= penalty_j and sum_i v_i theta_i = 0. `dual` is shrunk until the former holds.
-    (theta = 0 gives another: the least loss of every row by itself.)
+    |sum_i v_i theta_i x_ij| <= penalty_j and sum_i v_i theta_i = 0. `dual` is shrunk until the
+    former holds. (theta = 0 gives another bound: the least loss of every row by itself.)
 
     Args:
         dual: (rows,), the gradient of the loss at some score after `project_out`.
         dual_gradient: (k,), sum_i v_i dual_i x_ij.
         penalties: (k,); columns without a penalty are taken as orthogonal.
         signs: whether a coefficient may be negative, and positive, (2, k): the dual point has to
-            respect the penalty on these sides only. None for all of them.
+            respect the penalty on these sides only. None for both sides of every column.
     """
-    xp: Any = jnp if isinstance(dual_gradient, jax.Array) else np
+    xp = _numpy(dual_gradient)
     conjugate = require(loss, "conjugate", "a bound by duality")
     tiny = xp.finfo(dual_gradient.dtype).tiny
     ratio = xp.where(penalties > 0, penalties / xp.maximum(pull(dual_gradient, signs), tiny), 1)
@@ -164,7 +176,7 @@ def dual_bound(
 # Newton steps
 
 
-class SecondOrder(NamedTuple):
+class SecondOrder(NamedTuple, Generic[Numbers]):
     """The second-order model of the loss, with the intercept minimised out.
 
     Attributes:
@@ -173,13 +185,13 @@ class SecondOrder(NamedTuple):
         total: scalar, the second derivative by the intercept; infinite where it is fixed.
     """
 
-    hessian: Any
-    coupling: Any
-    total: Any
+    hessian: Numbers
+    coupling: Numbers
+    total: Numbers
 
 
-class Iterate(NamedTuple):
-    """Where proximal Newton stands, but for the rows' scores.
+class Iterate(NamedTuple, Generic[Numbers]):
+    """Where proximal Newton is, without the scores of the rows.
 
     Attributes:
         coefficients: (k,).
@@ -189,29 +201,29 @@ class Iterate(NamedTuple):
         objective: scalar, F.
         violation: scalar, the largest KKT violation over coefficients and intercept.
         steps: scalar int, Newton steps taken.
-        stale: scalar bool, the second-order model must be computed anew.
+        stale: scalar bool, the second-order model must be computed again.
         stalled: scalar bool, no step decreases the objective in this precision.
     """
 
-    coefficients: Any
-    intercept: Any
-    gradient: Any
-    intercept_gradient: Any
-    objective: Any
-    violation: Any
-    steps: Any
-    stale: Any
-    stalled: Any
+    coefficients: Numbers
+    intercept: Numbers | float
+    gradient: Numbers
+    intercept_gradient: Numbers
+    objective: Numbers | float
+    violation: Numbers | float
+    steps: Array | int
+    stale: Array | bool
+    stalled: Array | bool
 
 
 def first_iterate(
     loss: Loss,
-    data: Data,
+    data: Data[Array],
     penalties: Array,
     coefficients: Array,
     intercept: Array,
-    signs: Array | None = None,
-) -> tuple[Iterate, Array]:
+    signs: Signs | None = None,
+) -> tuple[Iterate[Array], Array]:
     """The start, and the scores there (rows,)."""
     score = intercept + coefficients @ data.columns
     gradient, by_intercept, violation = derivatives(
@@ -225,7 +237,7 @@ def first_iterate(
     return at, score
 
 
-def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
+def second_order(loss: Loss, data: Data[Array], score: Array) -> SecondOrder[Array]:
     """The second-order model at a score: the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
     coupling, total = data.columns @ curvature, intercept_curvature(curvature, data.fit_intercept)
@@ -234,60 +246,60 @@ def second_order(loss: Loss, data: Data, score: Array) -> SecondOrder:
     )
 
 
-def intercept_curvature(curvature: Any, fit_intercept: Any) -> Any:
-    """The second derivative by the intercept: a fixed one is one of infinite curvature.
+def intercept_curvature(curvature: Numbers, fit_intercept: Flag) -> Numbers:
+    """The second derivative by the intercept; infinite for a fixed one.
 
     Args:
         curvature: (rows,), with the weights.
     """
-    xp: Any = jnp if isinstance(curvature, jax.Array) else np
+    xp = _numpy(curvature)
     return xp.where(fit_intercept, xp.sum(curvature) + xp.finfo(curvature.dtype).tiny, xp.inf)
 
 
-def without_intercept(gram: Any, coupling: Any, total: Any) -> Any:
-    """A Hessian (k, k) once the intercept follows, from its
-    `coupling` (k,) and `intercept_curvature`.
+def without_intercept(gram: Numbers, coupling: Numbers, total: Numbers) -> Numbers:
+    """A Hessian (k, k) with the intercept minimised out (the Schur complement), from its `coupling`
+    (k,) and `intercept_curvature`.
     """
     return gram - coupling[:, None] * (coupling / total)[None, :]
 
 
-def line(model: SecondOrder, at: Iterate, goal: Any) -> tuple[Any, Any]:
+def line(
+    model: SecondOrder[Numbers], at: Iterate[Numbers], goal: Numbers
+) -> tuple[Numbers, Numbers]:
     """The changes of the coefficients (k,) towards a goal and of the intercept, which follows."""
     change = goal - at.coefficients
     return change, -(at.intercept_gradient + model.coupling @ change) / model.total
 
 
 def model_minimum(
-    model: SecondOrder,
-    at: Iterate,
+    model: SecondOrder[Numbers],
+    at: Iterate[Numbers],
     penalties: Floats,
     tolerance: float,
     signs: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """The coefficients (k,) that minimise the model plus the penalty; it knows
-    no rows, and is not traced.
-    """
+    """The coefficients (k,) that minimise the model plus the penalty; on the host, without rows."""
     coupling, total = np.asarray(model.coupling), float(model.total)
     linear = np.asarray(at.gradient) - coupling * (float(at.intercept_gradient) / total)
     quadratic = Quadratic(
         np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs
     )
-    # A minimum far more exact than the problem will be solved would be in vain.
+    # A minimum far more exact than the next step needs would be wasted.
     return quadratic.minimum(max(_INEXACT * float(at.violation), tolerance / 2))
 
 
 def advance(
     loss: Loss,
-    data: Data,
+    data: Data[Array],
     penalties: Array,
-    model: SecondOrder,
-    at: Iterate,
+    model: SecondOrder[Array],
+    at: Iterate[Array],
     score: Array,
     goal: Array,
-    signs: Array | None = None,
-) -> tuple[Iterate, Array]:
-    """The line search from an iterate and its scores towards the model's minimum;
-    without descent it stays.
+    signs: Signs | None = None,
+) -> tuple[Iterate[Array], Array]:
+    """The line search from an iterate and its scores towards the model's minimum; without descent
+    the iterate stays.
     """
     b, (d, d0) = at.coefficients, line(model, at, goal)
     score_step = d0 + d @ data.columns
@@ -296,8 +308,7 @@ def advance(
         + at.intercept_gradient * d0
         + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
     )  # below 0 unless b is optimal
-    # Close to the optimum the decrease drowns in the objective's rounding:
-    # full steps are then safe.
+    # Close to the optimum the objective's rounding exceeds the decrease: full steps are then safe.
     rounding = 8 * jnp.finfo(b.dtype).eps * jnp.abs(at.objective)
 
     def too_long(search: tuple[Array, Array]) -> Array:
@@ -317,16 +328,13 @@ def advance(
     gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, new_b, new_score)
     no_descent = ~(value <= at.objective + rounding)
     no_progress = no_descent | ((violation >= at.violation) & (value >= at.objective - rounding))
-    moved = Iterate(
-        new_b,
-        at.intercept + size * d0,
-        gradient,
-        by_intercept,
-        value,
-        violation,
-        at.steps,
-        at.stale,
-        at.stalled,
+    moved = at._replace(
+        coefficients=new_b,
+        intercept=at.intercept + size * d0,
+        gradient=gradient,
+        intercept_gradient=by_intercept,
+        objective=value,
+        violation=violation,
     )
     kept, kept_score = jax.tree.map(
         lambda new, old: jnp.where(no_descent, old, new), (moved, new_score), (at, score)
@@ -338,18 +346,27 @@ def advance(
     ), kept_score
 
 
-def objective(loss: Loss, data: Data, penalties: Any, coefficients: Any, score: Any) -> Any:
-    """F."""
-    return data.weights @ loss.value(data.target, score) + penalties @ abs(coefficients)
+def objective(
+    loss: Loss, data: Data[Numbers], penalties: Numbers, coefficients: Numbers, score: Numbers
+) -> Numbers:
+    """F, at coefficients and the score that they and the intercept give."""
+    return data.weights @ loss.value(data.target, score) + penalties @ _numpy(coefficients).abs(
+        coefficients
+    )
 
 
 def derivatives(
-    loss: Loss, data: Data, penalties: Any, signs: Any, coefficients: Any, score: Any
-) -> tuple[Any, Any, Any]:
-    """Gradient of the loss by the coefficients and by the intercept, and
-    the largest KKT violation.
+    loss: Loss,
+    data: Data[Numbers],
+    penalties: Numbers,
+    signs: Signs | None,
+    coefficients: Numbers,
+    score: Numbers,
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Gradient of the loss by the coefficients and by the intercept, and the largest KKT
+    violation.
     """
-    xp: Any = jnp if isinstance(score, jax.Array) else np
+    xp = _numpy(score)
     rows = data.weights * loss.gradient(data.target, score)
     gradient, by_intercept = data.columns @ rows, xp.sum(rows)
     violation = kkt_violation(coefficients, gradient, penalties, signs)

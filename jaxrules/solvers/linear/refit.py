@@ -1,9 +1,10 @@
 """Fully corrective refit: all weights of a rule ensemble at once, for any convex loss of the score.
 
-    minimise  sum_i s_i l(y_i, f_i) / sum_i s_i + l2_penalty / (2 sum_i s_i) sum_j w_j^2,    f = b + Q w
+    minimise  sum_i s_i l(y_i, f_i) / sum_i s_i + l2_penalty / (2 sum_i s_i) sum_j w_j^2,
+    f = b + Q w
 
-Newton's method (`jaxrules.solvers.linear.newton`), for tens of rules: the
-Hessian is dense and small.
+by Newton's method (`jaxrules.solvers.linear.newton`), for tens of rules: the Hessian is dense and
+small.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jaxrules.solvers.linear.newton import ends_of, newton_on_host
 
 Floats = NDArray[np.float64]
 _MANY_ROWS = 1000
-"""Above so many rows, equal ones are merged."""
+"""Above this many rows, equal ones are merged."""
 
 
 def refit_weights(
@@ -44,7 +45,7 @@ def refit_weights(
         intercept: whether there is one.
         sample_weight: float64 (rows,).
         start: weights (rules,) and intercept.
-        offset: a part of the scores that stays as it is, (rows,).
+        offset: a fixed part of the scores, (rows,).
         signs: 1 for weights that must not be negative, -1 for those that must not be positive, 0
             for others, (rules,); the start keeps them.
         max_steps: of Newton's method.
@@ -82,8 +83,8 @@ def refit_weights(
 
 
 def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
-    """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded
-    problem of least squares.
+    """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded problem of least
+    squares: with H = R'R it is min |R d + R'^-1 slope|^2 / 2.
     """
     from scipy.optimize import lsq_linear
 

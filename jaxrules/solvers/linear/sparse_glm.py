@@ -1,7 +1,8 @@
-"""Sparse generalised linear models: mean loss of a linear score plus an L1 penalty,
-solved with a certificate.
+"""Sparse generalised linear models: mean loss of a linear score plus an L1 penalty, solved with a
+certificate.
 
-    minimise  sum_i w_i loss(y_i, f_i) / sum_i w_i  +  l1_penalty * sum_j c_j |b_j|,     f_i = b_0 + x_i'b
+    minimise  sum_i w_i loss(y_i, f_i) / sum_i w_i  +  l1_penalty * sum_j c_j |b_j|,
+    f_i = b_0 + x_i'b
 
 with the losses of `jaxrules.losses`, or any other with a conjugate; the intercept b_0 is not
 penalised; c are the penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for
@@ -9,11 +10,11 @@ penalised; c are the penalty factors. In scikit-learn's terms l1_penalty = 1 / (
 
 Method: proximal Newton on a working set, the support and the columns whose gradient is closest to
 the penalty (as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept
-once, as bits or float32. Bits are multiplied on the host
-(`bit_columns`), where a path shares the products of its columns (`on_host.Curvature`). Gradients,
-objective and duality gap are float64. A solution is converged when its duality gap, a proved bound
-on what is left to gain, is small relative to its objective (to the part above the least loss of
-every row by itself, if that is negative, as it is for large counts).
+once, as bits or float32. Bits are multiplied on the host (`bit_columns`), where a path shares the
+products of its columns (`on_host.Curvature`). Gradients, objective and duality gap are float64. A
+solution is converged when its duality gap, a proved bound on any further decrease, is small
+relative to its objective (to the part above the least loss of every row by itself, if that is
+negative, as it is for large counts).
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)
@@ -27,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -57,19 +58,12 @@ from jaxrules.table import check_sample_weight
 
 Bools = NDArray[np.bool_]
 
-_WORKING_SETS = (
-    64,
-    256,
-    512,
-    1024,
-    2048,
-    4096,
-)  # columns per kernel call: few shapes, few compilations
+_WORKING_SETS = 64, 256, 512, 1024, 2048, 4096
+"""Columns per kernel call: few shapes, few compilations."""
 _BLOCK = 1 << 12  # rows that NumPy casts at once
-_STEPS_PER_VISIT = 12  # Newton steps on one working set; the deadline is looked at in between
-NEARLY_PERFECT = (
-    1e-6  # a perfect fit has objective 0: gaps are then relative to this share of the null model's
-)
+_STEPS_PER_VISIT = 12  # Newton steps on one working set, between two looks at the clock
+NEARLY_PERFECT = 1e-6
+"""A perfect fit has objective 0: gaps are then relative to this share of the null model's."""
 
 
 # -----------------------------------------------------------------------------------------------
@@ -86,7 +80,8 @@ class Solution:
         l1_penalty: the penalty it was fitted with.
         objective: the value of the objective.
         bound: a proved lower bound on the minimum of the objective (Fenchel duality).
-        kkt_residual: the largest violation of the optimality conditions |gradient_j| <= l1_penalty c_j.
+        kkt_residual: the largest violation of the optimality conditions
+            |gradient_j| <= l1_penalty c_j.
         iterations: Newton steps taken.
         status: CONVERGED, or why the fit ended before that.
     """
@@ -125,7 +120,13 @@ class Path(Sequence[Solution]):
     def __len__(self) -> int:
         return len(self.solutions)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Solution: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Solution, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Solution | tuple[Solution, ...]:
         return self.solutions[index]
 
     @property
@@ -155,16 +156,20 @@ class Path(Sequence[Solution]):
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
-    # A fused product and sum: a matrix product would first write a float64
-    # copy of the whole matrix.
+    # A fused product and sum: a matrix product would first write a float64 copy of the matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
 
 
 @x64_kernel(static=("loss",))
 def _all_columns(
-    loss: Loss, storage: jax.Array, low: jax.Array, unpenalised: Parts, data: Data, score: jax.Array
-) -> Point:
+    loss: Loss,
+    storage: jax.Array,
+    low: jax.Array,
+    unpenalised: Parts,
+    data: Data[jax.Array],
+    score: jax.Array,
+) -> Point[jax.Array]:
     """The point at a score, its intercept shifted to the best one. `data` has no columns."""
     data = data._replace(columns=whole(unpenalised))
     _, weights, target, _ = data
@@ -202,9 +207,7 @@ def _newton(
     stopped: Callable[[], bool],
     signs: Bools | None,
 ) -> Visit:
-    """Proximal Newton on some columns, from a start, until no KKT
-    violation exceeds the tolerance.
-    """
+    """Proximal Newton on some columns, until no KKT violation is above the tolerance."""
     data = jax.tree.map(jnp.asarray, data._replace(columns=_whole.jitted(parts)))
     at, score = _first_iterate.jitted(
         loss, data, penalties, coefficients, np.float64(intercept), signs
@@ -227,17 +230,17 @@ def _newton(
 
 
 class Position(NamedTuple):
-    """Coefficients (of the kernels' columns) with everything that is known about them."""
+    """Coefficients of the kernels' columns, with everything known about them."""
 
     coefficients: Floats  # (padded columns,)
     intercept: float
-    point: Point
-    all_free: bool  # whether `point.dual` is orthogonal to all columns, as a penalty of 0 wants it
+    point: Point[Floats]
+    all_free: bool  # whether `point.dual` is orthogonal to all columns, which a penalty of 0 needs
 
 
 @dataclass
 class _Latest:
-    """The solution that was found last, and its position: the next one may start there."""
+    """The latest solution and its position: the next one may start there."""
 
     solution: Solution | None = None
     position: Position | None = None
@@ -251,19 +254,18 @@ class _Certificate(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """All but the penalty, in the padded shapes and the centred and
-    scaled columns of the kernels.
-    """
+    """All but the penalty, in the kernels' padded shapes and centred and scaled columns."""
 
     design: Design
     loss: Loss
-    data: Data  # (padded rows,), without columns
-    level: float  # subtracted from the target of a squared loss, so that a far mean costs no digits
+    data: Data[Floats]  # (padded rows,), without columns
+    level: (
+        float  # subtracted from the target of a squared loss, so that a large mean loses no digits
+    )
     constant: float  # of the loss of merged rows
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
     least: float  # the least loss of every row by itself: no objective is below
-    # objective of a model that knows nothing, above the floor: the scale for a nearly perfect fit
-    worth: float
+    worth: float  # the objective at score 0, above the floor: the scale for a nearly perfect fit
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
     run: Run | None = None  # its time limit says which engine makes the steps
     curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
@@ -285,7 +287,7 @@ class Problem:
         design = Design.of(X, intercept=intercept)
         if design.centre.any() and not intercept:
             raise ValueError(
-                "X is a Design with centred columns; make it with Design.of(X, intercept=False)"
+                "X is a Design with centred columns; create it with Design.of(X, intercept=False)"
             )
         row_target = _check_target(y, design.n_rows, loss)
         row_weight = check_sample_weight(sample_weight, design.n_rows)
@@ -308,7 +310,7 @@ class Problem:
         allowed = None
         if signs is not None and not signs.all():
             if (factors[: design.n_columns][~signs.all(axis=1)] == 0).any():
-                raise ValueError("signs bind a coefficient without a penalty; give it one")
+                raise ValueError("signs constrain a coefficient without a penalty; give it one")
             allowed = np.ones((2, design.padded_columns), bool)
             allowed[:, : design.n_columns] = signs.T
         return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed)
@@ -322,18 +324,15 @@ class Problem:
         max_iterations: int = 1000,
         run: Run | None = None,
     ) -> Solution:
-        """The solution at a penalty, see `solve`; solutions one after the other
-        share products of columns.
-        """
+        """The solution at a penalty, see `solve`; successive ones share products of columns."""
         check_penalty("l1_penalty", l1_penalty)
         check_limits(tolerance, max_iterations)
         if self.signs is not None and l1_penalty == 0:
-            raise ValueError("l1_penalty must be positive where signs bind coefficients")
+            raise ValueError("l1_penalty must be positive if signs constrain coefficients")
         problem = replace(self, run=run)
         position = problem.start(start)
         if start is not None and problem.loss.curvature_bound is None:
-            # Where the curvatures of the rows differ beyond all digits,
-            # Newton's method does not move.
+            # If the curvatures of the rows differ beyond all digits, Newton's method does not move.
             null = problem.start(None)
             if (
                 problem.certificate(null, l1_penalty).objective
@@ -390,7 +389,7 @@ class Problem:
         return self.visit(position, free, 0.0, 1e-14 * math.sqrt(self.worth), 100)[0]
 
     def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
-        """Shift the intercept to its best value and look at all columns."""
+        """The position with the intercept shifted to its best value; evaluates all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
         size = self._working_size(len(free)) if len(free) else 0
         if not self._by_kernels:
@@ -411,8 +410,8 @@ class Problem:
         max_steps: int,
         stopped: Callable[[], bool] = lambda: False,
     ) -> tuple[Position, int]:
-        """Minimise over the working columns (and the intercept), from `position`;
-        also the number of steps.
+        """Minimise over the working columns and the intercept, from `position`; returns also the
+        number of steps.
         """
         size = self._working_size(len(working))
         compiled = self._by_kernels
@@ -444,11 +443,11 @@ class Problem:
         """Whether JAX's kernels make the steps, or NumPy: they do for matrices of float32 with more
         entries than `on_host.FEW`, in fits without a time limit.
 
-        A kernel takes a second or more to compile, for every loss and every shape, which cannot be
-        broken off, and how long it will take nobody knows: under a limit nothing is compiled. On
-        two cores of a CPU, a path of 20 logistic fits to 20000 rows and 100 columns took 8.6 s of
-        the processor in NumPy, 3.3 s with kernels in a new process and 0.8 s once they were there;
-        one to 100000 rows and 60 columns took 6.7 s, 5.8 s and 4.0 s.
+        A kernel takes a second or more to compile for each loss and shape, for an unknown time and
+        without interruption: under a limit nothing is compiled. On two cores of a CPU, a path of 20
+        logistic fits to 20000 rows and 100 columns took 8.6 s of the processor in NumPy, 3.3 s with
+        kernels in a new process and 0.8 s with compiled ones; one to 100000 rows and 60 columns
+        took 6.7 s, 5.8 s and 4.0 s.
         """
         if isinstance(self.design.storage, BitColumns) or self.design.storage.size <= on_host.FEW:
             return False
@@ -496,7 +495,7 @@ class Problem:
         )
 
     def excess(self, certificate: _Certificate) -> float:
-        """What gaps are relative to: the objective, above the least loss where that is negative."""
+        """Gaps are relative to this: the objective, above the least loss if that is negative."""
         return certificate.objective - min(self.least, 0.0)
 
     def converged(self, certificate: _Certificate, l1_penalty: float, tolerance: float) -> bool:
@@ -540,8 +539,8 @@ class Problem:
         return float(np.max(gradient[factors > 0] / factors[factors > 0], initial=0.0))
 
     def working_set(self, position: Position, l1_penalty: float) -> NDArray[np.intp]:
-        """The support, the columns without a penalty, and those whose gradient
-        comes closest to the penalty.
+        """The support, the columns without a penalty, and those whose gradient is closest to the
+        penalty.
         """
         n_columns = self.design.n_columns
         penalties = l1_penalty * self.factors[:n_columns]
@@ -595,8 +594,8 @@ def _minimise(
         working = problem.working_set(position, l1_penalty)
         outside = np.delete(certificate.violation, working).max(initial=0.0)
         size = float(np.abs(position.coefficients).sum())
-        # A violation v leaves a gap of up to 2 v sum_j |b_j|; there is no point in solving the
-        # working set far better than the columns outside of it.
+        # A violation v leaves a gap of up to 2 v sum_j |b_j|; solving the working set far better
+        # than the columns outside of it is useless.
         wanted = (
             tightening * tolerance * problem.excess(certificate) / size if size > 0 else math.inf
         )
@@ -643,27 +642,27 @@ def solve(
     Args:
         X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a
             `Design`. Rows of zeros and ones are merged where equal.
-        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any
-            numbers for "squared"; or its mean for a row that stands for several (then
-            `sample_weight` holds how many).
-        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that
-            depend on each other) and, for separable classes, not finite: the objective then
-            falls to its infimum 0 and the fit ends, with finite coefficients, once what is
-            left is below the tolerance.
+        y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers
+            for "squared"; or its mean for a row that stands for several (then `sample_weight` holds
+            their number).
+        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that depend
+            on each other) and, for separable classes, not finite: the objective then falls to its
+            infimum 0 and the fit ends, with finite coefficients, once the rest is below the
+            tolerance.
         loss: "squared", "logistic", "exponential", "poisson", or a `Loss` with a conjugate.
-        sample_weight: (rows,) at least 0; a row of weight 0 counts as
-            absent. None for equal weights.
+        sample_weight: (rows,) at least 0; a row of weight 0 counts as absent. None for equal
+            weights.
         intercept: False fits without b_0.
-        penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without
-            a penalty. None for ones.
+        penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without a penalty. None
+            for ones.
         signs: whether coefficients may be negative, and positive, bool (columns, 2): those that
-            must not be both have a penalty. None for all of them. The bound is one on the
+            must not be both have a penalty. None for no constraint. The bound holds for the
             objective within the signs.
         start: a solution, or (coefficients, intercept), to start from; it keeps the signs.
         tolerance: converged when gap <= tolerance * objective (see the module for negative ones;
-            for nearly perfect fits, tolerance times a millionth of the objective of a model that
-            knows nothing) and every optimality condition holds up to sqrt(tolerance) of its
-            penalty. 1e-9 is reachable, 1e-12 usually is.
+            for nearly perfect fits, tolerance times a millionth of the null model's objective) and
+            every optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is
+            reachable, 1e-12 usually is.
         max_iterations: bound on the Newton steps.
         run: asked between steps whether to stop; the best coefficients so far are returned. With a
             time limit the steps are made in NumPy, and nothing is compiled.
@@ -673,9 +672,9 @@ def solve(
 
     Raises:
         TypeError: if X or y is not numeric.
-        ValueError: names the argument that has a wrong shape, is not finite or is out of
-            range, y if the rows of positive weight hold only one class or no count, and a
-            loss without a conjugate.
+        ValueError: names the argument that has a wrong shape, is not finite or is out of range, y
+            if the rows of positive weight hold only one class or no count, and a loss without a
+            conjugate.
     """
     problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
     return problem.solve(
@@ -696,8 +695,8 @@ def max_penalty(
 ) -> float:
     """The smallest penalty at which every penalised coefficient is zero.
 
-    It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a penalty; 0 if no
-    column has a penalty. Arguments and errors as in `solve`.
+    It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a
+    penalty; 0 if no column has a penalty. Arguments and errors as in `solve`.
     """
     return Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs).max_penalty(run)
 
@@ -721,11 +720,11 @@ def path(
 
     Args:
         X, y, loss, sample_weight, intercept, penalty_factors, tolerance: as in `solve`.
-        penalties: the penalties (used in descending order), or how many to space geometrically
+        penalties: the penalties (used in descending order), or their number, spaced geometrically
             between `max_penalty` and `smallest_ratio` times that; None for 100.
         smallest_ratio: see `penalties`.
-        max_support: end the path with the first solution that has more
-            non-zero coefficients than this.
+        max_support: end the path with the first solution that has more non-zero coefficients than
+            this.
         max_iterations: bound on the Newton steps of each solution.
         run: records one step per solution, and ends the path early when it is stopped; the last
             solution then says so in its status.
@@ -743,7 +742,7 @@ def path(
     if penalties is None or isinstance(penalties, (int, np.integer)):
         count = 100 if penalties is None else int(penalties)
         if count < 1:
-            raise ValueError(f"penalties must be at least 1 penalty, got {count}")
+            raise ValueError(f"penalties must be at least 1, got {count}")
     else:
         given = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
         if len(given) == 0:

@@ -25,7 +25,7 @@ Rule = tuple[int, ...]
 _BLOCK = 2**24
 """Row-proposition visits between two looks at the clock: some ten milliseconds."""
 _PATIENCE = 3
-"""Per unit of complexity, a beam ends after so many levels without a better conjunction;
+"""Per unit of complexity, a beam ends after this many levels without a better conjunction, because
 values may rise for ever.
 """
 
@@ -41,8 +41,8 @@ def search_beam(
     """The best conjunction that a beam of `width` partial conjunctions reaches.
 
     With width 1 the greedy search of "Better Short than Greedy": the proposition that raises the
-    value most, until none does; where two raise it alike, with both. When it is stopped, it has
-    looked at all single propositions at least.
+    value most, until none does; where two raise it alike, with both. A stopped search has
+    examined at least all single propositions.
     """
     return search_beams(space, objective, width=width, max_length=max_length, stopped=stopped)[0][0]
 
@@ -82,8 +82,8 @@ class _Partial(NamedTuple):
 
 
 class Beam:
-    """The search for one row of weights: what is under construction, and the best so
-    far by the rows selected.
+    """The search for one row of weights: what is under construction, and the best so far by the
+    rows selected.
     """
 
     def __init__(self, start: _Partial, worth_of_nothing: float, count: int) -> None:
@@ -97,7 +97,7 @@ class Beam:
 
     @property
     def floor(self) -> float:
-        """What is worth no more is not wanted."""
+        """Conjunctions must be worth more than this."""
         return self.ranked()[-1][0] if len(self.best) == self.count else self.worth_of_nothing
 
     def select(
@@ -109,8 +109,8 @@ class Beam:
         objective: Objective,
         width: int,
     ) -> None:
-        """Go on with the best extensions: value, worth and outlook by partial
-        conjunction and proposition.
+        """Keep the best extensions: value, worth and outlook by partial conjunction and
+        proposition.
         """
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
         rise = max(TIE, objective.growth) * np.abs(before) + objective.condition_price
@@ -132,9 +132,8 @@ class Beam:
             if outlook.flat[place] > floor
         )
         kept = list(itertools.islice(promising, width))
-        if (
-            width == 1
-        ):  # a condition and its opposite are worth the same where weights are refitted: both go on
+        # A proposition and its opposite are worth the same if weights are refitted: both stay.
+        if width == 1:
             least = kept[0].value - TIE * abs(kept[0].value) if kept else 0.0
             kept += [other for other in itertools.islice(promising, 1) if other.value >= least]
         self.partials = kept
@@ -162,8 +161,8 @@ class Beam:
 
 
 def _best_first(values: Floats) -> NDArray[np.intp]:
-    """Places by falling value; ties, which rounding breaks otherwise on every
-    machine, stay in their order.
+    """Places by falling value; ties, which rounding breaks otherwise on every machine, stay in
+    their order.
     """
     order = np.argsort(-values, kind="stable")
     falling = values[order]
@@ -218,10 +217,10 @@ def _extend(
     bits: list[np.ndarray],
     stopped: Callable[[], bool],
 ) -> tuple[Floats, Floats]:
-    """Value and potential of every extension of sets of rows, (sets, propositions);
-    fewer sets when it is stopped.
+    """Value and potential of every extension of sets of rows, (sets, propositions); fewer sets when
+    it is stopped.
     """
-    from jaxrules.solvers.rule_search import kernels
+    from jaxrules.solvers.rule_search.kernels.extensions import extension_sums
 
     at_once = max(1, _BLOCK // max(1, terms.shape[1] * space.masks.size))
     found = []
@@ -230,7 +229,7 @@ def _extend(
             break
         rows = unpack(np.stack(bits[start : start + at_once]), len(space.masks))
         sums = np.empty((terms.shape[1], len(rows), len(space)))
-        kernels.extension_sums(space.masks, terms, owners[start : start + at_once], rows, sums)
+        extension_sums(space.masks, terms, owners[start : start + at_once], rows, sums)
         found.append((objective.value(sums), objective.potential(sums)))
     value, potential = zip(*found, strict=True)
     return np.concatenate(value), np.concatenate(potential)

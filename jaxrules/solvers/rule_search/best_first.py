@@ -1,7 +1,7 @@
-"""Best-first search: what has the greatest bound is extended next, so the proved gap
-is as small as it can be.
+"""Best-first search: the conjunction of the greatest bound is extended next, so the proved gap is
+as small as possible.
 
-`search_best_first` takes every objective that has bounds: it is the exact search of those that are
+`search_best_first` takes every objective that has bounds: it is the exact search for those that are
 not compiled. `search_published` is Algorithm 1 of "Better Short than Greedy" with its core queries:
 an oracle for tests, the reference for gaps, and the only search with the pruning counts of the
 paper's Table 2. `search_depth_first` is faster than either by one to three orders of magnitude.
@@ -14,18 +14,22 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules.bits import pack
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.beam import run_beams
-from jaxrules.solvers.rule_search.objectives import Objective
+from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
 BEAM_WIDTH = 4  # of the beam that comes first
+Words = NDArray[np.uint64]
+Indices = NDArray[np.int64]
+DetailsT = TypeVar("DetailsT")
 
 
 def search_best_first(
@@ -39,7 +43,7 @@ def search_best_first(
 ) -> Found:
     """A best conjunction, with a certificate; arguments and result as of `search_depth_first`.
 
-    It evaluates all rows for every node in NumPy: for small problems, or with a limit.
+    It evaluates all rows for each node in NumPy: for small problems, or with a limit.
     """
     return _BestFirst(space, objective, max_length, approximation).run(max_evaluations, stopped)
 
@@ -57,30 +61,30 @@ def search_published(
     `search_depth_first`.
 
     With ``exhaust`` it does not end when nothing in the boundary can be better, but takes all of
-    it, as the authors' program did: nothing is found any more, and most augmentations count as
-    pruned by their propagated bound. Propositions are ordered by ascending support, as in the
-    authors' code. ``counts`` has the four numbers of Table 2 (immediate_bound,
-    immediate_equivalence, propagated_bound, propagated_equivalence), the checks skipped by (3.7),
-    and the nodes taken from the boundary.
+    it, as the authors' program did: it finds nothing better, and most augmentations count as pruned
+    by their propagated bound. Propositions are ordered by ascending support, as in the authors'
+    code. ``counts`` has the four numbers of Table 2 (immediate_bound, immediate_equivalence,
+    propagated_bound, propagated_equivalence), the checks skipped by (3.7), and the nodes taken from
+    the boundary.
     """
     search = _Published(space, objective, approximation)
     search.exhaust = exhaust
     return search.run(max_evaluations, stopped)
 
 
-class _Node(NamedTuple):
+class _Node(NamedTuple, Generic[DetailsT]):
     """A conjunction to extend: its propositions, merged rows, and what it may be extended by."""
 
     path: tuple[int, ...]
-    rows: np.ndarray
-    available: np.ndarray
-    details: Any
+    rows: Indices
+    available: Indices
+    details: DetailsT
 
 
-class _Boundary:
-    """The conjunctions still to be extended, the incumbent, and what is known of the rest."""
+class _Boundary(Generic[DetailsT]):
+    """The conjunctions still to be extended, the incumbent, and the bound of the rest."""
 
-    exhaust = False  # whether to go on when nothing can be better
+    exhaust = False  # whether to continue when nothing can be better
 
     def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
         self.space, self.objective, self.approximation = space, objective, approximation
@@ -90,22 +94,25 @@ class _Boundary:
         self.evaluations, self.dropped = 0, 0.0
         self.counts: dict[str, int] = {}
 
-    def root(self) -> tuple[float, _Node]:
+    def root(self) -> tuple[float, _Node[DetailsT]]:
+        """The empty conjunction, with its bound."""
         raise NotImplementedError  # every search has its own
 
-    def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
+    def extend(
+        self, node: _Node[DetailsT], bound: float
+    ) -> Iterator[tuple[float, _Node[DetailsT]]]:
         """Evaluate the extensions of a node; yield those to be extended, with their bounds."""
         raise NotImplementedError  # every search has its own
 
-    def hopeful(self, bound: Any) -> Any:
+    def hopeful(self, bounds: Floats) -> NDArray[np.bool_]:
         """Whether something within these bounds could be better than the incumbent."""
-        return self.approximation * bound > self.worth * (1.0 + TIE)
+        return self.approximation * bounds > self.worth * (1.0 + TIE)
 
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
         status = Status.OPTIMAL if self.approximation == 1.0 else Status.CONVERGED
         bound, root = self.root()
         boundary, order = [(-bound, 0, root)], itertools.count(1)
-        while boundary and (self.exhaust or self.hopeful(-boundary[0][0])):
+        while boundary and (self.exhaust or self.hopeful(np.array(-boundary[0][0]))):
             if max_evaluations is not None and self.evaluations >= max_evaluations:
                 status = Status.MAX_ITERATIONS
                 break
@@ -116,31 +123,20 @@ class _Boundary:
             for bound, child in self.extend(node, -negative):
                 heapq.heappush(boundary, (-bound, next(order), child))
         found = conclude(
-            self.space,
-            self.objective,
-            self.terms,
-            self.best,
-            status,
-            self.evaluations,
-            -math.inf,
-            stopped=stopped,
-        )
+            self.space, self.objective, self.terms, self.best, status, self.evaluations,
+            -math.inf, stopped=stopped,
+        )  # fmt: skip
         assert found.bound is not None
-        bounds = (
-            found.bound,
-            self.dropped,
-            *(-negative for negative, _, _ in boundary[:1]),
-            found.objective * (1.0 + TIE),
-        )
-        return replace(found, bound=max(bounds), counts=self.counts)
+        ends = [-negative for negative, _, _ in boundary[:1]]
+        bound = max(found.bound, self.dropped, found.objective * (1.0 + TIE), *ends)
+        return replace(found, bound=bound, counts=self.counts)
 
 
-class _BestFirst(_Boundary):
-    """Children rank by bound, and the one of the greatest gets the fewest
-    propositions to be extended by.
+class _BestFirst(_Boundary[Words]):
+    """Children rank by bound; the child of the greatest may be extended by the fewest propositions.
 
-    details of a node: the propositions behind it, whose branches have all conjunctions
-    that select the same rows.
+    details of a node: the propositions behind it, whose branches have all conjunctions that select
+    the same rows.
     """
 
     def __init__(
@@ -162,14 +158,14 @@ class _BestFirst(_Boundary):
         )
         return super().run(max_evaluations, stopped)
 
-    def root(self) -> tuple[float, _Node]:
+    def root(self) -> tuple[float, _Node[Words]]:
         everything = np.ones((len(self.space.masks), 1))
         bound = self.objective.worth(self.objective.bounds(self.terms, everything), 1)
         behind = np.zeros(self.space.activations.words.shape[1], np.uint64)
         available = np.arange(len(self.space)) if self.longest else np.arange(0)
         return float(np.max(bound)), _Node((), np.arange(len(everything)), available, behind)
 
-    def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
+    def extend(self, node: _Node[Words], bound: float) -> Iterator[tuple[float, _Node[Words]]]:
         space, objective, length = self.space, self.objective, len(node.path) + 1
         self.counts["nodes"] += 1
         self.evaluations += len(node.available)
@@ -205,33 +201,45 @@ class _BestFirst(_Boundary):
                 yield float(bounds[child]), _Node(path, rows, later[~implied], behind)
 
 
-class _Published(_Boundary):
+class _Augmentations(NamedTuple):
+    """A query in Algorithm 1: its closure, and the bounds and critical indices of its
+    augmentations.
+    """
+
+    closure: Words
+    bounds: Floats
+    crit: Indices
+
+
+class _Published(_Boundary[_Augmentations]):
     """Algorithm 1. Names follow the paper: a query q has an extent I(q); an augmentation is a
     triple of the proposition a, the bound b and the critical index c = crt(q p_a), the smallest
     proposition that q p_a implies and q does not.
 
-    details of a node: its closure, and the bounds and critical indices of its augmentations.
     Propositions of a node are in the order of their support.
     """
 
     def __init__(self, space: SearchSpace, objective: Objective, approximation: float) -> None:
-        from jaxrules.solvers.rule_search import kernels
+        from jaxrules.solvers.rule_search.kernels import published
 
         super().__init__(space, objective, approximation)
         if objective.rule_price or not objective.any_length:
-            raise ValueError("the published search knows no prices; use search_depth_first")
+            raise ValueError(
+                "the published search cannot be combined with prices or limits on length; use "
+                "search_depth_first"
+            )
         self.problem = objective.problem(space, self.terms, len(space), approximation)
         if self.problem.relaxed():
             raise TypeError(
-                f"the published search does not know {type(objective).__name__}; use "
+                f"the published search cannot maximise {type(objective).__name__}; use "
                 "search_depth_first"
             )
-        self.kernels, self.augment = kernels, kernels.augment[type(self.problem)]
+        self.kernels, self.augment = published, published.augment[type(self.problem)]
         rank = np.argsort(-self.problem.order(*self.terms), kind="stable")
         self.order = np.argsort(space.masks.sum(axis=0), kind="stable")
         masks, (g, h) = space.activations.dense[rank][:, self.order], self.terms.take(rank, axis=1)
-        self.data = kernels.Rows(g, h, np.ascontiguousarray(masks.T.view(np.uint8)), pack(masks))
-        self.counters = np.zeros(1, kernels.PUBLISHED_COUNTS)
+        self.data = published.Rows(g, h, np.ascontiguousarray(masks.T.view(np.uint8)), pack(masks))
+        self.counters = np.zeros(1, published.PUBLISHED_COUNTS)
         self.nodes = 0
 
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
@@ -241,13 +249,15 @@ class _Published(_Boundary):
         }
         return replace(found, counts={"nodes": self.nodes} | counts)
 
-    def root(self) -> tuple[float, _Node]:
+    def root(self) -> tuple[float, _Node[_Augmentations]]:
         every = np.arange(len(self.space))
         nothing = np.zeros(self.data.bits.shape[1], np.uint64)
-        details = (nothing, np.full(len(every), math.inf), every.copy())
+        details = _Augmentations(nothing, np.full(len(every), math.inf), every.copy())
         return math.inf, _Node((), np.arange(len(self.space.masks)), every, details)
 
-    def extend(self, node: _Node, bound: float) -> Iterator[tuple[float, _Node]]:
+    def extend(
+        self, node: _Node[_Augmentations], bound: float
+    ) -> Iterator[tuple[float, _Node[_Augmentations]]]:
         closure, old_bounds, crit = node.details
         k, m = len(node.available), len(node.rows)
         new = self.kernels.Augmented(
@@ -272,23 +282,14 @@ class _Published(_Boundary):
         self.counters["immediate_bound"] += np.sum(~alive)
         self.dropped = max(self.dropped, new.bound[:found][~alive].max(initial=0.0))
         survivors = new.kept[:found][alive]
-        available, details = (
-            node.available[survivors],
-            (new.bound[:found][alive], new.crit[survivors]),
-        )
+        available = node.available[survivors]
+        bounds, later_crit = new.bound[:found][alive], new.crit[survivors]
         for position, a, b in zip(
-            np.flatnonzero(alive), available.tolist(), details[0].tolist(), strict=True
+            np.flatnonzero(alive), available.tolist(), bounds.tolist(), strict=True
         ):
             extent = new.rows[new.offsets[position] : new.offsets[position + 1]]
             if len(extent):
-                yield (
-                    b,
-                    _Node(
-                        (*node.path, a),
-                        extent.copy(),
-                        available,
-                        (new.closures[position].copy(), *details),
-                    ),
-                )
+                details = _Augmentations(new.closures[position].copy(), bounds, later_crit)
+                yield b, _Node((*node.path, a), extent.copy(), available, details)
             else:  # not a core query
                 self.counters["immediate_equivalence"] += 1

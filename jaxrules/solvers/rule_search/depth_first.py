@@ -10,14 +10,16 @@ is the algorithm of "Better Short than Greedy" itself.
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.beam import run_beams
@@ -25,14 +27,16 @@ from jaxrules.solvers.rule_search.objectives import Objective
 from jaxrules.solvers.rule_search.shortest import conclude, worth_of
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
+if TYPE_CHECKING:
+    from jaxrules.solvers.rule_search.kernels.state import Search, Stack
+
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
 FIRST_SLICE = 250_000  # visits in about the time of a beam search
 SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
+BEAMS = {0: 2, 10_000_000: 10}
+"""The width of a beam, by the visits after which an unfinished search takes its incumbent."""
 _NO_LIMIT = 2**62
-BEAMS = {
-    0: 2,
-    10_000_000: 10,
-}  # a search that is not done after so many visits gets the incumbent of a beam so wide
+Entries = TypeVar("Entries", bound=np.generic)
 
 
 def search_depth_first(
@@ -50,10 +54,10 @@ def search_depth_first(
     Args:
         space: the propositions.
         objective: one that is compiled, see `objectives`.
-        max_length: the most propositions in the conjunction, None for no limit.
+        max_length: of the conjunction, in propositions; None for no limit.
         approximation: alpha in (0, 1]; the objective is at least alpha times the optimum.
-        max_evaluations: stop after about this many evaluations (one thread
-            then, to repeat exactly).
+        max_evaluations: stop after about this many evaluations; with a limit one thread searches,
+            so that searches repeat exactly.
         stopped: asked every few milliseconds; True ends the search with the best rule so far.
         threads: 2 lets a second thread join a long search; the rule found is the same.
     """
@@ -64,19 +68,19 @@ def search_depth_first(
 
 
 class _DepthFirst:
-    """One exact search: the problem, the rules found, and the workers that
-    explore the root's children.
+    """One exact search: the problem, the rules found, and the workers that explore the root's
+    children.
     """
 
     def __init__(
         self, space: SearchSpace, objective: Objective, max_length: int | None, approximation: float
     ) -> None:
-        from jaxrules.solvers.rule_search import kernels
+        from jaxrules.solvers.rule_search.kernels.depth_first import advance
 
-        self.kernels, self.space, self.objective = kernels, space, objective
+        self.space, self.objective = space, objective
         self.terms, self.longest = objective.one_row(space), space.longest(max_length)
         self.problem = objective.problem(space, self.terms, self.longest, approximation)
-        self.advance = kernels.advance[type(self.problem)]
+        self.advance = advance[type(self.problem)]
         self.evaluations = 0
         self.candidates: list[tuple[float, tuple[int, ...]]] = [
             (objective.worth_of_nothing(self.terms), ())
@@ -133,6 +137,8 @@ class _DepthFirst:
         open_bound: float,
         stopped: Callable[[], bool],
     ) -> Found:
+        from jaxrules.solvers.rule_search.kernels.state import COUNTS
+
         tie = 1.0 + TIE
         value, best = self.candidates[0]
         for other_value, other in self.candidates[1:]:
@@ -141,10 +147,7 @@ class _DepthFirst:
         dropped = max(worker.known["dropped"] for worker in workers)
         if status is None:
             status = Status.OPTIMAL if self.problem.approximation == 1.0 else Status.CONVERGED
-        counts = {
-            name: sum(int(worker.counters[name]) for worker in workers)
-            for name in self.kernels.COUNTS
-        }
+        counts = {name: sum(int(worker.counters[name]) for worker in workers) for name in COUNTS}
         evaluations = self.evaluations + sum(worker.evaluations for worker in workers)
         found = conclude(
             self.space, self.objective, self.terms, best, status, evaluations, -math.inf,
@@ -159,20 +162,22 @@ class _DepthFirst:
 class _Worker:
     """One thread's part of the search: a stack of levels below the root, advanced in slices."""
 
-    def __init__(self, task: _DepthFirst, stack: Any, search: Any) -> None:
+    def __init__(self, task: _DepthFirst, stack: Stack, search: Search) -> None:
         self.task, self.stack, self.search = task, stack, search
         self.counters, self.known = search.counters[0], search.known[0]  # views
 
     @classmethod
     def at_root(cls, task: _DepthFirst) -> _Worker:
         """A worker whose only level is the root, not yet expanded."""
-        kernels, space, (g, h) = task.kernels, task.space, task.terms[:2]
+        from jaxrules.solvers.rule_search.kernels import state
+
+        space, (g, h) = task.space, task.terms[:2]
         rows, propositions = space.masks.shape
         words, levels = space.activations.words.shape[1], min(propositions, 20) + 2
         order = np.argsort(-task.problem.order(g, h), kind="stable")
         share = float(task.objective.shares(task.terms, np.ones((rows, 1)))[0])
-        stack = kernels.Stack(
-            levels=np.zeros(levels, kernels.LEVEL),
+        stack = state.Stack(
+            levels=np.zeros(levels, state.LEVEL),
             closure=np.full((levels, words), np.iinfo(np.uint64).max, np.uint64),
             behind=np.zeros((levels, words), np.uint64),
             available=np.zeros((levels, propositions), np.int32),
@@ -186,9 +191,9 @@ class _Worker:
         root["size"], root["negative"], root["width"] = rows, np.sum(g >= 0), propositions
         root["base_h"], root["share"] = task.problem.ridge, share
         stack.available[0] = np.arange(propositions)
-        search = kernels.Search(
-            counters=np.zeros(1, kernels.COUNTERS),
-            known=np.zeros(1, kernels.KNOWN),
+        search = state.Search(
+            counters=np.zeros(1, state.COUNTERS),
+            known=np.zeros(1, state.KNOWN),
             best=np.zeros(propositions + 1, np.int32),
             found=np.zeros(propositions),
             sum_g=np.zeros(propositions),
@@ -202,8 +207,8 @@ class _Worker:
             needed=np.zeros(words, np.uint64),
             row_bits=np.zeros(words, np.uint64),
             slots=np.zeros(max(8, 1 << (2 * rows).bit_length()), np.int32),
-            leaf_g=np.zeros(1 << kernels.LEAF_WIDTH),
-            leaf_h=np.zeros(1 << kernels.LEAF_WIDTH),
+            leaf_g=np.zeros(1 << state.LEAF_WIDTH),
+            leaf_h=np.zeros(1 << state.LEAF_WIDTH),
             keys=np.zeros(rows),
             chosen=np.zeros(space.activations.bits.shape[1], np.uint64),
             term_sums=np.zeros(len(task.terms)),
@@ -215,35 +220,33 @@ class _Worker:
         return worker
 
     def take(self, objective: float, propositions: tuple[int, ...]) -> None:
-        """Go on from this conjunction if it is better than what the worker knows."""
+        """Make this conjunction the incumbent if it is better."""
         if objective > self.known["floor"] * (1.0 + TIE):
             self.known["floor"], self.known["length"] = objective, len(propositions)
             self.search.best[: len(propositions)] = propositions
 
     def fork(self) -> _Worker:
         """A worker with the same expanded root and the same incumbent, and no work yet."""
-        kernels = self.task.kernels
-        stack = kernels.Stack(*(array.copy() for array in self.stack))
-        search = kernels.Search(*(array.copy() for array in self.search))._replace(
-            found=self.search.found
-        )
+        stack = copy.deepcopy(self.stack)
+        search = copy.deepcopy(self.search)._replace(found=self.search.found)
         search.counters[:] = 0
         return _Worker(self.task, stack, search)
 
     def advance(self, stop: int, max_evaluations: int = _NO_LIMIT, shared: bool = False) -> bool:
         """Search for one slice; True once the root's children from `stop` on are done."""
-        kernels, problem = self.task.kernels, self.task.problem
+        from jaxrules.solvers.rule_search.kernels.depth_first import DONE, FULL
+
         visits = SLICE if self.visits else FIRST_SLICE
         while True:
             state = self.task.advance(
-                problem, self.stack, self.search, stop, visits, max_evaluations, shared
+                self.task.problem, self.stack, self.search, stop, visits, max_evaluations, shared
             )
-            if state != kernels.FULL:
-                return bool(state == kernels.DONE)
+            if state != FULL:
+                return state == DONE
             self._grow()
 
     def _grow(self) -> None:
-        """Double what the next level may run out of."""
+        """Double the arrays that the next level may exceed."""
         level_arrays = ("levels", "closure", "behind", "available", "bounds")
         level = int(self.counters["level"])
         names = (
@@ -275,7 +278,7 @@ class _Worker:
 
     @property
     def visits(self) -> int:
-        """Row-proposition pairs looked at: what a search's time is proportional to."""
+        """Row-proposition pairs examined: the time of a search is proportional to them."""
         return int(self.counters["work"])
 
     def open_bound(self, top: int) -> float:
@@ -290,13 +293,14 @@ class _Worker:
             else:
                 return math.inf
             if child >= 0 and depth + 2 <= longest:
-                largest = max(largest, self.task.objective.worth(bounds[depth, child], depth + 2))
-        return float(largest)
+                bound = self.task.objective.worth(bounds[depth, child], depth + 2)
+                largest = max(largest, float(bound))
+        return largest
 
 
 class _Pair:
-    """Two workers in two threads that take the root's remaining children in
-    turn, highest bound first.
+    """Two workers in two threads that take the root's remaining children in turn, highest bound
+    first.
 
     Which worker takes a child has no influence on the rule found: candidates are kept by child and
     compared in the order in which one worker would have found them.
@@ -361,7 +365,7 @@ class _Pair:
         return float(worker.task.objective.worth(worker.stack.bounds[0, self.next_child - 1], 2))
 
 
-def _with_room(array: np.ndarray) -> np.ndarray:
+def _with_room(array: NDArray[Entries]) -> NDArray[Entries]:
     """The array followed by as many empty rows again."""
     larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array

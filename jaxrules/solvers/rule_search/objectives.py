@@ -2,17 +2,19 @@
 
     worth = (value - price(length)) / divisor(length).
 
-The value is a function of sums over the rows that the conjunction selects, price and divisor depend
-on the number of its propositions. An objective knows
+The value is a function of sums over the rows that the conjunction selects; price and divisor depend
+on the number of its propositions. An objective defines
 
-    terms        the numbers per row that are summed; `SignedWeights` has a set of them per row of weights
-    value        of their sums                                                                  every search
-    potential    from the same sums, a bound on the values of all subsets of the rows             beam
-    bounds       the same from the rows themselves                                                best-first
-    compiled     the class of `kernels` with this value, and thereby a bound                      depth-first, published
+    terms        the numbers per row that are summed; `SignedWeights` has a set of them
+                 per row of weights
+    value        of their sums; every search needs it
+    potential    a bound on the values of all subsets of the rows, from the same sums; for beams
+    bounds       the same from the rows themselves; for best-first search
+    compiled     the class of `kernels.problems` with this value, and thereby a bound;
+                 for depth-first and published search
 
-so a new objective can be searched by beam once its value is known; each further
-piece opens a further search.
+so a new objective can be searched by beam once its value is defined; each further piece opens a
+further search.
 """
 
 from __future__ import annotations
@@ -20,30 +22,33 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
 
+if TYPE_CHECKING:
+    from jaxrules.solvers.rule_search.kernels.problems import Problem
+
 Floats = NDArray[np.float64]
 _EPSILON = 1e-6
-_LARGEST_EXPONENT = 300.0  # compiled searches know no infinity
+_LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Objective:
-    """What objectives have in common: what length costs.
+    """What objectives have in common: the price of length.
 
     Attributes:
         rule_price: of any conjunction but the empty one.
         condition_price: of each of its propositions.
         per_unit: divide by 1 + length: gain per unit of complexity.
-        growth: divide by (1 + growth)^length: every proposition has to raise the value,
-            at least 0, by this share.
-        one_sided: sums of the gradient below 0 are worth nothing: a rule
-            whose weight must be negative.
+        growth: divide by (1 + growth)^length: every proposition has to raise the value, at least 0,
+            by this share.
+        one_sided: sums of the gradient below 0 are worth nothing: for a rule whose weight must be
+            negative.
     """
 
     rule_price: float = 0.0
@@ -58,28 +63,28 @@ class Objective:
         """The numbers to sum, (rows of weights, sums, merged rows)."""
         raise NotImplementedError  # every objective has its own
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         """Of sums over rows, (sums, ...), shape (...)."""
         raise NotImplementedError  # every objective has its own
 
-    def potential(self, sums: Floats) -> Any:
+    def potential(self, sums: Floats) -> Floats:
         """An upper bound on the value of every subset of the rows with these sums."""
         return np.full(sums.shape[1:], math.inf)
 
-    def bounds(self, terms: Floats, members: Floats) -> Any:
-        """Upper bounds on the values of the subsets of some sets of rows,
-        the columns of a 0/1 matrix.
+    def bounds(self, terms: Floats, members: Floats) -> Floats:
+        """Upper bounds on the values of the subsets of some sets of rows, the columns of a 0/1
+        matrix.
         """
         return self.potential(terms @ members)
 
     def shares(self, terms: Floats, members: Floats) -> Floats:
-        """The least share of its curvature that a subset of some sets of rows keeps,
-        see `CorrectiveDecrease`.
+        """The least share of its curvature that a subset of some sets of rows keeps, see
+        `CorrectiveDecrease`.
         """
         return np.ones(members.shape[1])
 
-    def counted(self, sums: Any) -> Any:
-        """Of sums of the gradient, what counts."""
+    def counted(self, sums: Floats) -> Floats:
+        """The part of sums of the gradient that counts."""
         return np.maximum(sums, 0.0) if self.one_sided else sums
 
     def price(self, length: ArrayLike) -> Floats:
@@ -91,13 +96,13 @@ class Objective:
         grown = np.exp(np.minimum(length * math.log1p(self.growth), _LARGEST_EXPONENT))
         return (1.0 + self.per_unit * length) * grown
 
-    def worth(self, value: Any, length: ArrayLike) -> Any:
+    def worth(self, value: Floats, length: ArrayLike) -> Floats:
         """Of conjunctions with this value and length."""
         return (value - self.price(length)) / self.divisor(length)
 
     def worth_of_nothing(self, terms: Floats) -> float:
-        """The worth of the empty conjunction: of all rows, or 0 where it is no rule,
-        because rules have a price.
+        """The worth of the empty conjunction: of all rows, or 0 if it is not a rule because rules
+        have a price.
         """
         return float(self.value(terms.sum(axis=1))) if self.empty_is_rule else 0.0
 
@@ -119,18 +124,20 @@ class Objective:
             )
         return terms[0]
 
-    def problem(self, space: SearchSpace, terms: Floats, longest: int, approximation: float) -> Any:
+    def problem(
+        self, space: SearchSpace, terms: Floats, longest: int, approximation: float
+    ) -> Problem:
         """The problem of a compiled search; terms as of `one_row`."""
-        from jaxrules.solvers.rule_search import kernels
+        from jaxrules.solvers.rule_search.kernels import problems
 
         if not self.compiled:
             raise TypeError(
-                f"no compiled search knows {type(self).__name__}; use search_best_first"
+                f"no compiled search maximises {type(self).__name__}; use search_best_first"
             )
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
-        kind = getattr(kernels, self.compiled_one_sided if self.one_sided else self.compiled)
-        if kind.relaxed is kernels.Problem.relaxed:  # the values of the compiled class are exact
+        kind = getattr(problems, self.compiled_one_sided if self.one_sided else self.compiled)
+        if kind.relaxed is problems.Problem.relaxed:  # the values of the compiled class are exact
             terms, members = terms[:0], members[:0]
         return kind(
             float(getattr(self, "ridge", 0.0)), float(approximation), longest,
@@ -141,8 +148,8 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder(Objective):
-    """(sum g)^2 / (ridge + sum h): second-order boosting, Eq. (2.3) of "Better Short
-    than Greedy" without 1 / 2n.
+    """(sum g)^2 / (ridge + sum h): second-order boosting, Eq. (2.3) of "Better Short than Greedy"
+    without 1 / 2n.
 
     Args:
         gradient, curvature: (rows,); curvature >= 0.
@@ -160,18 +167,18 @@ class SecondOrder(Objective):
             [space.activations.totals(self.gradient), space.activations.totals(self.curvature)]
         )[None]
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         return self.counted(sums[0]) ** 2 / (self.ridge + sums[1])
 
-    def bounds(self, terms: Floats, members: Floats) -> Any:
+    def bounds(self, terms: Floats, members: Floats) -> Floats:
         return _greatest_of_ends(self, terms, members, self.ridge)
 
 
 def _greatest_of_ends(
     objective: Objective, terms: Floats, members: Floats, ridge: float, share: ArrayLike = 1.0
 ) -> Floats:
-    """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a
-    suffix in the order of g / h.
+    """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a suffix in the
+    order of g / h.
 
     A sum G that counts on one side only is greatest, and its value with it, on a prefix.
 
@@ -190,13 +197,13 @@ def _greatest_of_ends(
 
 @dataclass(frozen=True, eq=False)
 class CorrectiveDecrease(Objective):
-    """(sum g)^2 / (ridge + H_qq - c'M^-1 c): twice what a rule takes off the second-order
-    model of the risk when all weights are refitted with it; `SecondOrder` is the same with all
-    other weights held fixed.
+    """(sum g)^2 / (ridge + H_qq - c'M^-1 c): twice the decrease of the second-order model of the
+    risk when all weights are refitted with the rule; `SecondOrder` is the same with all other
+    weights fixed.
 
     H = diag(h), Q has the rules found as columns, c = Q'H q, and M = Q'H Q + diag(penalties). The
-    weights found must be optimal: Q'g is then the penalties' slope, and the new rule's own slope is
-    all that is left to descend. In the metric of h, with a row more per penalty, the denominator is
+    weights found must be optimal: Q'g is then the penalties' slope, and only the new rule has a
+    slope to descend. In the metric of h, with an additional row per penalty, the denominator is
     ||q_perp||^2, as in `Orthogonal`.
 
     Args:
@@ -215,9 +222,7 @@ class CorrectiveDecrease(Objective):
     compiled_one_sided = "OneSidedCorrectiveDecrease"
 
     def terms(self, space: SearchSpace) -> Floats:
-        """g, h and h Q R with R R' = M^-1: the squares of the sums of
-        the last add up to c'M^-1 c.
-        """
+        """g, h and h Q R with R R' = M^-1: the squared sums of the last add up to c'M^-1 c."""
         q = self.found.astype(np.float64)
         values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
         kept = values > 1e-12 * values.max(initial=0.0)
@@ -229,7 +234,7 @@ class CorrectiveDecrease(Objective):
         )
         return np.stack([space.activations.totals(row) for row in rows])[None]
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         whole = self.ridge + sums[1]
         rest = whole - np.sum(sums[2:] ** 2, axis=0)
         gain = self.counted(sums[0]) ** 2
@@ -244,27 +249,26 @@ class CorrectiveDecrease(Objective):
             return np.ones(members.shape[1])
         b = np.where(terms[1] > 0, terms[2:] / np.sqrt(np.maximum(terms[1], 1e-300)), 0.0)
         outer = (b[:, None] * b).reshape(len(b) ** 2, -1)
-        rho = np.linalg.eigvalsh((outer @ members).T.reshape(members.shape[1], len(b), len(b)))[
-            :, -1
-        ]
-        return np.clip(
-            1.0 - rho + 1e-12, IN_SPAN, 1.0
-        )  # what is closer to the span is worth nothing
+        s = (outer @ members).T.reshape(members.shape[1], len(b), len(b))
+        rho = np.linalg.eigvalsh(s)[:, -1]
+        # A rule closer to the span than IN_SPAN is worth nothing.
+        return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)
 
-    def bounds(self, terms: Floats, members: Floats) -> Any:
+    def bounds(self, terms: Floats, members: Floats) -> Floats:
         greatest = _greatest_of_ends(
             self, terms[:2], members, self.ridge, self.shares(terms, members)
         )
         if self.ridge == 0:
             return greatest
-        return greatest * (
-            1.0 + IN_SPAN * (terms[1] @ members) / self.ridge
-        )  # shares are at least IN_SPAN
+        # Shares were raised to IN_SPAN, which may raise a denominator by IN_SPAN H.
+        return greatest * (1.0 + IN_SPAN * (terms[1] @ members) / self.ridge)
 
 
 @dataclass(frozen=True, eq=False)
 class GradientSum(Objective):
-    """|sum g|: gradient boosting, and with prices the pricing problem of generalised linear rule models."""
+    """|sum g|: gradient boosting, and with prices the pricing problem of generalised linear rule
+    models.
+    """
 
     gradient: Floats
     compiled = "AbsoluteSum"
@@ -273,20 +277,21 @@ class GradientSum(Objective):
     def terms(self, space: SearchSpace) -> Floats:
         return _with_positive_part(space.activations.totals(self.gradient))[None]
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         return np.abs(self.counted(sums[0]))
 
-    def potential(self, sums: Floats) -> Any:
+    def potential(self, sums: Floats) -> Floats:
         return sums[1] if self.one_sided else np.maximum(sums[1], sums[1] - sums[0])
 
 
 @dataclass(frozen=True, eq=False)
 class SignedWeights(Objective):
-    """sum w: what a rule gains in a rule list. The empty conjunction is no rule and gains nothing.
+    """sum w: the gain of a rule in a rule list. The empty conjunction is not a rule and gains
+    nothing.
 
     Args:
-        weights: (rows,), or (rows of weights, rows) for a beam, which
-            searches for all of them at once.
+        weights: (rows,), or (rows of weights, rows) for a beam, which searches for all of them at
+            once.
     """
 
     weights: Floats
@@ -300,10 +305,10 @@ class SignedWeights(Objective):
             ]
         )
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         return sums[0]
 
-    def potential(self, sums: Floats) -> Any:
+    def potential(self, sums: Floats) -> Floats:
         return sums[1]
 
     @property
@@ -317,7 +322,8 @@ def _with_positive_part(sums: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Orthogonal(Objective):
-    """|g'q| / (||q_perp|| + 1e-6): orthogonal gradient boosting, Yang et al., AISTATS 2024, arXiv 2402.15691.
+    """|g'q| / (||q_perp|| + 1e-6): orthogonal gradient boosting, Yang et al., AISTATS 2024, arXiv
+    2402.15691.
 
     q is the 0/1 vector of the selected rows, g the gradient and q_perp the part of q that is
     orthogonal to the span of the rules found so far. ||q_perp||^2 = |q| - ||B'q||^2 for an
@@ -347,25 +353,28 @@ class Orthogonal(Objective):
         return np.asarray(left[:, values > 1e-9 * max(values, default=0.0)])
 
     def terms(self, space: SearchSpace) -> Floats:
-        """g, 1 and the rows of B: rules do not tell the rows of a merged row apart."""
+        """g, 1 and the rows of B: no rule distinguishes the rows of a merged row."""
         gradient = self.gradient / self.roots
         rows = [gradient - self.basis @ (self.basis.T @ gradient), self.roots, *self.basis.T]
         return np.stack([space.activations.totals(self.roots * row) for row in rows])[None]
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         distance = sums[1] - np.sum(sums[2:] ** 2, axis=0)
         value = np.abs(self.counted(sums[0])) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
         return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
-    def bounds(self, terms: Floats, members: Floats) -> Any:
-        """Two bounds for every q inside a set E of rows, by the positive part of g, and
-        likewise the negative one.
+    def bounds(self, terms: Floats, members: Floats) -> Floats:
+        """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise by
+        the negative one.
 
-        1. ||B'q||^2 <= rho |q| for the largest eigenvalue rho of S, the sum over E of b b'. So value(q)^2 is at most
-           the greatest G^2 / ((1 - rho) |prefix|) of the prefixes in descending g.
-        2. If y is orthogonal to the span and y >= g on E, then g'q <= y'q = y'q_perp <= ||y|| ||q_perp||. With y =
-           max(g, 0) on E and the smallest correction outside that makes it orthogonal,
-           ||y||^2 = ||max(g, 0)||_E^2 + v'(I - S)^-1 v, v = B'max(g, 0) over E. And y = g gives ||g||.
+        1. ||B'q||^2 <= rho |q| for the largest eigenvalue rho of S, the sum over E of b b'. So
+           value(q)^2 is at most the greatest G^2 / ((1 - rho) |prefix|) of the prefixes in
+           descending g.
+        2. If y is orthogonal to the span and y >= g on E, then
+           g'q <= y'q = y'q_perp <= ||y|| ||q_perp||. With y = max(g, 0) on E and the smallest
+           correction outside that makes it orthogonal,
+           ||y||^2 = ||max(g, 0)||_E^2 + v'(I - S)^-1 v, v = B'max(g, 0) over E.
+           And y = g gives ||g||.
 
         Both are loose while E contains whole rules found before.
         """
@@ -400,11 +409,11 @@ class Orthogonal(Objective):
 
 @dataclass(frozen=True, eq=False)
 class Given(Objective):
-    """Another objective, of conjunctions that have one given proposition beside
-    those that a search finds.
+    """Another objective, of conjunctions that have one given proposition beside those that a search
+    finds.
 
-    What is searched are the merged rows of that proposition,
-    `SearchSpace.within`; the empty conjunction stands for it alone. Make one with `of`.
+    The search runs over the merged rows of that proposition, `SearchSpace.within`; the empty
+    conjunction stands for it alone. Create one with `of`.
 
     Args:
         whole: the other objective.
@@ -424,13 +433,13 @@ class Given(Objective):
     def terms(self, space: SearchSpace) -> Floats:
         return self.everywhere[:, :, self.inside]
 
-    def value(self, sums: Floats) -> Any:
+    def value(self, sums: Floats) -> Floats:
         return self.whole.value(sums)
 
-    def potential(self, sums: Floats) -> Any:
+    def potential(self, sums: Floats) -> Floats:
         return self.whole.potential(sums)
 
-    def bounds(self, terms: Floats, members: Floats) -> Any:
+    def bounds(self, terms: Floats, members: Floats) -> Floats:
         of_all = np.zeros((len(self.inside), members.shape[1]))
         of_all[self.inside] = members
         return self.whole.bounds(self.everywhere[0], of_all)
@@ -451,7 +460,9 @@ class Given(Objective):
     def empty_is_rule(self) -> bool:
         return True
 
-    def problem(self, space: SearchSpace, terms: Floats, longest: int, approximation: float) -> Any:
+    def problem(
+        self, space: SearchSpace, terms: Floats, longest: int, approximation: float
+    ) -> Problem:
         lengths = np.arange(len(space) + 3)
         problem = self.whole.problem(space, terms, longest, approximation)
         return problem._replace(price=self.price(lengths), divisor=self.divisor(lengths))

@@ -1,11 +1,11 @@
 """The exact search over conjunctions of at most two propositions: all of them, by histograms.
 
-Propositions on one column, or on a few columns of few values, tell the rows into some dozen cells,
-and each is a set of cells: a `Partition`. For two partitions the sums of g, h, ... over the rows of
-every pair of cells are one histogram, in time proportional to the rows, and the sums of every pair
-of propositions are sums of its entries. So with d partitions a search takes rows x d^2 / 2 steps
-per term, however many propositions there are: what branch and bound looks at pair by pair. Every
-objective that knows its value can be searched, and what is found is proved.
+Propositions on one column, or on a few columns of few values, divide the rows into some dozen
+cells, and each is a set of cells: a `Partition`. For two partitions the sums of g, h, ... over the
+rows of every pair of cells are one histogram, in time proportional to the rows, and the sums of
+every pair of propositions are sums of its entries. So with d partitions a search takes rows x d^2 /
+2 steps per term, whatever the number of propositions, while branch and bound examines pair by pair.
+Every objective that defines its value can be searched, and the result is proved.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def search_pairs(
     max_length: int | None = 2,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """A best conjunction of at most two propositions, with a certificate; the empty
-    conjunction is a candidate.
+    """A best conjunction of at most two propositions, with a certificate; the empty conjunction is
+    a candidate.
 
     Args:
         space: the propositions, with `SearchSpace.partitions`.
         objective: with one row of weights.
         max_length: 0, 1 or 2.
-        stopped: asked every few milliseconds, once all single propositions are looked at; True ends
+        stopped: asked every few milliseconds, once all single propositions are examined; True ends
             the search with the best rule so far.
     """
     longest = space.longest(max_length)
@@ -47,51 +47,68 @@ def search_pairs(
             "pairs of propositions by histograms need max_length of at most 2, and columns of few "
             "cells"
         )
-    partitions, terms = space.partitions if longest else [], objective.one_row(space)
-    best: tuple[int, ...] = ()
-    worth, evaluations, status = objective.worth_of_nothing(terms), 1, Status.OPTIMAL
+    terms = objective.one_row(space)
+    pairs = _Pairs(objective, terms, space.partitions if longest else [])
+    pairs.examine_single()
+    finished = longest < 2 or pairs.examine_pairs(stopped)
+    bound = pairs.worth
+    if not finished:  # any subset of all rows could be a pair
+        any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
+        bound = max(bound, float(np.max(objective.worth(any_rows, 2))))
+    status = Status.OPTIMAL if finished else Status.TIME_LIMIT
+    found = conclude(
+        space, objective, terms, pairs.best, status, pairs.evaluations, bound, {}, stopped
+    )
+    assert found.bound is not None
+    return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
-    def look(sums: Floats, length: int, first: Partition, second: Partition) -> None:
-        """Take the best of these conjunctions of a proposition of each
-        partition if it is better.
+
+class _Pairs:
+    """The best conjunction so far, and histograms to find a better one."""
+
+    def __init__(self, objective: Objective, terms: Floats, partitions: list[Partition]) -> None:
+        self.objective, self.terms, self.partitions = objective, terms, partitions
+        self.best: tuple[int, ...] = ()
+        self.worth, self.evaluations = objective.worth_of_nothing(terms), 1
+        self.of_cells = [self._histograms(part.cell, len(part.members)) for part in partitions]
+
+    def examine_single(self) -> None:
+        """All single propositions."""
+        for part, sums in zip(self.partitions, self.of_cells, strict=True):
+            self._take_best((sums @ part.members)[:, :, None], 1, part, part)
+
+    def examine_pairs(self, stopped: Callable[[], bool]) -> bool:
+        """All pairs, partition by partition; False if the search was stopped before the end."""
+        for a, b in itertools.combinations_with_replacement(range(len(self.partitions)), 2):
+            if stopped():
+                return False
+            first, second = self.partitions[a], self.partitions[b]
+            if a == b:  # both propositions hold in the cells that they share
+                left = first.members.T * self.of_cells[a][:, None]
+            else:
+                shape = len(first.members), len(second.members)
+                joint = self._histograms(first.cell * shape[1] + second.cell, shape[0] * shape[1])
+                left = first.members.T @ joint.reshape(len(self.terms), *shape)
+            self._take_best(left @ second.members, 2, first, second)
+        return True
+
+    def _histograms(self, cell: NDArray[np.intp], size: int) -> Floats:
+        """The sums of every term over the rows of each cell, (terms, cells)."""
+        return np.stack([np.bincount(cell, row, size) for row in self.terms])
+
+    def _take_best(self, sums: Floats, length: int, first: Partition, second: Partition) -> None:
+        """Take the best of the conjunctions of a proposition of each partition if it is better.
+
+        Args:
+            sums: (terms, propositions of the first, of the second); the latter one for length 1.
         """
-        nonlocal best, worth, evaluations
-        worths = np.ravel(objective.worth(objective.value(sums), length))
-        evaluations += len(worths)
+        worths = np.ravel(self.objective.worth(self.objective.value(sums), length))
+        self.evaluations += len(worths)
         most = float(worths.max(initial=-math.inf))
-        if most > worth + TIE * abs(worth):
+        if most > self.worth + TIE * abs(self.worth):
             place = int(np.argmax(worths >= most - TIE * abs(most)))
             chosen = (
                 first.propositions[place // sums.shape[2]],
                 second.propositions[place % sums.shape[2]],
             )
-            best, worth = tuple(sorted(set(map(int, chosen[:length])))), most
-
-    def histograms(cell: NDArray[np.intp], size: int) -> Floats:
-        return np.stack([np.bincount(cell, row, size) for row in terms])
-
-    of_cells = [histograms(part.cell, len(part.members)) for part in partitions]
-    for part, sums in zip(partitions, of_cells, strict=True):
-        look((sums @ part.members)[:, :, None], 1, part, part)
-    of_two = (
-        itertools.combinations_with_replacement(range(len(partitions)), 2) if longest > 1 else ()
-    )
-    for a, b in of_two:
-        if stopped():
-            status = Status.TIME_LIMIT
-            break
-        first, second = partitions[a], partitions[b]
-        if a == b:
-            left = first.members.T * of_cells[a][:, None]
-        else:
-            shape = len(first.members), len(second.members)
-            joint = histograms(first.cell * shape[1] + second.cell, shape[0] * shape[1])
-            left = first.members.T @ joint.reshape(len(terms), *shape)
-        look(left @ second.members, 2, first, second)
-    bound = worth
-    if status is not Status.OPTIMAL:
-        any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
-        bound = max(worth, float(np.max(objective.worth(any_rows, 2))))
-    found = conclude(space, objective, terms, best, status, evaluations, bound, {}, stopped)
-    assert found.bound is not None
-    return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
+            self.best, self.worth = tuple(sorted(set(map(int, chosen[:length])))), most

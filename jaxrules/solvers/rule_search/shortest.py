@@ -13,9 +13,9 @@ from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
 
 _MOST_STEPS = 20_000
-"""Of the search for a smaller cover than the greedy one."""
+"""Bound on the steps of the search for a smaller cover than the greedy one."""
 _MANY_ROWS = 4096
-"""From here on it pays to look for the rows that matter before this search."""
+"""Above this many rows, reducing them to the hardest before this search saves time."""
 
 
 def conclude(
@@ -29,20 +29,17 @@ def conclude(
     counts: Mapping[str, int] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """The result of a search that ended with this conjunction: the shortest for its
-    rows, and what it is worth.
+    """The result of a search that ended with this conjunction: the shortest for its rows, and what
+    it is worth.
 
-    Where length has a price and no shorter description is excluded, the bound is what the shortest
-    possible one would be worth, and nothing is proved.
+    If length has a price and a shorter description is not excluded, the bound is the worth that the
+    shortest possible one would have, and the result is not proved.
     """
     short, least = _shortest(space, space.selected_groups(propositions), stopped)
-    if len(propositions) < len(short) or (
-        not short and not objective.empty_is_rule
-    ):  # no rule is empty
-        short, least = (
-            tuple(sorted(propositions)),
-            min(least, len(propositions)) or len(propositions),
-        )
+    no_rule = not short and not objective.empty_is_rule
+    if no_rule or len(propositions) < len(short):
+        short = tuple(sorted(propositions))
+        least = min(least, len(propositions)) or len(propositions)
     worth = worth_of(space, objective, terms, short)
     if least < len(short) and bound is not None:
         promise = worth_of(space, objective, terms, short, least)
@@ -60,8 +57,8 @@ def worth_of(
     propositions: tuple[int, ...],
     length: int | None = None,
 ) -> float:
-    """The worth of a conjunction, summed in the order of the merged rows; of
-    another length if one is given.
+    """The worth of a conjunction, summed in the order of the merged rows; of another length if one
+    is given.
     """
     if not propositions:
         return objective.worth_of_nothing(terms)
@@ -93,7 +90,7 @@ def shortest_equivalent(
 def _shortest(
     space: SearchSpace, rows: np.ndarray, stopped: Callable[[], bool]
 ) -> tuple[tuple[int, ...], int]:
-    """The shortest conjunction found, and how short one may be: shorter ones are excluded."""
+    """The shortest conjunction found, and a lower bound on the length of any."""
     if rows.all() or not len(space):
         return (), 0
     candidates = _tightest_implied(space, rows)
@@ -126,8 +123,8 @@ def _shortest(
 
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
-    """Of the propositions that hold on all these rows: the most restrictive
-    per code column and side.
+    """Of the propositions that hold on all these rows: the most restrictive per code column and
+    side.
     """
     implied = ~np.any(pack(rows[None]) & ~space.activations.bits, axis=1)
     tightest: dict[tuple[int, int], int] = {}
@@ -147,8 +144,8 @@ def _as_integers(bits: np.ndarray) -> list[int]:
 
 
 def _hardest(excluded: np.ndarray, over: Callable[[], bool]) -> np.ndarray:
-    """Rows whose exclusion excludes all: without those that all propositions exclude
-    that exclude another row.
+    """Rows whose exclusion excludes all: without those that all propositions exclude that exclude
+    another row.
 
     Args:
         excluded: bool (rows, propositions).
@@ -180,9 +177,7 @@ def _greedy_cover(sets: list[int], everything: int) -> list[int]:
 def _cover_of_size(
     sets: list[int], left: int, size: int, over: Callable[[], bool]
 ) -> list[int] | None:
-    """A cover of `left` by at most `size` of the sets, None if there is none (or the search is
-    over).
-    """
+    """A cover of `left` by at most `size` of the sets; None if there is none, or time ran out."""
     if not left:
         return []
     if size == 0 or over():

@@ -1,10 +1,10 @@
-"""Searches for rules whose weight must have a sign, and for rules that must use
-one of some propositions.
+"""Searches for rules whose weight must have a sign, and for rules that must use one of some
+propositions.
 
-Where constraints bind the sign of a weight to the propositions of its rule, the best rule is the
-better of two: the best of those that may have a positive weight, and of those that may have a
-negative one, each found among its own propositions with a one-sided objective. What is proved of
-both is proved of the better one: no rule is worth more than the greater of the two bounds.
+If constraints tie the sign of a weight to the propositions of its rule, the best rule is the better
+of two: the best with a positive weight, and the best with a negative weight, each found among its
+own propositions with a one-sided objective. No rule is worth more than the greater of the two
+bounds, so the better one is proved.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class Side:
     space: SearchSpace
 
     def whole(self, found: Found) -> Found:
-        """What was found, in terms of the whole space."""
+        """The result in terms of the whole space."""
         return replace(
             found, propositions=tuple(self.propositions[list(found.propositions)].tolist())
         )
 
 
 def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
-    """One side if signs do not matter, else one per sign; propositions
-    without any sign are on none.
+    """One side if signs do not matter, else one per sign; propositions without any sign are on
+    none.
 
     Args:
         space: all propositions.
-        signs: whether a rule that has the proposition may have a negative weight, and a
-            positive one, (propositions, 2).
+        signs: whether a rule that has the proposition may have a negative weight, and a positive
+            one, (propositions, 2).
     """
     either = np.flatnonzero(signs.any(axis=1))
     if (signs[either, 0] == signs[either, 1]).all():
@@ -60,7 +60,7 @@ def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
 
 
 def best_of(parts: Sequence[Found]) -> Found:
-    """The best of several searches, with what is proved of all of them together."""
+    """The best of several searches, with the bound for all of them together."""
     if len(parts) == 1:
         return parts[0]
     best = max(parts, key=lambda found: found.objective)
@@ -85,21 +85,21 @@ def search_using(
     approximation: float = 1.0,
     stopped: Callable[[], bool] = never,
 ) -> Found | None:
-    """The best conjunction that has at least one of some propositions: one search for
-    each of these on its rows.
+    """The best conjunction that has at least one of some propositions: one search for each of these
+    on its rows.
 
     Args:
         space: the propositions.
         objective: of the whole conjunction.
         wanted: the propositions of which one must be used.
-        search: of a space and an objective, for what else the conjunction has.
-        prunes: leave out propositions whose bound is below what was found, as an exact search may.
+        search: of a space and an objective, for the rest of the conjunction.
+        prunes: leave out propositions whose bound is below the best worth, as an exact search may.
         approximation: as of `search_depth_first`.
-        stopped: asked between the searches, of which there is one at least.
+        stopped: asked between the searches; at least one is made.
 
     Returns:
-        What was found, None without any wanted proposition; its bound is the greatest of all
-        searches and of those left out.
+        The best result, None without any wanted proposition; its bound is the greatest of all
+        searches and of the propositions left out.
     """
     some = np.fromiter(wanted, np.intp)
     if not len(some):

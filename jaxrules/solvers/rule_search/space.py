@@ -1,4 +1,4 @@
-"""What is searched: propositions on rows; and what a search returns."""
+"""The space of a search, propositions on rows, and its result."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from jaxrules.runs import checkpoint
 from jaxrules.table import Table
 
 _BYTES = 6.0
-"""That a search takes per row and proposition, about."""
+"""Memory of a search per row and proposition, about."""
 
 IN_SPAN = 1e-9
-"""A rule lies in the span of others when this is all, or less, of its square that is
-left outside it: rounding.
-"""
+"""A rule lies in the span of others if at most this share of its square is outside: rounding."""
 TIE = 1e-10
-"""Worths this close, relatively, are ties: the first one that an exact search looks at wins."""
+"""Worths this close, relatively, are ties: the first one that an exact search examines wins."""
 _MOST_CELLS = 256
 """Of a partition: histograms of two with more would be larger than most tables."""
 _TOGETHER = 64, 256
@@ -48,8 +46,8 @@ class Partition:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Propositions on the rows of a table, and the rows that no proposition tells
-    apart merged into groups.
+    """Propositions on the rows of a table, with the rows that no proposition distinguishes merged
+    into groups.
 
     A proposition compares the integer cell code of one code column with a cell: code >= cell
     (above) or code <= cell. Thresholds of one feature share a code column: of those on one side,
@@ -79,9 +77,8 @@ class SearchSpace:
             ValueError: if a search would not fit into memory.
         """
         check_memory(len(codes), len(column))
-        size = max(
-            1, 2**22 // max(1, len(column))
-        )  # rows at once, not to hold all codes of all propositions
+        # rows at once, because all codes of all propositions may not fit in memory
+        size = max(1, 2**22 // max(1, len(column)))
         values = (codes[start : start + size, column] for start in range(0, len(codes), size))
 
         def holds(block: NDArray[np.uint16]) -> NDArray[np.bool_]:
@@ -92,8 +89,8 @@ class SearchSpace:
 
     @classmethod
     def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:
-        """The space of arbitrary propositions given by their boolean
-        matrix (rows, propositions).
+        """The space of arbitrary propositions given by their boolean matrix (rows,
+        propositions).
         """
         n = masks.shape[1]
         check_memory(*masks.shape)
@@ -125,16 +122,15 @@ class SearchSpace:
 
     @functools.cached_property
     def partitions(self) -> list[Partition] | None:
-        """The propositions by partitions, in their order; None where a column has too
-        many cells for histograms.
+        """The propositions by partitions, in their order; None if a column has too many cells
+        for histograms.
         """
         groups: list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]] = []
         order = np.argsort(self.column, kind="stable")
         for together in np.split(order, np.flatnonzero(np.diff(self.column[order])) + 1):
             checkpoint()
-            holds = self.masks[
-                :, together
-            ]  # thresholds of one column are nested: their number tells the rows apart
+            # Thresholds of one column are nested: the number that hold distinguishes the rows.
+            holds = self.masks[:, together]
             cell = _numbered(np.sum(holds ^ ~self.above[together], axis=1, dtype=np.intp))
             if cell.max(initial=0) >= _MOST_CELLS:
                 return None
@@ -194,17 +190,15 @@ def check_memory(
     propositions: int,
     remedy: str = "set max_cut_points, or set it lower, for fewer of them",
 ) -> None:
-    """Refuse a search that memory does not allow: it takes about six
-    bytes per row and proposition.
-    """
+    """Refuse a search that memory does not allow, at about six bytes per row and proposition."""
     rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
 
 
 def check_cut_points(
     table: Table, max_cut_points: int | None, *, fewer: bool = False
 ) -> int | None:
-    """`max_cut_points`, if memory allows as many propositions; the error
-    says how many cut points fit.
+    """`max_cut_points`, if memory allows as many propositions; the error says how many cut points
+    fit.
 
     Args:
         fewer: return those instead, if any fit.
