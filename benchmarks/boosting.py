@@ -223,8 +223,7 @@ def startup() -> Iterator[tuple[str, float]]:
     """Seconds until the compiled search can be used: in the first process and in a later one."""
     code = (
         "import time, jaxrules; s = time.process_time(); import "
-        "jaxrules.solvers.rule_search.kernels;"
-        "print(time.process_time() - s)"
+        "jaxrules.solvers.rule_search.kernels;print(time.process_time() - s)"
     )
     with tempfile.TemporaryDirectory() as folder:
         for name in ("first process (compiles)", "later process (loads)"):

@@ -109,8 +109,7 @@ def speed(repeats: int) -> None:
             middle = f"{statistics.median(walls):.3f} / {statistics.median(cpus):.3f}"
             print(
                 f"  {training:16s} {name:17s} first {wall:5.2f} / {cpu:5.2f}   warm: median "
-                f"{middle}, least"
-                f" {min(walls):.3f} / {min(cpus):.3f}",
+                f"{middle}, least {min(walls):.3f} / {min(cpus):.3f}",
                 flush=True,
             )
 

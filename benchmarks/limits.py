@@ -99,8 +99,7 @@ def measure(case: str, limit: float, dataset: str, clock: Callable[[], float]) -
 def line(found: dict[str, Any]) -> str:
     return (
         f"{found['case']:20s} {found['limit']:6g} {found['first']:7.2f} {found['third']:7.2f} "
-        f"{found['cpu']:7.2f} "
-        f"{found['status']:>12s} {found['rules']:6d} {found['load']:5.1f}"
+        f"{found['cpu']:7.2f} {found['status']:>12s} {found['rules']:6d} {found['load']:5.1f}"
     )
 
 

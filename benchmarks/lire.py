@@ -205,12 +205,10 @@ def compare(names: list[str], gammas: list[float], repeats: int) -> list[dict[st
             )
             print(
                 f"  gamma {gamma}: G {fit.objective:.5f} (intercept counted {counted['ours']:.5f}, "
-                "published "
-                f"{counted['published']:.5f}), support {jr.support(fit.model)} / "
-                f"{jr.support(published.model)}; "
-                f"first {first:.2f} s, warm {warm:.3f} s (CPU {cpu:.2f}), published {seconds:.2f} "
-                "s (CPU "
-                f"{published_cpu:.1f}), ratio {seconds / warm:.1f}; "
+                f"published {counted['published']:.5f}), support {jr.support(fit.model)} / "
+                f"{jr.support(published.model)}; first {first:.2f} s, warm {warm:.3f} s (CPU "
+                f"{cpu:.2f}), published {seconds:.2f} s (CPU {published_cpu:.1f}), ratio "
+                f"{seconds / warm:.1f}; "
                 + (
                     f"recorded {recorded}, ratio {recorded[1] / warm:.1f}, counts: {valid}"
                     if recorded
@@ -287,9 +285,8 @@ def gap(pools: int) -> list[dict[str, Any]]:
     found = sum(g < 1e-7 for g in gaps)
     print(
         f"brute force over 256 supports, {pools} pools, from the empty model alone: optimum found "
-        f"in {found}, mean gap "
-        f"{100 * np.mean(gaps):.3f} %, largest {100 * np.max(gaps):.3f} %; a single move improves "
-        f"{improvable}"
+        f"in {found}, mean gap {100 * np.mean(gaps):.3f} %, largest {100 * np.max(gaps):.3f} %; a "
+        f"single move improves {improvable}"
     )
     return [
         {

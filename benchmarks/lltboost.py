@@ -89,8 +89,7 @@ def warm(repeats: int) -> None:
         walls, cpus = ([1e3 * pair[i] for pair in times] for i in (0, 1))
         print(
             f"  {name:9s} d = {d:2d}: wall {statistics.median(walls):4.0f} (least "
-            f"{min(walls):3.0f}), "
-            f"processor {statistics.median(cpus):4.0f} (least {min(cpus):3.0f})"
+            f"{min(walls):3.0f}), processor {statistics.median(cpus):4.0f} (least {min(cpus):3.0f})"
         )
 
 
@@ -270,9 +269,8 @@ def against_scikit_learn(names: list[str], rules: int) -> None:
                 risk, their_wall, their_cpu = timed(functools.partial(loop.path, rules))
             print(
                 f"  {name}: jaxrules {wall:.3f} (processor {cpu:.3f}, risk {ours:.3f}, violation "
-                f"<= {TOLERANCE:.0e}); "
-                f"saga with tol={tolerance:g} {their_wall:.1f} (processor {their_cpu:.1f}, risk "
-                f"{risk:.3f}, violation "
+                f"<= {TOLERANCE:.0e}); saga with tol={tolerance:g} {their_wall:.1f} (processor "
+                f"{their_cpu:.1f}, risk {risk:.3f}, violation "
                 f"{statistics.median(loop.violations):.0e} in the median, {loop.calls} calls): "
                 f"{their_cpu / cpu:.0f} times the processor time"
             )
@@ -312,8 +310,7 @@ def growth(shapes: list[tuple[float, int]]) -> None:
         rows, columns, one, more, cpu, before, peak = run.stdout.split()
         print(
             f"{rows:>10s} {columns:>7s} {float(one):9.1f} s {float(more):12.2f} s "
-            f"{float(cpu):8.1f} s "
-            f"{float(before):11.2f} {float(peak):12.2f}"
+            f"{float(cpu):8.1f} s {float(before):11.2f} {float(peak):12.2f}"
         )
 
 

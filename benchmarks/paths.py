@@ -178,8 +178,7 @@ def scale(rows: list[dict[str, Any]]) -> None:
             gap = 1 - found.bound / found.objective
             print(
                 f"d=15 K=15 gamma={gamma:.0f} seed={seed}: proved {found.closed}, gap {gap:.1e}, "
-                f"{seconds:.2f} s, "
-                f"{found.nodes} nodes"
+                f"{seconds:.2f} s, {found.nodes} nodes"
             )
             rows.append(
                 {

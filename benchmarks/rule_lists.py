@@ -70,9 +70,8 @@ def report(what: str, fit: jr.Fit[jr.RuleList], wall: float, cpu: float) -> None
     insertions, each = fit.details["insertions"], 1e3 * cpu / fit.details["insertions"]
     print(
         f"  {what:24s} wall {wall:7.2f}, processor {cpu:7.2f} s; {insertions:3d} insertions of "
-        f"{each:6.1f} ms; "
-        f"f = {fit.objective:.0f}, {len(fit.model.conjunctions)} rules; {peak_memory():.2f} GiB so "
-        "far",
+        f"{each:6.1f} ms; f = {fit.objective:.0f}, {len(fit.model.conjunctions)} rules; "
+        f"{peak_memory():.2f} GiB so far",
         flush=True,
     )
 
@@ -174,10 +173,8 @@ def exact(quick: bool) -> None:
         fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, **everything | options))
         print(
             f"  {what:34s} f = {fit.objective:.1f}, bound {fit.bound:.1f}, {fit.status}; "
-            f"{fit.details['conditions']} "
-            f"conditions, {fit.details['evaluations']:.3g} evaluations, {fit.details['nodes']} "
-            "nodes; "
-            f"wall {wall:.2f}, processor {cpu:.2f} s",
+            f"{fit.details['conditions']} conditions, {fit.details['evaluations']:.3g} "
+            f"evaluations, {fit.details['nodes']} nodes; wall {wall:.2f}, processor {cpu:.2f} s",
             flush=True,
         )
         return fit
@@ -191,8 +188,7 @@ def exact(quick: bool) -> None:
             )
             print(
                 f"    a third literal is worth {triples.objective - pairs.objective:.0f} rows or "
-                "more, and at most "
-                f"{triples.bound - pairs.objective:.0f}"
+                f"more, and at most {triples.bound - pairs.objective:.0f}"
             )
     for rules in (2, 3):
         certified(
@@ -212,8 +208,7 @@ def exact(quick: bool) -> None:
         agree = (found.possible(data.X).sum(axis=1) == 1).mean()
         print(
             f"  3 rules, within {within:.1%}: {len(found)} lists, complete: {found.complete}; they "
-            "agree on "
-            f"{agree:.1%} of the rows; wall {wall:.2f}, processor {cpu:.2f} s"
+            f"agree on {agree:.1%} of the rows; wall {wall:.2f}, processor {cpu:.2f} s"
         )
     against_corels(data)
 
@@ -235,8 +230,7 @@ def against_corels(data: Any) -> None:
     fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, rules=pool, **options))
     print(
         f"  a rule costs {price:.1f}: {fit.objective:.1f}, bound {fit.bound:.1f}, "
-        f"{len(fit.model.conjunctions)} "
-        f"rules; wall {wall:.2f}, processor {cpu:.2f} s",
+        f"{len(fit.model.conjunctions)} rules; wall {wall:.2f}, processor {cpu:.2f} s",
         flush=True,
     )
     with tempfile.TemporaryDirectory() as folder:

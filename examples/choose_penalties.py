@@ -21,7 +21,6 @@ print(lire.details["cross_validation"], "\n")
 for name, fit in {"boosting": boosted, "LIRE": lire}.items():
     print(
         f"{name:10}{jr.support(fit.model):>3} rules, {jr.local_support(fit.model, test.X):.1f} per "
-        "row on average; "
-        f"test accuracy {jr.accuracy(fit.model, test.X, test.y):.3f}"
+        f"row on average; test accuracy {jr.accuracy(fit.model, test.X, test.y):.3f}"
     )
 print(f"\n{lire.model}")

@@ -12,7 +12,6 @@ whose mean risk lies within one standard error of the least. The last fit uses a
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,8 +109,7 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
     if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
         raise ValueError(
             f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got "
-            f"{n_folds}; "
-            "use fewer folds, or fit with given penalties"
+            f"{n_folds}; use fewer folds, or fit with given penalties"
         )
     if data.classes is None:
         return spread(n_rows, None, n_folds, seed)
@@ -262,24 +260,26 @@ def arguments_of(data: TrainingData) -> tuple[Table, Any, NDArray[np.float64]]:
     return data.table, y, data.weights
 
 
-def rows_of(data: TrainingData) -> dict[str, Any]:
-    """The rows as keyword arguments of a learner."""
-    return dict(zip(("X", "y", "sample_weight"), arguments_of(data), strict=True))
+def unfinished(fit: Fit[Any]) -> bool:
+    """Whether time or Ctrl-C ended a fit."""
+    return fit.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
-def options_of_fit(arguments: Mapping[str, Any], fit: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of a `cross_validate` that are also options of `fit`, without the
-    data, weights and limits.
+def last_fit(
+    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[ModelT]]
+) -> Fit[ModelT]:
+    """The fit with the chosen setting on all rows, in the remaining time; keeps the
+    status that ended the folds.
     """
-    options = set(inspect.signature(fit).parameters) - {
-        "X",
-        "y",
-        "sample_weight",
-        "time_limit",
-        "progress",
-    }
-    chosen_here = {"n_folds", "one_standard_error"}
-    return {name: value for name, value in arguments.items() if name in options - chosen_here}
+    interrupted = run.limit is Status.INTERRUPTED
+    last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
+    cut = np.isnan(found.risks).any()
+    return dataclasses.replace(
+        last,
+        status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
+        seconds=run.seconds(),
+        details=dataclasses.replace(last.details, cross_validation=found),
+    )
 
 
 def sizes_to_try(first: Any, max_rules: int) -> range:
@@ -307,32 +307,3 @@ def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterat
     yield from (found.model for found in (fits[:-1] if cut else fits))
     if not cut:
         yield from [fits[-1].model] * (len(sizes) - len(fits))
-
-
-def unfinished(fit: Fit[Any]) -> bool:
-    """Whether time or Ctrl-C ended a fit."""
-    return fit.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-
-
-def last_fit(
-    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[ModelT]]
-) -> Fit[ModelT]:
-    """The fit with the chosen setting on all rows, in the remaining time; keeps the
-    status that ended the folds.
-    """
-    interrupted = run.limit is Status.INTERRUPTED
-    last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
-    cut = np.isnan(found.risks).any()
-    return dataclasses.replace(
-        last,
-        status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
-        seconds=run.seconds(),
-        details=with_cross_validation(last.details, found),
-    )
-
-
-def with_cross_validation(details: Any, found: CrossValidation) -> Any:
-    """The details of the last fit, with what chose its settings."""
-    if isinstance(details, dict):  # TODO goes
-        return {**details, "cross_validation": found}
-    return dataclasses.replace(details, cross_validation=found)

@@ -99,8 +99,7 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
         return _from_openml(name)
     raise ValueError(
         f"unknown data set {name!r}; available are {', '.join(available(data_home))}. For others, "
-        "put "
-        f"the CSV file and a manifest.json that lists it into a folder, and pass the folder as "
+        "put the CSV file and a manifest.json that lists it into a folder, and pass the folder as "
         f"data_home or name it in {DATA_HOME_VARIABLE}"
     )
 
@@ -333,10 +332,8 @@ def _from_openml(name: str) -> Dataset:
     except OSError as error:
         raise FileNotFoundError(
             f"{name!r} could not be downloaded from OpenML (data id {data_id}); put its CSV file "
-            "and a "
-            "manifest.json that lists it into a folder, and pass the folder as data_home or name "
-            "it in "
-            f"{DATA_HOME_VARIABLE}"
+            "and a manifest.json that lists it into a folder, and pass the folder as data_home or "
+            f"name it in {DATA_HOME_VARIABLE}"
         ) from error
     table = as_table(bunch.data, missing="own_category")
     table = as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")

@@ -284,8 +284,7 @@ def _platt(
     if not slope[0] > 0:
         raise ValueError(
             f"X and y cannot calibrate the model: rows of class {label!r} do not have higher "
-            "scores; "
-            "refit it, or use more rows"
+            "scores; refit it, or use more rows"
         )
     return float(slope[0]) / scale, shift
 
@@ -309,9 +308,8 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
     ).x
     if not found[0] > 0:
         raise ValueError(
-            "X and y cannot calibrate the model: the rows of a class do not have higher scores for "
-            "it; "
-            "refit it, or use more rows"
+            "X and y cannot calibrate the model: the rows of a class do not have higher scores "
+            "for it; refit it, or use more rows"
         )
     return np.full(n_classes, found[0] / scale), found[1:] - found[1:].mean()
 

@@ -32,6 +32,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jaxrules import checks, lire, models
 from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
 from jaxrules.fits import Fit
+from jaxrules.lire.options import LossOption as LIRELoss
+from jaxrules.lire.options import Options as LIREOptions
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name
 from jaxrules.options import (
@@ -42,6 +44,7 @@ from jaxrules.options import (
     present_names,
 )
 from jaxrules.paths import fitting
+from jaxrules.paths.fitting import CostName
 from jaxrules.table import Table, target_array
 
 __all__ = [
@@ -124,7 +127,7 @@ class _RuleModel(BaseEstimator):
     """What all have in common; data are read as scikit-learn does."""
 
     _learner: ClassVar[Callable[..., Fit[Any]]]
-    _chooser: ClassVar[Callable[..., Fit[Any]] | None] = None
+    _chooser: ClassVar[Callable[..., Fit[Any]]]
     model_: Any
     fit_: Fit[Any]
 
@@ -132,21 +135,14 @@ class _RuleModel(BaseEstimator):
         cls,
         learner: Callable[..., Fit[Any]] | None = None,
         chooser: Callable[..., Fit[Any]] | None = None,
-        **defaults: Any,
     ) -> None:
         super().__init_subclass__()
-        if learner is not None:
-            cls._learner = staticmethod(learner)
-            if chooser is not None:
-                cls._chooser, defaults = staticmethod(chooser), defaults | {"penalty": "fit"}
-            if "__init__" not in vars(cls):
-                if issubclass(cls, _Classifier):
-                    defaults = defaults | {"class_weight": None}
-                cls.__init__ = _constructor_of(learner, defaults)  # type: ignore[method-assign]
+        if learner is not None and chooser is not None:
+            cls._learner, cls._chooser = staticmethod(learner), staticmethod(chooser)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as scikit-learn does."""
-        kind = getattr(self._learner, "options", FitOptions)
+        kind = self._learner.options  # type: ignore[attr-defined]
         return super().set_params(**present_names(kind, params, type(self).__name__))
 
     def _columns(self, X: Any, reset: bool = False) -> Any:
@@ -178,10 +174,7 @@ class _RuleModel(BaseEstimator):
             {name: getattr(self, name) for name in _parameters(self._learner)},
             self._learner,
         )
-        if (
-            self._chooser is not None
-            and checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv"
-        ):
+        if checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
             settings, learner = self._left_open(settings), self._chooser
         self.fit_ = learner(X, y, sample_weight=sample_weight, **settings)
         self.model_ = self.fit_.model
@@ -189,7 +182,6 @@ class _RuleModel(BaseEstimator):
 
     def _left_open(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings for `cross_validate`; those that it chooses must have their defaults."""
-        assert self._chooser is not None
         known = _parameters(self._chooser)
         for name, parameter in _parameters(self._learner).items():
             if (
@@ -295,71 +287,70 @@ def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter
     return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "sample_weight"}
 
 
-def _constructor_of(
-    learner: Callable[..., Fit[Any]], defaults: dict[str, Any]
-) -> Callable[..., None]:
-    """An `__init__` with the learner's keyword arguments that only stores them,
-    as scikit-learn requires.
-    """
-    found = _parameters(learner)
-    added = {
-        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
-        for name in defaults
-        if name not in found
-    }
-    parameters = [
-        p.replace(default=defaults.get(name, p.default)) for name, p in (found | added).items()
-    ]
-    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    signature = inspect.Signature([this, *parameters])
-
-    def __init__(self: Any, **settings: Any) -> None:
-        for name in settings.keys() - signature.parameters.keys():
-            kind = type(self)
-            raise checks.unknown_argument(
-                f"{kind.__module__}.{kind.__name__}", name, list(signature.parameters)
-            )
-        bound = signature.bind(self, **settings)
-        bound.apply_defaults()
-        for name, value in bound.arguments.items():
-            if name != "self":
-                setattr(self, name, value)
-
-    __init__.__signature__ = signature  # type: ignore[attr-defined]  # functions take attributes
-    __init__.__doc__ = f"The keyword arguments of `{learner.__module__}.fit`, described there."
-    return __init__
-
-
-class LIREClassifier(
-    _ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate, loss="logistic"
-):
+class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
+    @options
+    class _Parameters(LIREOptions, _ForClasses):
+        loss: LIRELoss = "logistic"
 
-class LIRERegressor(_Regressor, learner=lire.fit, chooser=lire.cross_validate, loss="squared"):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class LIRERegressor(_Regressor, learner=lire.fit, chooser=lire.cross_validate):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
+    @options
+    class _Parameters(LIREOptions, _ForNumbers):
+        loss: LIRELoss = "squared"
 
-class RuleFitClassifier(
-    _ScoredClassifier, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="logistic"
-):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, chooser=rulefit.cross_validate):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
+    @options
+    class _Parameters(rulefit.Options, _ForClasses):
+        loss: rulefit.LossOption = "logistic"
 
-class RuleFitRegressor(
-    _Regressor, learner=rulefit.fit, chooser=rulefit.cross_validate, loss="squared"
-):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class RuleFitRegressor(_Regressor, learner=rulefit.fit, chooser=rulefit.cross_validate):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
+    @options
+    class _Parameters(rulefit.Options, _ForNumbers):
+        loss: rulefit.LossOption = "squared"
 
-class GLRMClassifier(
-    _ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_validate, loss="logistic"
-):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_validate):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
+    @options
+    class _Parameters(glrm.Options, _ForClasses):
+        loss: glrm.LossOption = "logistic"
 
-class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate, loss="squared"):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
+
+    @options
+    class _Parameters(glrm.Options, _ForNumbers):
+        loss: glrm.LossOption = "squared"
+
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
 
 
 class RuleBoostingClassifier(
@@ -386,35 +377,93 @@ class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.c
     def __init__(self) -> None: ...
 
 
-class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, loss="logistic"):
+class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, chooser=lltboost.cross_validate):
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
+    @options
+    class _Parameters(lltboost.Options, _ForClasses):
+        loss: lltboost.LossOption = "logistic"
 
-class LLTBoostRegressor(_Regressor, learner=lltboost.fit, loss="squared"):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class LLTBoostRegressor(_Regressor, learner=lltboost.fit, chooser=lltboost.cross_validate):
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
+    @options
+    class _Parameters(lltboost.Options, _ForNumbers):
+        loss: lltboost.LossOption = "squared"
 
-class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, loss="logistic"):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, chooser=ltrnet.cross_validate):
     """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
+    @options
+    class _Parameters(ltrnet.Options, _ForClasses):
+        loss: ltrnet.LossOption = "logistic"
 
-class LTRNetRegressor(_Regressor, learner=ltrnet.fit, loss="squared"):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class LTRNetRegressor(_Regressor, learner=ltrnet.fit, chooser=ltrnet.cross_validate):
     """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
+    @options
+    class _Parameters(ltrnet.Options, _ForNumbers):
+        loss: ltrnet.LossOption = "squared"
 
-class DRNetClassifier(_Classifier, learner=drnet.fit):
-    """A rule set (an OR of ANDs) from a trained network, for every class
-    but one: `jaxrules.drnet`.
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class DRNetClassifier(_Classifier, learner=drnet.fit, chooser=drnet.cross_validate):
+    """A rule set (an OR of ANDs) from a trained network, for every class but one:
+    `jaxrules.drnet`.
     """
 
+    @options
+    class _Parameters(drnet.Options, _ForClasses):
+        pass
 
-class SSRLClassifier(_Classifier, learner=ssrl.fit):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class SSRLClassifier(_Classifier, learner=ssrl.fit, chooser=ssrl.cross_validate):
     """A rule list by sequence-submodular optimisation: `jaxrules.ssrl`."""
 
+    @options
+    class _Parameters(ssrl.Options, _ForClasses):
+        pass
 
-class ExactRuleListClassifier(_Classifier, learner=exact_list.fit):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class ExactRuleListClassifier(
+    _Classifier, learner=exact_list.fit, chooser=exact_list.cross_validate
+):
     """The best small rule list, with a certificate: `jaxrules.exact_list`."""
 
+    @options
+    class _Parameters(exact_list.Options, _ForClasses):
+        pass
 
-class CoordinatePathRegressor(_Regressor, learner=fitting.fit, cost="squared"):
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class CoordinatePathRegressor(_Regressor, learner=fitting.fit, chooser=fitting.cross_validate):
     """A linear model built in interpretable steps: `jaxrules.paths`."""
+
+    @options
+    class _Parameters(fitting.Options, _ForNumbers):
+        cost: CostName | None = "squared"
+
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...

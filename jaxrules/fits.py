@@ -36,9 +36,15 @@ class Status(enum.StrEnum):
 
 _ADVICE = {  # the worst first
     Status.INTERRUPTED: "Interrupted by the user; the model is the best so far.",
-    Status.TIME_LIMIT: "The time limit ended the fit; the model is the best so far. Raise time_limit to go on.",
-    Status.MAX_ITERATIONS: "The iteration limit ended the fit; the model is the best so far. Raise the limit.",
-    Status.STALLED: "No further progress at this precision; the model is usable. Loosen the tolerance.",
+    Status.TIME_LIMIT: (
+        "The time limit ended the fit; the model is the best so far. Raise time_limit to go on."
+    ),
+    Status.MAX_ITERATIONS: (
+        "The iteration limit ended the fit; the model is the best so far. Raise the limit."
+    ),
+    Status.STALLED: (
+        "No further progress at this precision; the model is usable. Loosen the tolerance."
+    ),
     Status.CONVERGED: "The stopping criterion was met.",
     Status.OPTIMAL: "Proved optimal: the bound meets the objective.",
 }

@@ -276,7 +276,6 @@ class Run:
         status: Status,
         bound: float | None = None,
         details: Details | None = None,
-        **named: Any,
     ) -> Fit[ModelT]:
         """The result: `status` unless the deadline or Ctrl-C ended the run
         (OPTIMAL is kept: it is proved).
@@ -287,7 +286,7 @@ class Run:
             self._bar.close()
         return Fit(
             model, float(objective), sense, status, None if bound is None else float(bound),
-            self.history, self.seconds(), details or named,  # type: ignore[arg-type]  # TODO named goes
+            self.history, self.seconds(), details or Details(),
         )  # fmt: skip
 
     def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:

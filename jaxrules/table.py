@@ -470,8 +470,7 @@ def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | No
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
-                "convert it with "
-                f"astype(float) for numbers or astype(str) for categories"
+                "convert it with astype(float) for numbers or astype(str) for categories"
             )
     return [texts[value] for value in values]
 
@@ -513,8 +512,7 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"X is an array of type {array.dtype}; an array must be numeric: convert it with "
-            "astype(float), or pass "
-            "a dataframe, whose text columns become categories"
+            "astype(float), or pass a dataframe, whose text columns become categories"
         )
     if (
         array.dtype.kind in "iu"
@@ -523,8 +521,7 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
     ):
         raise ValueError(
             "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as "
-            "text in a dataframe, "
-            "or drop them"
+            "text in a dataframe, or drop them"
         )
     columns = np.array(
         array.T, np.float64, order="C"
@@ -763,8 +760,7 @@ def binary_target(
     if len(classes) > 2:
         raise ValueError(
             f"y has {len(classes)} classes {_listed([str(c) for c in classes])}; this learner is "
-            "binary: "
-            "fit one class against the rest, e.g. y == label"
+            "binary: fit one class against the rest, e.g. y == label"
         )
     return codes.astype(np.float64), classes
 

@@ -1,8 +1,7 @@
-"""What every learner shares: recorded settings, checked data, one class against the rest::
+"""What every learner shares: checked data, and one class against the rest::
 
-options = settings("lire", locals())              # first: `locals` must hold only the arguments
-run = Run("lire", time_limit, progress)
-data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
+run = options.run()
+data = training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
 return one_against_rest(data, run, fit_one)       # fit_one(data of one output, run) -> Fit
 """
 
@@ -29,7 +28,7 @@ from jaxrules.losses import (
     squared,
 )
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.runs import Deadline, Run
+from jaxrules.runs import Run
 from jaxrules.table import (
     Label,
     MissingRule,
@@ -52,26 +51,14 @@ _FEWEST_ROWS = 2000
 _RULE_SCALE = 0.4
 _NO_SHARE = 1e-13
 """A class with a smaller share of the weight is refused: its log-odds are beyond 30."""
-_NOT_SETTINGS = ("X", "y", "sample_weight", "progress")
-
-
-def settings(learner: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a model: the learner and all arguments of its `fit`,
-    hashable and fit for JSON.
-
-    NumPy numbers become Python numbers, sequences and sets tuples, mappings (`monotone`, cut
-    points) tuples of pairs, a time limit seconds, a loss its name, and any other object, such as
-    rules, "given". The data, their weights and `progress` are not settings.
-    """
-    kept = {name: plain(value) for name, value in arguments.items() if name not in _NOT_SETTINGS}
-    return {
-        "learner": learner,
-        **kept,
-        "time_limit": Deadline.of(arguments.get("time_limit")).seconds,
-    }
 
 
 def plain(value: Any) -> Any:
+    """A setting as a model keeps it: hashable, and fit for JSON.
+
+    NumPy numbers become Python numbers, sequences and sets tuples, mappings tuples of pairs, a loss
+    its name, and any other object, such as rules, "given".
+    """
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -76,8 +76,7 @@ def given_start(
     if barred:
         raise ValueError(
             f"start has the rule {model.conjunctions.describe(barred[0])!r}, which has no "
-            "admissible "
-            "weight under forbidden and monotone; relax them, or drop the rule"
+            "admissible weight under forbidden and monotone; relax them, or drop the rule"
         )
     return model
 

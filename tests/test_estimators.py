@@ -75,7 +75,7 @@ def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
     given.pop("sample_weight", None)
     own = kind().get_params()
     added = {"class_weight"} if is_classifier(kind()) else set()
-    assert own.keys() - given.keys() == added | ({"penalty"} if kind._chooser else set())
+    assert own.keys() - given.keys() == added | {"penalty"}
     assert {
         name for name in given if own[name] is not given[name] and own[name] != given[name]
     } <= {"loss", "cost"}

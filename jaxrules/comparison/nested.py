@@ -387,8 +387,7 @@ class Comparison:
         ended = "" if self.status is Status.CONVERGED else f"; {self.status.advice}"
         return (
             f"Comparison of {display.counted(len(self.contestants), 'method')} by {self.risk} on "
-            "held-out rows, "
-            f"{n_folds} folds{several}, {self.seconds:.0f} s{ended}"
+            f"held-out rows, {n_folds} folds{several}, {self.seconds:.0f} s{ended}"
         )
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
-    "of scikit-learn, "
-    "LGBMClassifier, LGBMRegressor, LGBMRanker and Booster of LightGBM"
+    "of scikit-learn, LGBMClassifier, LGBMRegressor, LGBMRanker and Booster of LightGBM"
 )
 NO_NODE = -1
 NO_SET = -1

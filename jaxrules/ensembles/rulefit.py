@@ -41,7 +41,6 @@ from jaxrules.cross_validation import (
     CrossValidation,
     cross_validated,
     folds,
-    with_cross_validation,
 )
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.fits import Details, Fit, Status
@@ -632,7 +631,7 @@ def _cross_validated(
     return replace(
         last,
         status=search.limit or last.status,
-        details=with_cross_validation(last.details, found),
+        details=replace(last.details, cross_validation=found),
     )
 
 

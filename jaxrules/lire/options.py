@@ -24,6 +24,7 @@ from jaxrules.table import Schema
 from jaxrules.training import TrainingData, loss_for
 
 LossName = Literal["exponential", "logistic", "squared"]
+LossOption = LossName | Loss | None
 SearchName = Literal["combo", "optimal"]
 
 PAPER: Mapping[str, Any] = MappingProxyType(
@@ -146,7 +147,7 @@ class _Shared(FitOptions):
     learner = "lire"
     renamed: ClassVar[Mapping[str, str]] = {"max_support": "max_rules"}
 
-    loss: LossName | Loss | None = option(_loss, default=None)
+    loss: LossOption = option(_loss, default=None)
     rules: RuleSource | None = None
     forbidden: Iterable[str | int] = ()
     required: Iterable[str | int] = ()

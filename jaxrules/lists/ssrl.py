@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -119,6 +120,8 @@ def _penalties(name: str, values: Any) -> tuple[float, ...]:
 
 
 def _sizes(name: str, values: Any) -> tuple[int, ...]:
+    if isinstance(values, numbers.Integral):
+        return (checks.integer(name, values, at_least=1, at_most=10_000),)
     if not isinstance(values, (list, tuple, range, np.ndarray)) or not np.size(values):
         raise TypeError(f"{name} must be a non-empty sequence of integers, got {values!r}")
     return tuple(
@@ -206,7 +209,7 @@ class Grid(Folds, _Shared):
 
     Attributes:
         literal_penalties: the penalties to choose from.
-        max_rules: the limits on the number of rules to choose from.
+        max_rules: the limits on the number of rules to choose from; an integer for one limit.
         one_standard_error: choose the setting with the fewest literals within one standard error of
             the best mean accuracy, not the best (ties go to the fewest literals).
         seed: of the folds.
@@ -215,14 +218,19 @@ class Grid(Folds, _Shared):
     """
 
     literal_penalties: Sequence[float] = option(_penalties, default=(0.5, 1.0, 5.0, 7.0, 10.0))
-    max_rules: Sequence[int] = option(_sizes, default=(10, 20, 30, 40))
+    max_rules: int | Sequence[int] = option(_sizes, default=(10, 20, 30, 40))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The limits on the number of rules."""
+        return _sizes("max_rules", self.max_rules)
 
     def settings_tried(self) -> list[dict[str, Any]]:
         """Every penalty with every number of rules, which changes fastest."""
         return [
             {"literal_penalty": penalty, "max_rules": size}
             for penalty in self.literal_penalties
-            for size in self.max_rules
+            for size in self.sizes
         ]
 
 
@@ -329,7 +337,7 @@ def cross_validate(
         TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options, run, min(options.max_rules))
+    task = _Task.of(X, y, sample_weight, options, run, min(options.sizes))
     task.check_folds(options.n_folds)
     fold = spread(len(task.codes), task.codes, options.n_folds, options.seed)
     grid = options.settings_tried()
@@ -339,9 +347,9 @@ def cross_validate(
     accuracies, rules, literals = figures
     chosen = choose(1 - accuracies, literals, options.one_standard_error, otherwise=0)
     last = options.to(PathOptions, **grid[chosen])
-    search = task.search(task.data.weights, last, run, max(options.max_rules))
+    search = task.search(task.data.weights, last, run, max(options.sizes))
     fit = task.finished(search, run, last.settings())
-    shape = options.n_folds, len(options.literal_penalties), len(options.max_rules)
+    shape = options.n_folds, len(options.literal_penalties), len(options.sizes)
     found = CrossValidation(tuple(grid), 1 - accuracies, rules, chosen)
     details = CrossValidatedDetails(
         **{**fit.details, "cross_validation": found},
@@ -369,7 +377,7 @@ def _figures(
         inside, outside = task.data.weights * (fold != k), task.data.weights * (fold == k)
         one = options.to(PathOptions, **setting)
         child = part.child(task="ssrl, one fold")
-        search = task.search(inside, one, child, max(options.max_rules))
+        search = task.search(inside, one, child, max(options.sizes))
         if part.stopped():
             break
         examples = task.examples(outside * first.rest, search.examples.default)
