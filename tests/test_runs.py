@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
+from jaxrules.fits import Details
 from jaxrules.runs import Run, checkpoint
 
 
@@ -65,12 +66,12 @@ def test_a_run_records_steps_and_reports() -> None:
             clock.now += 1.5
             run.step(objective, 7)
         run.report(99)
-    fit = run.finish("model", 2.0, "min", jr.Status.CONVERGED, 1.0, rounds=2)
+    fit = run.finish("model", 2.0, "min", jr.Status.CONVERGED, 1.0, Details(cross_validation=2))
     assert fit.history == (jr.Step(3.0, 7, 1.5), jr.Step(2.0, 7, 3.0))
     assert fit.seconds == 3.0
     assert fit.status is jr.Status.CONVERGED
     assert fit.bound == 1.0
-    assert fit.details == {"rounds": 2}
+    assert fit.details["cross_validation"] == fit.details.cross_validation == 2
     assert reports == [
         jr.Progress("task", 1, 3, 3.0, 1.5, 7),
         jr.Progress("task", 2, 3, 2.0, 3.0, 7),

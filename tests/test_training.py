@@ -16,7 +16,7 @@ from jaxrules import losses
 from jaxrules.fits import Status
 from jaxrules.lowered import Direction
 from jaxrules.runs import Run
-from jaxrules.training import TrainingData, joined, one_against_rest, settings, training_data
+from jaxrules.training import TrainingData, joined, one_against_rest, plain, training_data
 
 X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0], [4.0, 5.0], [5.0, 5.0]])
 NAMES = ["b", "a", "c", "a", "b", "c"]
@@ -37,16 +37,11 @@ def test_settings_are_plain_and_complete() -> None:
     table = jr.as_table(X)
     rules = jr.Conjunctions.build(table.schema, [])
     arguments = {
-        "X": X,
-        "y": NAMES,
-        "sample_weight": None,
-        "progress": print,
         "flag": np.True_,
         "count": np.int64(3),
         "share": np.float32(0.5),
         "nothing": None,
         "text": "beam",
-        "time_limit": jr.Deadline(5.0),
         "rules": rules,
         "weights": np.array([1.0, 2.0]),
         "nested": [(1, "a"), [np.float64(2)]],
@@ -55,15 +50,13 @@ def test_settings_are_plain_and_complete() -> None:
         "columns": {"b", "a"},
         "monotone": {"b": np.int64(-1), 0: 1},
     }
-    options = settings("learner", arguments)
+    options = {name: plain(value) for name, value in arguments.items()}
     assert options == {
-        "learner": "learner",
         "flag": True,
         "count": 3,
         "share": 0.5,
         "nothing": None,
         "text": "beam",
-        "time_limit": 5.0,
         "rules": "given",
         "weights": (1.0, 2.0),
         "columns": ("a", "b"),
@@ -72,7 +65,6 @@ def test_settings_are_plain_and_complete() -> None:
         "known": "poisson",
         "monotone": (("b", -1), (0, 1)),
     }
-    assert settings("learner", {"time_limit": np.inf})["time_limit"] is None
     hash(tuple(options.items()))
     json.dumps(options)
     assert [type(options[name]) for name in ("flag", "count", "share")] == [bool, int, float]

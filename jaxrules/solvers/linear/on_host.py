@@ -164,7 +164,6 @@ def newton(
     """
     columns, weights, target, fit_intercept = data
     model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
-
     with np.errstate(all="ignore"), _threads(columns):
         value = float(objective(loss, data, penalties, coefficients, score))
         while steps < max_steps and not stopped():
@@ -184,16 +183,9 @@ def newton(
                 if model is None:
                     break
             at: Iterate[Floats] = Iterate(
-                coefficients,
-                intercept,
-                gradient,
-                by_intercept,
-                value,
-                violation,
-                steps,
-                True,
-                False,
-            )
+                coefficients, intercept, gradient, by_intercept, value, violation, steps,
+                stale=True, stalled=False,
+            )  # fmt: skip
             goal = model_minimum(model, at, penalties, tolerance, signs)
             direction, by = line(model, at, goal)
             score_step = by + direction @ columns
