@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import losses
-from jaxrules.fits import Status
+from jaxrules.fits import Details, Status
 from jaxrules.lowered import Direction
 from jaxrules.runs import Run
 from jaxrules.training import TrainingData, joined, one_against_rest, plain, training_data
@@ -31,6 +32,11 @@ class Clock:
 
 
 # Settings
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Done(Details):
+    done: int
 
 
 def test_settings_are_plain_and_complete() -> None:
@@ -233,7 +239,7 @@ def learner(times: dict[str, float], clock: Clock, seen: list[Any]) -> Any:
             "min",
             Status.OPTIMAL if name == "a" else Status.CONVERGED,
             size - 1,
-            done=done,
+            details=Done(done=done),
         )
 
     return fit
@@ -266,7 +272,7 @@ def test_two_classes_are_one_fit() -> None:
     clock, seen = Clock(), []
     fit = one_against_rest(data_of([1, 0, 1, 0, 0, 0]), Run("task"), learner({}, clock, seen))
     assert len(seen) == 1
-    assert fit.details == {"done": 0}
+    assert fit.details["done"] == fit.details.done == 0
     assert fit.model.n_outputs == 1
 
 
