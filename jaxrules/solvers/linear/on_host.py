@@ -195,11 +195,8 @@ def newton(
             steps, stuck, stale = steps + 1, not moved < value, size < 1
             if moved <= value + _ROUNDING * abs(value):
                 coefficients = goal if size == 1 else coefficients + size * direction
-                intercept, score, value = (
-                    intercept + size * float(by),
-                    score + size * score_step,
-                    moved,
-                )
+                intercept, score = intercept + size * float(by), score + size * score_step
+                value = moved
             elif renewed or loss.quadratic:
                 break
     return Visit(coefficients, intercept, score, steps)
