@@ -53,7 +53,7 @@ from jaxrules.lire.moves import (
 )
 from jaxrules.lire.objective import best_weight, penalty
 from jaxrules.lire.problem import Floats, Problem
-from jaxrules.lire.search import Incumbent, Search
+from jaxrules.lire.search import DROPPED_AT_ONCE, Incumbent, Search
 from jaxrules.losses import Loss, exponential
 from jaxrules.solvers.linear.newton import (
     Evaluation,
@@ -117,6 +117,8 @@ class Queue(NamedTuple):
         slots, entering: which slot gets which column; slot K is any empty one.
         predicted: the objective after the move.
         untried: which moves are still to be tried.
+        order, together: of the slots by what a drop promises, (K,), and how many may be dropped at
+            once, which is tried first.
         ranked: the columns of the support that was ranked, (K,).
         products, own: X_S diag(v) X' (K, C), and the curvature of every column alone (C,).
         inverse: of the Hessian on the support, (K, K).
@@ -130,6 +132,8 @@ class Queue(NamedTuple):
     entering: Array
     predicted: Array
     untried: Array
+    order: Array
+    together: Array
     ranked: Array
     products: Array
     own: Array
@@ -167,7 +171,7 @@ class State(NamedTuple):
 
 
 def _exhausted(queue: Queue) -> Array:
-    return ~(queue.untried.any() | queue.unsettled)
+    return ~(queue.untried.any() | queue.unsettled | (queue.together > 1))
 
 
 # Newton's method on a support
@@ -274,19 +278,25 @@ def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
 
 
 def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
-    """Try the first move of the queue or, after the last one of a sweep, refit all weights."""
+    """Drop several columns at once, try the first move of the queue or, after the last one of a
+    sweep, refit all weights.
+    """
     queue, charges, none = state.queue, lane.charges, X.shape[0] - 1
-    settling = ~queue.untried.any()
+    dropping = queue.together > 1
+    settling = ~dropping & ~queue.untried.any()
     closed, move = state.sweeping & ~settling, jnp.argmax(queue.untried)
     columns, weights = state.support
     K, entering = len(columns), queue.entering[move]
     slot = jnp.where(queue.slots[move] < K, queue.slots[move], jnp.argmax(columns == none))
-    slot = jnp.where(settling, K, slot)
+    slot = jnp.where(settling | dropping, K, slot)
 
     # The weights of the rest, refitted to second order once that of the slot is gone
     spread = queue.inverse[:, slot] / queue.inverse[slot, slot]
-    guess = jnp.where(queue.taken | state.sweeping, weights, weights - spread * weights[slot])
-    start, columns = guess.at[slot].set(0.0), columns.at[slot].set(entering)
+    stale = queue.taken | state.sweeping | dropping
+    guess = jnp.where(stale, weights, weights - spread * weights[slot])
+    leaving = dropping & (queue.order < queue.together)
+    start = jnp.where(leaving, 0.0, guess.at[slot].set(0.0))
+    columns = jnp.where(leaving, none, columns.at[slot].set(entering))
     ridge = charges.ridge[columns]
     hessian, across = queue.products[:, queue.ranked], queue.products[:, entering]
     hessian = hessian.at[slot].set(across).at[:, slot].set(across)
@@ -306,7 +316,7 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     goal = state.objective - lane.tolerance - _price(lane, columns, columns != none)
     goal, least = jnp.where(settling, jnp.inf, goal), _CONVERGED * lane.tolerance
     steps = jnp.where(closed, 1, _NEWTON_STEPS)
-    weights, now = _refit(evaluated, renewed, ends, start, damped, queue.taken, goal, least, steps)
+    weights, now = _refit(evaluated, renewed, ends, start, damped, stale, goal, least, steps)
     value = now.value
     if loss == exponential:
         slot_ends = ends[0][slot], ends[1][slot]
@@ -314,7 +324,7 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
         weight, left = _theorem_1(moved, helping, charges.ridge[entering], *slot_ends)
         weights = jnp.where(closed, weights.at[slot].set(weight), weights)
         value = jnp.where(closed, value + left, value)
-    return _decided(lane, state, columns, weights, value, settling, none)
+    return _decided(lane, state, Support(columns, weights), value, settling)
 
 
 def _theorem_1(
@@ -334,34 +344,31 @@ def _price(lane: Lane, columns: Array, needed: Array) -> Array:
     return penalty(size, covered, terms.gamma, terms.lam)
 
 
-def _decided(
-    lane: Lane,
-    state: State,
-    columns: Array,
-    weights: Array,
-    value: Array,
-    settling: Array,
-    none: int,
-) -> State:
+def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: Array) -> State:
     """The state with the support that was tried, if that is better, and without the trial."""
-    queue = state.queue
+    queue, (columns, weights) = state.queue, tried
+    dropping, none = queue.together > 1, len(lane.charges.counted) - 1
     needed = _needed(lane, columns, weights)
     objective = value + _price(lane, columns, needed)
     # A sweep that was not worth its refit keeps the moves that it took: each one improved
     better = objective < state.objective - jnp.where(settling, 0.0, lane.tolerance)
+    better &= lane.required[:, columns].any(1).all()
     tried = Support(jnp.where(needed | ~lane.charges.removable[columns], columns, none), weights)
     support, objective = jax.tree.map(
         partial(jnp.where, better), (tried, objective), (state.support, state.objective)
     )
     taken = queue.taken | better
-    later = jnp.arange(len(queue.untried)) > jnp.argmax(queue.untried)
+    later = dropping | (jnp.arange(len(queue.untried)) > jnp.argmax(queue.untried))
     untried = queue.untried & later & _possible(lane, support.columns, queue)
-    untried &= ~taken | (queue.predicted < queue.goal)
+    untried &= ~taken | ((queue.predicted < queue.goal) & ~dropping)
     return state._replace(
         support=support,
         objective=objective,
         queue=queue._replace(
-            untried=untried, taken=taken, unsettled=state.sweeping & taken & ~settling
+            untried=untried,
+            together=jnp.where(better, 0, queue.together // 2),
+            taken=taken,
+            unsettled=state.sweeping & taken & ~settling,
         ),
         moves=state.moves - (better & (settling | ~state.sweeping)),
         work=state.work + 1,
@@ -389,6 +396,7 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
         closed = jnp.where(closed <= best, closed, jnp.inf)
         scores = jnp.where(state.sweeping, closed, scores)
 
+    in_use = support.columns != none
     top, index = lax.top_k(-scores.ravel(), min(_QUEUE, scores.size))
     slots, entering = jnp.divmod(index, none + 1)
     predicted, possible = -top.astype(state.objective.dtype), (scores < jnp.inf).sum()
@@ -398,12 +406,16 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
     limit = jnp.where(exhaustive, jnp.inf, near)
     limit = jnp.where(state.sweeping | lane.exact, goal, limit)
     count = jnp.where(exhaustive | state.sweeping, len(index), lane.trials)
+    drop = scores[:K, none]
+    together = jnp.minimum((drop < goal).sum(), (DROPPED_AT_ONCE * in_use.sum()).astype(int))
     size = lane.charges.counted[support.columns].sum()
-    full = ~(support.columns == none).any() & (size < lane.terms.most)
+    full = in_use.all() & (size < lane.terms.most)
     queue = state.queue._replace(
         slots=slots,
         entering=entering,
         predicted=predicted,
+        order=jnp.argsort(jnp.argsort(drop)),
+        together=jnp.where(state.sweeping | full, 0, together),
         ranked=support.columns,
         products=summed.products,
         own=summed.own,
@@ -544,6 +556,8 @@ class TracedSearch(Search):
             *np.zeros((2, T), np.int32),
             np.zeros(T),
             np.zeros(T, bool),
+            np.zeros(slots, int),
+            np.int64(0),
             columns,
             np.zeros((slots, n_columns), quick),
             np.zeros(n_columns, quick),
@@ -582,6 +596,8 @@ def _with_slots(states: State, slots: int, none: int) -> State:
     return states._replace(
         support=Support(more(columns, (-1,), none), more(weights, (-1,))),
         queue=queue._replace(
+            order=more(queue.order, (-1,)),
+            together=np.zeros_like(queue.together),
             ranked=more(queue.ranked, (-1,), none),
             products=more(queue.products, (-2,)),
             inverse=more(queue.inverse, (-2, -1)),
