@@ -185,6 +185,8 @@ class _Newton(NamedTuple):
     promised: Array
     hessian: Array
     fresh: Array  # whether the Hessian is that of the point
+    stay: Array  # which weights stay at an end
+    crossed: Array  # whether more of them must: the next point is this one
     finished: Array
     steps: Array
 
@@ -216,36 +218,45 @@ def _refit(
         trial, length, promised = evaluated(state.following), state.length, state.promised
         first = state.steps == 0
         better = first | accepted(state.now.value, trial.value, length, promised)
-        missed = jnp.abs(state.now.value - trial.value - length * (2 - length) * promised)
-        poor = jnp.where(first, stale, ~(better & (missed <= _MODEL * promised)))
         point, now = jax.tree.map(
             partial(jnp.where, better), (state.following, trial), (state.point, state.now)
         )
-        renew = poor & (better | ~state.fresh)
+        moved = better & ~state.crossed
+        missed = jnp.abs(state.now.value - trial.value - length * (2 - length) * promised)
+        poor = jnp.where(first, stale, ~(better & (missed <= _MODEL * promised)))
+        renew = poor & (moved | ~state.fresh)
         hessian = lax.cond(renew, renewed, lambda _: state.hessian, now)
-        length = jnp.where(better, jnp.minimum(2 * length, 1), jnp.where(renew, 1.0, length / 4))
-        free = ~held(point, now.gradient, *ends)
-        gradient = jnp.where(free, now.gradient, 0)
-        both = (free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool)
-        factor = jnp.linalg.cholesky(jnp.where(both, hessian, 0), symmetrize_input=False)
+        cut = jnp.where(renew, 1.0, length / 4)
+        length = jnp.where(moved, jnp.minimum(2 * length, 1), jnp.where(better, length, cut))
+
+        # Those that stay at an end, first by the gradient, then by the step of the others
+        stay = held(point, now.gradient, *ends) | (state.stay & ~moved)
+        gradient, eye = jnp.where(stay, 0, now.gradient), jnp.eye(len(stay), dtype=bool)
+        free = jnp.where(eye | ~(stay[:, None] | stay[None]), hessian, 0)
+        factor = jnp.linalg.cholesky(free, symmetrize_input=False)
         direction = -jax.scipy.linalg.cho_solve((factor, True), gradient)
-        promised = -gradient @ direction / 2
+        crossing = ~stay & held(point, -direction, *ends)
+        crossed, expected = crossing.any(), -gradient @ direction / 2
+        reached = ~(expected > least) | (now.value - 2 * expected >= goal) | (length < _SHORTEST)
         return _Newton(
             point,
             now,
-            within(point + length * direction, *ends),
+            jnp.where(crossed, point, within(point + length * direction, *ends)),
             length,
-            promised,
+            jnp.where(crossed, 0, expected),
             hessian,
-            renew,
-            ~(promised > least) | (now.value - 2 * promised >= goal) | (length < _SHORTEST),
+            renew | (state.fresh & ~moved),
+            stay | crossing,
+            crossed,
+            reached & ~crossed,
             state.steps + 1,
         )
 
     nothing, one = jnp.zeros_like(start), jnp.ones_like(goal)
     now = jax.tree.map(jnp.zeros_like, jax.eval_shape(evaluated, start))
     no = jnp.bool_(False)
-    begun = _Newton(nothing, now, within(start, *ends), one, one, hessian, no, no, jnp.int32(0))
+    none, first = jnp.zeros(len(start), bool), within(start, *ends)
+    begun = _Newton(nothing, now, first, one, one, hessian, no, none, no, no, jnp.int32(0))
     found = lax.while_loop(lambda s: ~s.finished & (s.steps < most_steps), step, begun)
     return found.point, found.now
 
