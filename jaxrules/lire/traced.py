@@ -237,7 +237,9 @@ def _refit(
         direction = -jax.scipy.linalg.cho_solve((factor, True), gradient)
         crossing = ~stay & held(point, -direction, *ends)
         crossed, expected = crossing.any(), -gradient @ direction / 2
-        reached = ~(expected > least) | (now.value - 2 * expected >= goal) | (length < _SHORTEST)
+        fresh = renew | (state.fresh & ~moved)
+        hopeless = fresh & (now.value - 2 * expected >= goal)
+        reached = ~(expected > least) | hopeless | (length < _SHORTEST)
         return _Newton(
             point,
             now,
@@ -245,7 +247,7 @@ def _refit(
             length,
             jnp.where(crossed, 0, expected),
             hessian,
-            renew | (state.fresh & ~moved),
+            fresh,
             stay | crossing,
             crossed,
             reached & ~crossed,
