@@ -25,6 +25,7 @@ returns is not the program's own.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -520,6 +521,21 @@ def _matrix(problem: Problem) -> Array:
         X[:n_columns, :n_patterns] = problem.columns
         _matrices[problem] = on_device(X)
     return _matrices[problem]
+
+
+def with_weights(problem: Problem, target: Floats, sample_weight: Floats) -> Problem:
+    """The same columns for other weights of the rows, of which some may be 0: a fold.
+
+    Args:
+        target: in the loss's coding, shape (rows,).
+        sample_weight: at least 0, not all of them 0, shape (rows,).
+    """
+    total = float(sample_weight.sum())
+    weight = sample_weight / total
+    coverage = problem.activations.covered(problem.activations.totals(weight))
+    coverage = np.append(problem.coverage[ONES], coverage)
+    problem = dataclasses.replace(problem, weight=weight, total=total, coverage=coverage)
+    return problem.with_target(target)
 
 
 @dataclass
