@@ -1,14 +1,12 @@
-"""LIRE's search in NumPy and as a traced program, paired: objectives, seconds, batches, compilation.
+"""LIRE's search in NumPy and as a traced program, paired: objectives and seconds.
 
-    JAXRULES_DATA=/with/manifest.json python benchmarks/lire_engines.py [--parts fits descents
-    batches compile] [--sets heart ...] [--gammas .005 ...]
+    JAXRULES_DATA=/with/manifest.json python benchmarks/lire_engines.py [--parts fits descents]
+    [--sets heart ...] [--gammas .005 ...]
 
 fits: whole fits (all starts) on the same rules, in both problems: the default loss with its ridge,
     and the paper's, the exponential loss without a ridge. The first fit of a program compiles;
     its seconds are those of compilation, the others are CPU seconds of a second fit.
 descents: one descent from the empty model, warm, in CPU and wall seconds.
-batches: penalties and folds of one set as lanes of one program, against one after the other.
-compile: operations in the program, and CPU seconds to trace, lower and compile it.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from typing import Any
 from unittest.mock import patch
 
 import jax
-import numpy as np
 
 import jaxrules as jr
 from jaxrules import datasets
@@ -73,9 +70,15 @@ def fits(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
             row: dict[str, Any] = {"set": name, "problem": problem, "gamma": gamma}
             for engine, search in ENGINES.items():
 
-                def fit(problem: str = problem, gamma: float = gamma) -> jr.Fit[jr.RuleEnsemble]:
-                    given = {"rules": rules, "global_penalty": gamma, "missing": "own_category"}
-                    return jr.lire.fit(X, y, **PROBLEMS[problem], **given)  # noqa: B023
+                def fit(
+                    X: Any = X,
+                    y: Any = y,
+                    pooled: Any = {"rules": rules},
+                    problem: str = problem,
+                    gamma: float = gamma,
+                ) -> jr.Fit[jr.RuleEnsemble]:
+                    given = {**pooled, "global_penalty": gamma, "missing": "own_category"}
+                    return jr.lire.fit(X, y, **PROBLEMS[problem], **given)
 
                 with patch.object(fitting, "Search", search):
                     _, _, first = timed(fit)

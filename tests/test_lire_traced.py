@@ -73,7 +73,7 @@ def test_closed_form_moves_against_a_scalar_minimiser(encoding: Any, ridge: floa
             data, summed, lane.charges, support, margins, lane.terms, encoding
         )
 
-    with jax.enable_x64(True):
+    with traced.as_numpy():
         found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass))
     drop, add, swap = map(np.asarray, found)
     assert np.isinf(drop[state.support.columns == none]).all()
@@ -119,7 +119,7 @@ def test_predictions_are_those_of_the_numpy_search(loss: str, encoding: Any) -> 
         support = moves.Support(columns, weights)
         return moves.rank_moves(summed, lane.charges, support, lane.terms, problem.loss)
 
-    with jax.enable_x64(True):
+    with traced.as_numpy():
         found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass))
     drop, add, swap = (np.asarray(part) + problem.constant for part in found[:3])
     size = len(start.columns)
@@ -205,7 +205,7 @@ def test_a_support_that_fills_its_slots_goes_on_with_more(monkeypatch: pytest.Mo
 
 
 def test_penalties_ridges_starts_and_folds_side_by_side() -> None:
-    satisfied, target, weight = data_of(5)
+    _, target, weight = data_of(5)
     whole = problem_of(5, "logistic")
     folds = np.arange(ROWS) % 3
     problems = [whole, *(with_weights(whole, target, weight * (folds != k)) for k in range(2))]
@@ -284,7 +284,9 @@ def test_a_fit_with_the_traced_search(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = jr.Conjunctions.build(schema, [[jr.Condition.above(j, 0.5)] for j in range(RULES)])
 
     def fit() -> jr.Fit[jr.RuleEnsemble]:
-        return lire.fit(satisfied.astype(float), target, weight, rules=rules, global_penalty=0.01)
+        return lire.fit(
+            satisfied.astype(float), target, sample_weight=weight, rules=rules, global_penalty=0.01
+        )
 
     expected = fit()
     monkeypatch.setattr(fitting, "Search", TracedSearch)

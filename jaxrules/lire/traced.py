@@ -25,9 +25,10 @@ returns is not the program's own.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -69,6 +70,8 @@ _QUEUE = 128
 """Moves of a ranking that may be tried, and with no more possible ones all are."""
 _SLOTS = 16
 """The smallest capacity for a support."""
+_LARGE = 30
+"""Columns of a start that are thinned out in NumPy first."""
 _QUICK = 16
 """Trials after a ranking while a descent has to show that it is worth more."""
 _NEWTON_STEPS = 60
@@ -547,13 +550,17 @@ class TracedSearch(Search):
         return descend_all([self], [start], promising)[0]
 
     def begun(self, start: Incumbent) -> Incumbent:
-        """The start as an incumbent: with a column of every required set, and no larger than
-        allowed.
+        """The start as an incumbent: with a column of every required set, no larger than allowed,
+        and, if large, without columns that are not worth their price: few need many slots.
         """
         self.certified = False
-        best = self._shrink(self.complete(start))
-        self.observe(best)
-        return best
+        best: Incumbent | None = self._shrink(self.complete(start))
+        while best is not None:
+            begun = best
+            self.observe(begun)
+            large = len(begun.columns) > _LARGE and not self.stopped()
+            best = self._drop_many(begun, self._rank(begun)) if large else None
+        return begun
 
     def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> Lane:
         """Of a padded matrix."""
@@ -637,6 +644,13 @@ def _with_slots(states: State, slots: int, none: int) -> State:
     )
 
 
+@contextlib.contextmanager
+def as_numpy() -> Iterator[None]:
+    """For programs of formulas that serve NumPy too: float64, and shapes broadcast."""
+    with our_settings(), jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
+        yield
+
+
 def _together(parts: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
 
@@ -683,7 +697,7 @@ def _in_chunks(
     lanes, best, limit = on_device(lanes), list(starts), _QUICK
     while True:
         begun = time.perf_counter()
-        with our_settings(), jax.enable_x64(True):  # the state stays on the device
+        with as_numpy():  # the state stays on the device
             states = _chunk.jitted(
                 X, lanes, states, limit, loss=first.loss, encoding=first.encoding, many=many
             )
