@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -63,23 +64,20 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, time.process_time() - cpu, time.perf_counter() - wall
 
 
+def fitted(
+    X: jr.Table, y: Any, rules: jr.Conjunctions, problem: str, gamma: float
+) -> jr.Fit[jr.RuleEnsemble]:
+    given: dict[str, Any] = {"rules": rules, "global_penalty": gamma, "missing": "own_category"}
+    return jr.lire.fit(X, y, **PROBLEMS[problem], **given)
+
+
 def fits(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
     for name in names:
         X, y, rules = pool(name)
         for problem, gamma in ((p, g) for p in PROBLEMS for g in gammas):
             row: dict[str, Any] = {"set": name, "problem": problem, "gamma": gamma}
             for engine, search in ENGINES.items():
-
-                def fit(
-                    X: Any = X,
-                    y: Any = y,
-                    pooled: Any = {"rules": rules},
-                    problem: str = problem,
-                    gamma: float = gamma,
-                ) -> jr.Fit[jr.RuleEnsemble]:
-                    given = {**pooled, "global_penalty": gamma, "missing": "own_category"}
-                    return jr.lire.fit(X, y, **PROBLEMS[problem], **given)
-
+                fit = partial(fitted, X, y, rules, problem, gamma)
                 with patch.object(fitting, "Search", search):
                     _, _, first = timed(fit)
                     found, cpu, _ = timed(fit)

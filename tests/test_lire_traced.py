@@ -66,7 +66,7 @@ def test_closed_form_moves_against_a_scalar_minimiser(encoding: Any, ridge: floa
     lane, slots = search.lane(X.shape, quick=False, kinds=2), 6
     state = search.state(start, len(X), slots, True)
 
-    def scored(columns: Any, weights: Any, data: moves.Data) -> Any:
+    def scored(columns: Any, weights: Any, data: moves.Data, lane: traced.Lane) -> Any:
         support, margins = moves.Support(columns, weights), weights @ data.columns[columns]
         summed = moves.sums(data, columns, margins, exponential, encoding)
         return moves.closed_form_moves(
@@ -74,7 +74,7 @@ def test_closed_form_moves_against_a_scalar_minimiser(encoding: Any, ridge: floa
         )
 
     with traced.as_numpy():
-        found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass))
+        found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass), lane)
     drop, add, swap = map(np.asarray, found)
     assert np.isinf(drop[state.support.columns == none]).all()
     assert np.isinf(swap[state.support.columns == none]).all()
@@ -113,14 +113,14 @@ def test_predictions_are_those_of_the_numpy_search(loss: str, encoding: Any) -> 
     X[:-1] = problem.columns
     lane, state = search.lane(X.shape, False, 1), search.state(start, len(X), 6, False)
 
-    def scored(columns: Any, weights: Any, data: moves.Data) -> Any:
+    def scored(columns: Any, weights: Any, data: moves.Data, lane: traced.Lane) -> Any:
         margins = weights @ data.columns[columns]
         summed = moves.sums(data, columns, margins, problem.loss, encoding)
         support = moves.Support(columns, weights)
         return moves.rank_moves(summed, lane.charges, support, lane.terms, problem.loss)
 
     with traced.as_numpy():
-        found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass))
+        found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass), lane)
     drop, add, swap = (np.asarray(part) + problem.constant for part in found[:3])
     size = len(start.columns)
     np.testing.assert_allclose(drop[:size], expected.drop, rtol=1e-5)
