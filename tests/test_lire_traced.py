@@ -165,7 +165,7 @@ def test_signs_and_required_and_given_rules_are_kept(loss: str, encoding: Any) -
         problem = problem_of(seed, loss, encoding, signs=signs, n_fixed=1, required=sets)
         problem = problem.within(signs)
         (_, expected), (search, found) = both(problem, 0.03, 0.02, 0.5, most=5)
-        assert found.objective == pytest.approx(expected.objective, rel=1e-3)
+        assert found.objective <= expected.objective * (1 + 1e-3)
         assert search.keeps(found.columns)
         assert search.fits(found)
         assert 0 in problem.origin[found.columns]
@@ -193,10 +193,10 @@ def test_separable_data_without_a_ridge() -> None:
 
 def test_a_support_that_fills_its_slots_goes_on_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(3, "logistic")
-    _, (_, expected) = both(problem, 1e-4, 2e-4, 1.0)
-    assert len(expected.columns) > 4
-    monkeypatch.setattr(traced, "_SLOTS", 4)
-    _, (_, found) = both(problem, 1e-4, 2e-4, 1.0)
+    _, (_, expected) = both(problem, 1e-6, 0.0, 1.0)
+    assert len(expected.columns) > 8
+    monkeypatch.setattr(traced, "_SLOTS", 8)
+    _, (_, found) = both(problem, 1e-6, 0.0, 1.0)
     assert set(found.columns) == set(expected.columns)
     assert found.objective == pytest.approx(expected.objective, abs=1e-9)
 

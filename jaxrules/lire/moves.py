@@ -33,6 +33,7 @@ Encoding = Literal["signed", "binary"]
 Floats = NDArray[np.float64]
 Reals = NDArray[Any]  # float32, or float64 for the squared loss
 Bools = NDArray[np.bool_]
+Array = Any  # a NumPy array or, in a traced program, a jax array
 Integers = NDArray[np.int64]
 
 ADDITIONS = 8
@@ -102,8 +103,8 @@ class Charges(NamedTuple):
 class Support(NamedTuple):
     """Columns and their weights (K,)."""
 
-    columns: Integers
-    weights: Floats
+    columns: Array
+    weights: Array
 
 
 class Terms(NamedTuple):
@@ -126,7 +127,7 @@ class Sums(NamedTuple):
     products: Reals
 
 
-def _product(rows: Reals, data: Data) -> Reals:
+def _product(rows: Array, data: Data) -> Reals:
     """rows @ columns.T in float32, (R, C); traced rows keep their dtype. How it rounds does not
     depend on the number of threads.
     """

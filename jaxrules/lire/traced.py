@@ -37,7 +37,7 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
 from numpy.typing import NDArray
 
 from jaxrules.float64 import on_device, our_settings, x64_kernel
@@ -65,6 +65,8 @@ from jaxrules.solvers.linear.newton import (
     held,
     within,
 )
+
+Array = Any  # a jax array; between programs a NumPy array, too
 
 _QUEUE = 128
 """Moves of a ranking that may be tried, and with no more possible ones all are."""
@@ -684,7 +686,7 @@ def _in_chunks(
         quick: whether to make only moves with a refit, of which few are tried.
     """
     first, many = searches[0].problem, len(searches) > 1
-    X, sweeps = _matrix(first), first.loss == exponential and not quick
+    X, sweeps = _matrix(first), bool(first.loss == exponential and not quick)
     slots, none = _SLOTS, X.shape[0] - 1
     while slots < 2 + max(len(start.columns) for start in starts):
         slots *= 2
