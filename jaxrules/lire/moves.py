@@ -127,7 +127,7 @@ class Sums(NamedTuple):
     products: Reals
 
 
-def _product(rows: Array, data: Data) -> Reals:
+def _product(rows: Array, data: Data) -> Any:
     """rows @ columns.T in float32, (R, C); traced rows keep their dtype. How it rounds does not
     depend on the number of threads.
     """

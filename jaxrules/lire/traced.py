@@ -409,8 +409,8 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
         drop, add, swap = closed_form_moves(
             data, summed, lane.charges, support, margins, lane.terms, encoding
         )
-        add = jnp.where(add <= -lax.top_k(-add, ADDITIONS)[0][-1], add, jnp.inf)
-        closed = _as_slots_and_columns(drop, add, swap).astype(scores.dtype)
+        few = jnp.where(add <= -lax.top_k(-add, ADDITIONS)[0][-1], add, jnp.inf)
+        closed = _as_slots_and_columns(drop, few, swap).astype(scores.dtype)
         best = closed.min(axis=1, keepdims=True).at[K].set(jnp.inf)  # one move of every slot
         closed = jnp.where(closed <= best, closed, jnp.inf)
         scores = jnp.where(state.sweeping, closed, scores)
@@ -591,7 +591,8 @@ class TracedSearch(Search):
         T, no = min(_QUEUE, (slots + 1) * n_columns), np.bool_(False)
         quick = np.float64 if self.problem.loss.quadratic else np.float32
         queue = Queue(
-            *np.zeros((2, T), np.int32),
+            np.zeros(T, np.int32),
+            np.zeros(T, np.int32),
             np.zeros(T),
             np.zeros(T, bool),
             np.zeros(slots, int),
@@ -601,7 +602,9 @@ class TracedSearch(Search):
             np.zeros(n_columns, quick),
             np.zeros((slots, slots)),
             np.float64(0),
-            *(no, no, no),
+            no,
+            no,
+            no,
         )
         objective = np.float64(start.objective - self.problem.constant)
         zero, moves = np.int32(0), np.int32(self.moves)
@@ -710,9 +713,8 @@ def _in_chunks(
         for lane, search in enumerate(searches):
             used = columns[lane] != none
             best[lane] = search.reported(best[lane], columns[lane][used], weights[lane][used])
-            search.moves, search.certified = (
-                int(np.atleast_1d(part)[lane]) for part in (now.moves, now.certified)
-            )
+            search.moves = int(np.atleast_1d(now.moves)[lane])
+            search.certified = bool(np.atleast_1d(now.certified)[lane])
         if ended.all() or any(search.stopped() for search in searches):
             return best
         if now.full.any():
