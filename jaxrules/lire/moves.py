@@ -33,6 +33,7 @@ Encoding = Literal["signed", "binary"]
 Floats = NDArray[np.float64]
 Reals = NDArray[Any]  # float32, or float64 for the squared loss
 Bools = NDArray[np.bool_]
+Array = Any  # a NumPy array or, in a traced program, a jax array
 Integers = NDArray[np.int64]
 
 ADDITIONS = 8
@@ -49,6 +50,27 @@ ONES = 0
 """The column of ones, the intercept."""
 
 _quiet = np.errstate(all="ignore")  # predictions may overflow or vanish; refits decide
+
+
+def _numpy(array: Any) -> Any:
+    return jnp if isinstance(array, jax.Array) else np
+
+
+def _put(array: Any, index: Any, values: Any) -> Any:
+    """The array with other values at an index."""
+    if isinstance(array, jax.Array):
+        return array.at[index].set(values)
+    array = array.copy()
+    array[index] = values
+    return array
+
+
+def _inverse(hessian: Any) -> Any:
+    """Of a positive definite matrix, float64."""
+    if isinstance(hessian, jax.Array):
+        factor = jnp.linalg.cholesky(hessian)
+        return jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(hessian)))
+    return np.linalg.inv(hessian)
 
 
 class Data(NamedTuple):
@@ -79,8 +101,8 @@ class Charges(NamedTuple):
 class Support(NamedTuple):
     """Columns and their weights (K,)."""
 
-    columns: Integers
-    weights: Floats
+    columns: Array
+    weights: Array
 
 
 class Terms(NamedTuple):
@@ -97,14 +119,19 @@ class Sums(NamedTuple):
     every pattern.
     """
 
-    value: float
+    value: Any
     slope: Reals
     own: Reals
     products: Reals
 
 
-def _product(rows: Reals, data: Data) -> Reals:
-    """rows @ columns.T in float32, (R, C); it rounds alike for any number of threads."""
+def _product(rows: Array, data: Data) -> Any:
+    """rows @ columns.T in float32, (R, C); traced rows keep their dtype. How it rounds does not
+    depend on the number of threads.
+    """
+    if isinstance(rows, jax.Array):
+        matrix = data.columns.astype(rows.dtype)
+        return lax.dot_general(rows, matrix, (((1,), (1,)), ((), ())), precision="highest")
     if data.device is not None:
         size, (n_blocks, _, width) = len(rows), data.device.shape
         padding = (0, -size % _ON_DEVICE[2]), (0, n_blocks * width - rows.shape[1])
@@ -164,19 +191,21 @@ def _device_product(rows: Any, blocks: Any) -> Any:
 @_quiet
 def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
     """One product of shapes (K, P) and (P, C)."""
+    xp = _numpy(margins)
     value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
-    single = np.stack([slope, curvature]).astype(np.float32)
+    # The quadratic loss, traced: predictions are exact, as by its Gram matrix
+    single = xp.stack([slope, curvature]).astype(np.float64 if loss.quadratic else np.float32)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
-    rows = np.concatenate(
+    rows = xp.concatenate(
         [data.columns[columns] * single[1], single if encoding == "binary" else single[:1]]
     )
     products, size = _product(rows, data), len(columns)
     own = (
         products[-1]
         if encoding == "binary"
-        else np.full(len(data.columns), curvature.sum(), np.float32)
+        else xp.full(len(data.columns), curvature.sum(), single.dtype)
     )
-    return Sums(float(value), products[size], own, products[:size])
+    return Sums(value, products[size], own, products[:size])
 
 
 # The penalties after moves, and which moves are allowed
@@ -193,26 +222,33 @@ def _move_penalties(
     prices = terms.gamma, terms.lam
     size, covered = _size_and_coverage(charges, columns)
     fewer, less = size - charges.counted[columns], covered - charges.coverage[columns]
-    drop = penalty(fewer, less, *prices)
-    ratio, ratios = covered / np.maximum(size, 1), less / np.maximum(fewer, 1)
+    drop, xp = penalty(fewer, less, *prices), _numpy(columns)
+    ratio, ratios = covered / xp.maximum(size, 1), less / xp.maximum(fewer, 1)
     add = penalty(size, covered, *prices) + penalty_increase(size, ratio, charges.coverage, *prices)
     rises = penalty_increase(fewer[:, None], ratios[:, None], charges.coverage[None, :], *prices)
     return drop, add, drop[:, None] + rises
 
 
-def _paid(charges: Charges, support: Support) -> float:
-    """The ridge of the weights."""
-    return float(charges.ridge[support.columns] @ support.weights**2) / 2
+def _paid(charges: Charges, support: Support) -> Any:
+    """What the ridge takes for the weights."""
+    return charges.ridge[support.columns] @ support.weights**2 / 2
 
 
-def _allowed(charges: Charges, columns: Integers, terms: Terms) -> tuple[Bools, Bools, Bools]:
-    """Which columns of the support may leave it (K,), and which may enter by a swap, or by an
-    addition (C,).
+def _allowed(
+    charges: Charges, columns: Integers, terms: Terms, moves: tuple[Reals, Reals, Reals]
+) -> tuple[Reals, Reals, Reals]:
+    """The objectives of drops (K,), additions (C,) and swaps (K, C), infinite for those that may
+    not leave the support or enter it.
     """
+    xp, (drop, add, swap) = _numpy(columns), moves
     size, _ = _size_and_coverage(charges, columns)
-    outside = charges.addable.copy()
-    outside[columns] = False
-    return charges.removable[columns], outside, outside & (size < terms.most)
+    removable = charges.removable[columns]
+    outside = _put(charges.addable, columns, False)
+    return (
+        xp.where(removable, drop, np.inf),
+        xp.where(outside & (size < terms.most), add, np.inf),
+        xp.where(removable[:, None] & outside[None], swap, np.inf),
+    )
 
 
 # Moves with a refit of all weights
@@ -222,11 +258,12 @@ def _allowed(charges: Charges, columns: Integers, terms: Terms) -> tuple[Bools, 
 def rank_moves(
     sums: Sums, charges: Charges, support: Support, terms: Terms, loss: Loss
 ) -> tuple[Reals, Reals, Reals, Floats]:
-    """`_rank` of sums over patterns; the ridge joins the Hessian's diagonal and the slope."""
-    columns, ridge = support.columns, charges.ridge.astype(np.float32)
-    products, slope = sums.products.copy(), sums.slope.copy()
-    products[np.arange(len(columns)), columns] += ridge[columns]
-    slope[columns] -= (charges.ridge[columns] * support.weights).astype(np.float32)
+    """`_rank` of what the patterns sum to; the ridge joins the Hessian's diagonal and the slope."""
+    columns, weights, products = support.columns, support.weights, sums.products
+    ridge, own = charges.ridge.astype(products.dtype), (np.arange(len(columns)), columns)
+    drawn = (charges.ridge[columns] * weights).astype(products.dtype)
+    products = _put(products, own, products[own] + ridge[columns])
+    slope = _put(sums.slope, columns, sums.slope[columns] - drawn)
     value, curved = (
         sums.value + _paid(charges, support),
         sums.value if loss == exponential else None,
@@ -258,7 +295,7 @@ def _rank(
     charges: Charges,
     support: Support,
     terms: Terms,
-    curved: float | None,
+    curved: Any,
 ) -> tuple[Reals, Reals, Reals, Floats]:
     """Predicted objective of every move, all weights refitted, by the second-order model of loss
     and ridge.
@@ -278,43 +315,37 @@ def _rank(
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
     """
-    dtype, columns = products.dtype, support.columns
+    dtype, columns, xp = products.dtype, support.columns, _numpy(products)
     ridge, floor = (1e-6, 1e-4) if dtype == np.float32 else (1e-10, 1e-9)
-    scale = dtype.type(max(own.max(), 1e-30))
+    scale = xp.maximum(own.max(), xp.asarray(1e-30, dtype))
     hessian = products[:, columns].astype(np.float64)
-    hessian = (hessian + hessian.T) / 2
-    hessian.ravel()[:: len(hessian) + 1] += ridge * scale
-    inverse = np.asarray(np.linalg.inv(hessian), np.float64)
-    spread = np.diagonal(inverse).astype(dtype)
+    inverse = _inverse((hessian + hessian.T) / 2 + ridge * scale * np.eye(len(columns)))
+    spread = xp.diagonal(inverse).astype(dtype)
     along = inverse.astype(dtype) @ products
-    curvature = np.maximum(own - np.einsum("kc,kc->c", products, along), floor * scale)
+    curvature = xp.maximum(own - xp.einsum("kc,kc->c", products, along), floor * scale)
     slope = slope - slope[columns] @ along
-    weights, value = support.weights.astype(dtype), dtype.type(value)
+    weights, value = support.weights.astype(dtype), xp.asarray(value, dtype)
 
     def gain(slope: Reals, curvature: Reals) -> Reals:
-        square = slope * slope
-        square /= curvature
-        square[np.where(slope > 0, charges.most <= 0, charges.least >= 0)] = 0
-        if curved is not None:  # exact for a signed column without a ridge: T - sqrt(T^2 - u^2)
-            total = dtype.type(curved)
-            return total * (1 - np.sqrt(1 - np.minimum(square / total, dtype.type(1 - 1e-6))))
+        helps = xp.where(slope > 0, charges.most > 0, charges.least < 0)
+        square = xp.where(helps, slope * slope / curvature, 0)
+        if (
+            curved is not None
+        ):  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
+            total = xp.asarray(curved, dtype)
+            return total * (1 - xp.sqrt(1 - xp.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
 
     numbers: list[Any] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
-    single, prices = Charges(*numbers), Terms(*map(float, terms))
+    single, prices = Charges(*numbers), Terms(*(xp.asarray(term, dtype) for term in terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
-    removable, swappable, enterable = _allowed(charges, columns, terms)
     drop_cost = weights**2 / (2 * spread)
     swap_slope = slope[None, :] + (weights / spread)[:, None] * along
-    swap_curvature = np.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
+    swap_curvature = xp.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
+    drop = value + drop_cost + drop_penalty
+    add = value - gain(slope, curvature) + add_penalty
     swap = value + drop_cost[:, None] - gain(swap_slope, swap_curvature) + swap_penalty
-    swap[~removable], swap[:, ~swappable] = np.inf, np.inf
-    return (
-        np.where(removable, value + drop_cost + drop_penalty, np.inf),
-        np.where(enterable, value - gain(slope, curvature) + add_penalty, np.inf),
-        swap,
-        inverse,
-    )
+    return *_allowed(charges, columns, terms, (drop, add, swap)), inverse
 
 
 # Closed-form moves under the exponential loss
@@ -344,14 +375,7 @@ def sweep(
         The new support, and the number of moves taken.
     """
     columns = support.columns
-    drop, add, swap = _closed_form_losses(data, sums, charges, support, margins, encoding)
-    removable, swappable, enterable = _allowed(charges, columns, terms)
-    drop_penalty, add_penalty, swap_penalty = _move_penalties(charges, columns, terms)
-    drop = np.where(removable, drop + drop_penalty, np.inf)
-    add = np.where(enterable, add + add_penalty, np.inf)
-    swap = swap + swap_penalty
-    swap[~removable], swap[:, ~swappable] = np.inf, np.inf
-
+    drop, add, swap = closed_form_moves(data, sums, charges, support, margins, terms, encoding)
     swapped = swap.argmin(axis=1)
     least = swap[np.arange(len(columns)), swapped]
     added = np.argsort(add, kind="stable")[:ADDITIONS]
@@ -359,8 +383,8 @@ def sweep(
     entering = np.concatenate([np.where(drop <= least, -1, swapped), added])
     predicted = np.concatenate([np.minimum(drop, least), add[added]])
     size, covered = _size_and_coverage(charges, columns)
-    paid = _paid(charges, support)
-    objective = sums.value + paid + float(penalty(size, covered, terms.gamma, terms.lam))
+    paid = float(_paid(charges, support))
+    objective = float(sums.value + paid + penalty(size, covered, terms.gamma, terms.lam))
     state = _Sweep(
         list(columns), list(support.weights), margins, objective, paid, float(size), float(covered)
     )
@@ -435,6 +459,24 @@ def _take_if_better(
     return _Sweep(columns, weights, margins, objective, paid, size, covered, state.taken + 1)
 
 
+def closed_form_moves(
+    data: Data,
+    sums: Sums,
+    charges: Charges,
+    support: Support,
+    margins: Floats,
+    terms: Terms,
+    encoding: Encoding,
+) -> tuple[Reals, Reals, Reals]:
+    """The objective after every drop (K,), addition (C,) and swap (K, C), the other weights fixed;
+    infinite where not allowed.
+    """
+    losses = _closed_form_losses(data, sums, charges, support, margins, encoding)
+    penalties = _move_penalties(charges, support.columns, terms)
+    drop, add, swap = (loss + penalty for loss, penalty in zip(losses, penalties, strict=True))
+    return _allowed(charges, support.columns, terms, (drop, add, swap))
+
+
 def _closed_form_losses(
     data: Data, sums: Sums, charges: Charges, support: Support, margins: Floats, encoding: Encoding
 ) -> tuple[Reals, Reals, Reals]:
@@ -450,10 +492,12 @@ def _closed_form_losses(
         charges.ridge.astype(np.float32),
     )
     charged = ridge, charges.least.astype(np.float32), charges.most.astype(np.float32)
-    value, slopes, paid = np.float32(sums.value), sums.slope, np.float32(_paid(charges, support))
+    xp = _numpy(margins)
+    value, paid = (xp.asarray(part, np.float32) for part in (sums.value, _paid(charges, support)))
+    slopes = sums.slope
     left = paid - ridge[columns] * weights**2 / 2
     if encoding == "signed":
-        grow, tilt = np.cosh(weights), np.sinh(weights)
+        grow, tilt = xp.cosh(weights), xp.sinh(weights)
         drop = grow * value + tilt * slopes[columns]
         swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * sums.products
 
@@ -469,7 +513,7 @@ def _closed_form_losses(
     _, slope, _ = loss_terms(exponential, data.target, data.weight, margins)
     tilted = _product(data.columns[columns] * slope.astype(np.float32), data)
     helped, harmed = (sums.own + slopes) / 2, (sums.own - slopes) / 2
-    up, down = np.expm1(weights), np.expm1(-weights)
+    up, down = xp.expm1(weights), xp.expm1(-weights)
     drop = value + up * helped[columns] + down * harmed[columns]
 
     def best(value: Any, helped: Reals, harmed: Reals) -> Reals:

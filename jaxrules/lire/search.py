@@ -63,7 +63,7 @@ _KICKS = (2, 6)  # how many rules a perturbation moves, from and below
 _EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
 _FEW_PATTERNS = 512
 """Merging so few for every refit takes longer than refitting on all of them."""
-_DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
+DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
 _TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
 
 
@@ -422,7 +422,7 @@ class Search:
         """Drop several columns whose removal is predicted to pay, half as many if that fails."""
         pays = np.flatnonzero(moves.drop < best.objective - self._tolerance)
         pays = self._leaving(best.columns, pays[np.argsort(moves.drop[pays], kind="stable")])
-        count = min(len(pays), int(_DROPPED_AT_ONCE * len(best.columns)))
+        count = min(len(pays), int(DROPPED_AT_ONCE * len(best.columns)))
         while count >= 2 and not self.stopped():
             kept = np.setdiff1d(np.arange(len(best.columns)), pays[:count])
             goal = best.objective - self._tolerance
@@ -472,7 +472,7 @@ class Search:
         while self.most is not None and not self.fits(start):
             excess = int(self.problem.counted[start.columns].sum()) - self.most
             removable = np.isfinite(drop := self._rank(start).drop).sum()
-            count = min(excess, max(1, int(_DROPPED_AT_ONCE * removable)))
+            count = min(excess, max(1, int(DROPPED_AT_ONCE * removable)))
             leaving = self._leaving(start.columns, np.argsort(drop, kind="stable")[:removable])[
                 :count
             ]

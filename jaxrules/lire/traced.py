@@ -1,0 +1,724 @@
+"""The local search of `jaxrules.lire.search` as one traced program.
+
+A descent is a `lax.while_loop` over arrays of fixed shape. Its body ranks all moves (one product
+with the matrix), then tries the most promising ones in turn and takes every one that improves:
+
+- with a refit of all weights, by Newton's method, as `Search` does;
+- exponential loss only, in sweeps: the new column gets the weight of Theorem 1 while the others
+  stay, and all weights are refitted after the last move of the sweep.
+
+The two kinds take turns until neither improves. The scores of moves are those of
+`jaxrules.lire.moves`, here on JAX arrays.
+
+A support lies in K slots. The matrix has one more column than the problem, of zeros, and an empty
+slot holds that one: no formula needs to know which slots are in use, and a drop is a swap for the
+column of zeros. When the slots are full, the host goes on with twice as many.
+
+A `Lane` is one problem at one set of penalties. Lanes that share the matrix (penalties, ridges,
+starts, and folds as weights of rows) run side by side under `vmap`.
+
+Products with the matrix are float32 and only rank moves (float64 for the squared loss, whose
+predictions are exact); margins, weights and what is accepted are float64. The host asks `stopped`
+between bounded chunks of trials, and refits what it reports in NumPy: the objective that a search
+returns is not the program's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+from jaxrules.float64 import on_device, our_settings, x64_kernel
+from jaxrules.lire.moves import (
+    ADDITIONS,
+    ONES,
+    Charges,
+    Data,
+    Encoding,
+    Support,
+    Terms,
+    closed_form_moves,
+    rank_moves,
+    sums,
+)
+from jaxrules.lire.objective import best_weight, penalty
+from jaxrules.lire.problem import Floats, Problem
+from jaxrules.lire.search import DROPPED_AT_ONCE, Incumbent, Search
+from jaxrules.losses import Loss, exponential
+from jaxrules.solvers.linear.newton import (
+    Evaluation,
+    accepted,
+    damped_hessian,
+    evaluate,
+    held,
+    within,
+)
+
+Array = Any  # a jax array; between programs a NumPy array, too
+
+_QUEUE = 128
+"""Moves of a ranking that may be tried, and with no more possible ones all are."""
+_SLOTS = 16
+"""The smallest capacity for a support."""
+_LARGE = 30
+"""Columns of a start that are thinned out in NumPy first."""
+_QUICK = 16
+"""Trials after a ranking while a descent has to show that it is worth more."""
+_NEWTON_STEPS = 60
+_CONVERGED = 1e-2
+"""Newton's method ends when it promises a decrease of less than this part of what counts."""
+_SHORTEST = 1e-10
+_MODEL = 0.2
+"""A step that misses the decrease that Newton's model promised by a larger part needs a new
+Hessian.
+"""
+_DAMPING = 1e-6  # of a Hessian whose entries are float32
+_SECONDS = 0.2
+"""Of a chunk: so often the host is asked whether to stop."""
+_WIDE = 1 << 28
+"""Entries from which the matrix is kept in bytes: four times smaller, and slower on a CPU."""
+
+
+class Lane(NamedTuple):
+    """One problem at one set of penalties, C columns with that of zeros; many have a leading axis.
+
+    Attributes:
+        target, mass: of the patterns, (P,); a pattern of mass 0 does not count.
+        charges: of the columns.
+        required: of each of these sets of columns every support has one, (sets, C).
+        terms: gamma, lambda, and the largest size.
+        tolerance: smaller decreases do not count.
+        trials: how many moves are refitted after a ranking.
+        exact: whether predictions of moves with a refit are.
+        kinds: of moves, 1 or 2.
+    """
+
+    target: Array
+    mass: Array
+    charges: Charges
+    required: Array
+    terms: Terms
+    tolerance: Array
+    trials: Array
+    exact: Array
+    kinds: Array
+
+
+class Queue(NamedTuple):
+    """The moves of one ranking, the most promising first, T of them, and what refits need of it.
+
+    Attributes:
+        slots, entering: which slot gets which column; slot K is any empty one.
+        predicted: the objective after the move.
+        untried: which moves are still to be tried.
+        order, together: of the slots by what a drop promises, (K,), and how many may be dropped at
+            once, which is tried first.
+        ranked: the columns of the support that was ranked, (K,).
+        products, own: X_S diag(v) X' (K, C), and the curvature of every column alone (C,).
+        inverse: of the Hessian on the support, (K, K).
+        goal: a move after the first that is taken must have been predicted to fall below.
+        taken: whether a move was.
+        unsettled: whether weights must still be refitted, after a sweep.
+        certain: whether no move improves if none of the queue does.
+    """
+
+    slots: Array
+    entering: Array
+    predicted: Array
+    untried: Array
+    order: Array
+    together: Array
+    ranked: Array
+    products: Array
+    own: Array
+    inverse: Array
+    goal: Array
+    taken: Array
+    unsettled: Array
+    certain: Array
+
+
+class State(NamedTuple):
+    """A descent between two trials.
+
+    Attributes:
+        support: columns (K,), that of zeros in empty slots, and their weights.
+        objective: of the support.
+        queue: moves to be tried.
+        sweeping: whether they are closed-form moves.
+        idle: rankings in a row without a move that improves.
+        certified: whether all moves were refitted in vain, or their predictions are exact.
+        full: whether no slot is left for an addition.
+        moves: how many may still be made.
+        work: rankings and trials of this chunk.
+    """
+
+    support: Support
+    objective: Array
+    queue: Queue
+    sweeping: Array
+    idle: Array
+    certified: Array
+    full: Array
+    moves: Array
+    work: Array
+
+
+def _exhausted(queue: Queue) -> Array:
+    return ~(queue.untried.any() | queue.unsettled | (queue.together > 1))
+
+
+# Newton's method on a support
+
+
+class _Newton(NamedTuple):
+    point: Array
+    now: Evaluation
+    following: Array  # the next point
+    length: Array
+    promised: Array
+    hessian: Array
+    fresh: Array  # whether the Hessian is that of the point
+    stay: Array  # which weights stay at an end
+    crossed: Array  # whether more of them must: the next point is this one
+    finished: Array
+    steps: Array
+
+
+def _refit(
+    evaluated: Callable[[Array], Evaluation],
+    renewed: Callable[[Evaluation], Array],
+    ends: tuple[Array, Array],
+    start: Array,
+    hessian: Array,
+    stale: Array,
+    goal: Array,
+    least: Array,
+    most_steps: Array,
+) -> tuple[Array, Evaluation]:
+    """Weights from a start, and the evaluation there; after one step, that of the start.
+
+    A Hessian is kept as long as its model predicts what steps do.
+
+    Args:
+        evaluated: loss and ridge, and their derivatives.
+        renewed: the Hessian at a point.
+        hessian: a first guess of it, without use where `stale`.
+        goal: it ends early when the loss will not fall below.
+        least: it ends when a step promises less.
+    """
+
+    def step(state: _Newton) -> _Newton:
+        trial, length, promised = evaluated(state.following), state.length, state.promised
+        first = state.steps == 0
+        better = first | accepted(state.now.value, trial.value, length, promised)
+        point, now = jax.tree.map(
+            partial(jnp.where, better), (state.following, trial), (state.point, state.now)
+        )
+        moved = better & ~state.crossed
+        missed = jnp.abs(state.now.value - trial.value - length * (2 - length) * promised)
+        poor = jnp.where(first, stale, ~(better & (missed <= _MODEL * promised)))
+        renew = poor & (moved | ~state.fresh)
+        hessian = lax.cond(renew, renewed, lambda _: state.hessian, now)
+        cut = jnp.where(renew, 1.0, length / 4)
+        length = jnp.where(moved, jnp.minimum(2 * length, 1), jnp.where(better, length, cut))
+
+        # Those that stay at an end, first by the gradient, then by the step of the others
+        stay = held(point, now.gradient, *ends) | (state.stay & ~moved)
+        gradient, eye = jnp.where(stay, 0, now.gradient), jnp.eye(len(stay), dtype=bool)
+        free = jnp.where(eye | ~(stay[:, None] | stay[None]), hessian, 0)
+        factor = jnp.linalg.cholesky(free, symmetrize_input=False)
+        direction = -jax.scipy.linalg.cho_solve((factor, True), gradient)
+        crossing = ~stay & held(point, -direction, *ends)
+        crossed, expected = crossing.any(), -gradient @ direction / 2
+        fresh = renew | (state.fresh & ~moved)
+        hopeless = fresh & (now.value - 2 * expected >= goal)
+        reached = ~(expected > least) | hopeless | (length < _SHORTEST)
+        return _Newton(
+            point,
+            now,
+            jnp.where(crossed, point, within(point + length * direction, *ends)),
+            length,
+            jnp.where(crossed, 0, expected),
+            hessian,
+            fresh,
+            stay | crossing,
+            crossed,
+            reached & ~crossed,
+            state.steps + 1,
+        )
+
+    nothing, one = jnp.zeros_like(start), jnp.ones_like(goal)
+    now = jax.tree.map(jnp.zeros_like, jax.eval_shape(evaluated, start))
+    no = jnp.bool_(False)
+    none, first = jnp.zeros(len(start), bool), within(start, *ends)
+    begun = _Newton(nothing, now, first, one, one, hessian, no, none, no, no, jnp.int32(0))
+    found = lax.while_loop(lambda s: ~s.finished & (s.steps < most_steps), step, begun)
+    return found.point, found.now
+
+
+# Trials
+
+
+def _needed(lane: Lane, columns: Array, weights: Array) -> Array:
+    """Which slots count: of a weight, and of required sets that have none of a weight the first."""
+    used = (weights != 0) | (columns == ONES)
+    serves = lane.required[:, columns]
+    lacking = serves & ~(serves & used).any(1, keepdims=True)
+    return used | (lacking & (jnp.cumsum(lacking, axis=1) == 1)).any(0)
+
+
+def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
+    """Which moves of the queue can still be made."""
+    K, none = len(columns), len(lane.charges.counted) - 1
+    slots, entering, counted = queue.slots, queue.entering, lane.charges.counted
+    leaving = columns.at[slots].get(mode="fill", fill_value=none)
+    still = queue.ranked.at[slots].get(mode="fill", fill_value=none) == leaving
+    outside = (entering == none) | ~(entering[:, None] == columns[None]).any(1)
+    room = (slots < K) | (columns == none).any()
+    size = counted[columns].sum() - counted[leaving] + counted[entering]
+    small = (size <= lane.terms.most) | (entering == none)
+    required = lane.required
+    serving = required[:, columns].sum(1, keepdims=True)
+    serving = serving - required[:, leaving].astype(int) + required[:, entering]
+    return still & outside & room & small & (serving > 0).all(0)
+
+
+def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
+    """Drop several columns at once, try the first move of the queue or, after the last one of a
+    sweep, refit all weights.
+    """
+    queue, charges, none = state.queue, lane.charges, X.shape[0] - 1
+    dropping = queue.together > 1
+    settling = ~dropping & ~queue.untried.any()
+    closed, move = state.sweeping & ~settling, jnp.argmax(queue.untried)
+    columns, weights = state.support
+    K, entering = len(columns), queue.entering[move]
+    slot = jnp.where(queue.slots[move] < K, queue.slots[move], jnp.argmax(columns == none))
+    slot = jnp.where(settling | dropping, K, slot)
+
+    # The weights of the rest, refitted to second order once that of the slot is gone
+    spread = queue.inverse[:, slot] / queue.inverse[slot, slot]
+    stale = queue.taken | state.sweeping | dropping
+    guess = jnp.where(stale, weights, weights - spread * weights[slot])
+    leaving = dropping & (queue.order < queue.together)
+    start = jnp.where(leaving, 0.0, guess.at[slot].set(0.0))
+    columns = jnp.where(leaving, none, columns.at[slot].set(entering))
+    ridge = charges.ridge[columns]
+    hessian, across = queue.products[:, queue.ranked], queue.products[:, entering]
+    hessian = hessian.at[slot].set(across).at[:, slot].set(across)
+    hessian = hessian.at[slot, slot].set(queue.own[entering]).astype(ridge.dtype)
+    damped = hessian + jnp.diag(ridge + _DAMPING * jnp.max(queue.own))
+
+    entries = X[columns].astype(lane.mass.dtype)
+
+    def evaluated(point: Array) -> Evaluation:
+        score = jnp.where(lane.mass > 0, point @ entries, 0)  # that of another row may overflow
+        return evaluate(loss, entries, lane.target, lane.mass, ridge, point, score)
+
+    def renewed(now: Evaluation) -> Array:
+        return damped_hessian(entries, now.curvature, ridge)
+
+    ends = charges.least[columns], charges.most[columns]
+    goal = state.objective - lane.tolerance - _price(lane, columns, columns != none)
+    goal, least = jnp.where(settling, jnp.inf, goal), _CONVERGED * lane.tolerance
+    steps = jnp.where(closed, 1, _NEWTON_STEPS)
+    weights, now = _refit(evaluated, renewed, ends, start, damped, stale, goal, least, steps)
+    value = now.value
+    if loss == exponential:
+        slot_ends = ends[0][slot], ends[1][slot]
+        moved, helping = now.curvature @ jnp.abs(entries[slot]), -now.gradient[slot]
+        weight, left = _theorem_1(moved, helping, charges.ridge[entering], *slot_ends)
+        weights = jnp.where(closed, weights.at[slot].set(weight), weights)
+        value = jnp.where(closed, value + left, value)
+    return _decided(lane, state, Support(columns, weights), value, settling)
+
+
+def _theorem_1(
+    moved: Array, helping: Array, ridge: Array, least: Array, most: Array
+) -> tuple[Array, Array]:
+    """The best weight of one column, the others fixed, and what it changes of loss and ridge."""
+    helped, harmed = (jnp.maximum(moved + side * helping, 0.0) / 2 for side in (1, -1))
+    share = jnp.where(moved > 0, harmed / moved, 0.0)
+    weight = best_weight(moved, share, jnp.full_like(moved, -jnp.inf), ridge, least, most)
+    change = helped * jnp.expm1(-weight) + harmed * jnp.expm1(weight)
+    return weight, change + ridge * weight * weight / 2
+
+
+def _price(lane: Lane, columns: Array, needed: Array) -> Array:
+    charges, terms = lane.charges, lane.terms
+    size, covered = charges.counted[columns] @ needed, charges.coverage[columns] @ needed
+    return penalty(size, covered, terms.gamma, terms.lam)
+
+
+def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: Array) -> State:
+    """The state with the support that was tried, if that is better, and without the trial."""
+    queue, (columns, weights) = state.queue, tried
+    dropping, none = queue.together > 1, len(lane.charges.counted) - 1
+    needed = _needed(lane, columns, weights)
+    objective = value + _price(lane, columns, needed)
+    # A sweep that was not worth its refit keeps the moves that it took: each one improved
+    better = objective < state.objective - jnp.where(settling, 0.0, lane.tolerance)
+    better &= lane.required[:, columns].any(1).all()
+    tried = Support(jnp.where(needed | ~lane.charges.removable[columns], columns, none), weights)
+    support, objective = jax.tree.map(
+        partial(jnp.where, better), (tried, objective), (state.support, state.objective)
+    )
+    taken = queue.taken | better
+    later = dropping | (jnp.arange(len(queue.untried)) > jnp.argmax(queue.untried))
+    untried = queue.untried & later & _possible(lane, support.columns, queue)
+    untried &= ~taken | ((queue.predicted < queue.goal) & ~dropping)
+    return state._replace(
+        support=support,
+        objective=objective,
+        queue=queue._replace(
+            untried=untried,
+            together=jnp.where(better, 0, queue.together // 2),
+            taken=taken,
+            unsettled=state.sweeping & taken & ~settling,
+        ),
+        moves=state.moves - (better & (settling | ~state.sweeping)),
+        work=state.work + 1,
+    )
+
+
+# Rankings
+
+
+def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State) -> State:
+    """A queue of moves; none where slots are full."""
+    support, (K, none) = state.support, (len(state.support.columns), X.shape[0] - 1)
+    margins = support.weights @ X[support.columns].astype(lane.mass.dtype)
+    data = Data(X, lane.target, lane.mass)
+    summed = sums(data, support.columns, margins, loss, encoding)
+    *moves, inverse = rank_moves(summed, lane.charges, support, lane.terms, loss)
+    scores = _as_slots_and_columns(*moves)
+    if loss == exponential:
+        drop, add, swap = closed_form_moves(
+            data, summed, lane.charges, support, margins, lane.terms, encoding
+        )
+        few = jnp.where(add <= -lax.top_k(-add, ADDITIONS)[0][-1], add, jnp.inf)
+        closed = _as_slots_and_columns(drop, few, swap).astype(scores.dtype)
+        best = closed.min(axis=1, keepdims=True).at[K].set(jnp.inf)  # one move of every slot
+        closed = jnp.where(closed <= best, closed, jnp.inf)
+        scores = jnp.where(state.sweeping, closed, scores)
+
+    in_use = support.columns != none
+    top, index = lax.top_k(-scores.ravel(), min(_QUEUE, scores.size))
+    slots, entering = jnp.divmod(index, none + 1)
+    predicted, possible = -top.astype(state.objective.dtype), (scores < jnp.inf).sum()
+    goal = state.objective - lane.tolerance
+    near = state.objective + 0.25 * lane.terms.gamma + 1e3 * lane.tolerance
+    exhaustive = (possible <= len(index)) & ~state.sweeping
+    limit = jnp.where(exhaustive, jnp.inf, near)
+    limit = jnp.where(state.sweeping | lane.exact, goal, limit)
+    count = jnp.where(exhaustive | state.sweeping, len(index), lane.trials)
+    drop = scores[:K, none]
+    together = jnp.minimum((drop < goal).sum(), (DROPPED_AT_ONCE * in_use.sum()).astype(int))
+    size = lane.charges.counted[support.columns].sum()
+    full = in_use.all() & (size < lane.terms.most)
+    queue = state.queue._replace(
+        slots=slots,
+        entering=entering,
+        predicted=predicted,
+        order=jnp.argsort(jnp.argsort(drop)),
+        together=jnp.where(state.sweeping | full, 0, together),
+        ranked=support.columns,
+        products=summed.products,
+        own=summed.own,
+        inverse=inverse,
+        goal=goal,
+        taken=jnp.bool_(False),
+        certain=exhaustive | lane.exact,
+    )
+    untried = (jnp.arange(len(index)) < count) & (predicted < limit) & ~full
+    queue = queue._replace(untried=untried & _possible(lane, support.columns, queue))
+    return state._replace(queue=queue, full=full, work=state.work + 1)
+
+
+def _as_slots_and_columns(drop: Array, add: Array, swap: Array) -> Array:
+    """Objectives of moves as those of putting a column into a slot, (K + 1, C)."""
+    return jnp.concatenate([swap.at[:, -1].set(drop), add[None].astype(swap.dtype)])
+
+
+def _concluded(lane: Lane, state: State) -> State:
+    """After the last move of a queue: the same kind of moves again, the other one, or the end."""
+    taken, sweeping = state.queue.taken, state.sweeping
+    over = _exhausted(state.queue) & ~state.full
+    stuck = over & ~taken
+    certified = jnp.where(sweeping, state.certified & ~taken, state.queue.certain & ~taken)
+    return state._replace(
+        sweeping=jnp.where(stuck, ~sweeping & (lane.kinds == 2), sweeping),
+        idle=jnp.where(stuck, state.idle + 1, jnp.where(over, 0, state.idle)),
+        certified=jnp.where(over, certified, state.certified),
+    )
+
+
+def _descend(
+    X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State, limit: Array
+) -> State:
+    """Go on with a descent for at most so many rankings and trials, or until its slots are full."""
+
+    def going_on(state: State) -> Array:
+        return (state.moves > 0) & (state.work < limit)
+
+    def step(state: State) -> State:
+        rank = partial(_ranking, X, loss, encoding, lane)
+        state = lax.cond(_exhausted(state.queue), rank, lambda state: state, state)
+        state = lax.while_loop(
+            lambda state: ~_exhausted(state.queue) & going_on(state),
+            partial(_trial, X, loss, lane),
+            state,
+        )
+        return _concluded(lane, state)
+
+    def unfinished(state: State) -> Array:
+        return (state.idle < lane.kinds) & ~state.full & going_on(state)
+
+    return lax.while_loop(unfinished, step, state)
+
+
+@x64_kernel(static=("loss", "encoding", "many"))
+def _chunk(
+    X: Array,
+    lanes: Lane,
+    states: State,
+    limit: Array,
+    *,
+    loss: Loss,
+    encoding: Encoding,
+    many: bool,
+) -> State:
+    program = partial(_descend, X, loss, encoding)
+    return (jax.vmap(program, in_axes=(0, 0, None)) if many else program)(lanes, states, limit)
+
+
+# On the host
+
+
+_matrices: WeakKeyDictionary[Problem, Array] = WeakKeyDictionary()
+
+
+def _padded(n: int) -> int:
+    """A size with four significant bits: few shapes are compiled."""
+    step = max(16, 1 << max(n.bit_length() - 4, 0))
+    return -(-n // step) * step
+
+
+def _matrix(problem: Problem) -> Array:
+    """The columns on the device, padded; the last one is of zeros."""
+    if problem not in _matrices:
+        n_columns, n_patterns = problem.columns.shape
+        wide = problem.columns.size >= _WIDE
+        X = np.zeros((_padded(n_columns + 1), _padded(n_patterns)), np.int8 if wide else np.float32)
+        X[:n_columns, :n_patterns] = problem.columns
+        _matrices[problem] = on_device(X)
+    return _matrices[problem]
+
+
+def with_weights(problem: Problem, target: Floats, sample_weight: Floats) -> Problem:
+    """The same columns for other weights of the rows, of which some may be 0: a fold.
+
+    Args:
+        target: in the loss's coding, shape (rows,).
+        sample_weight: at least 0, not all of them 0, shape (rows,).
+    """
+    total = float(sample_weight.sum())
+    weight = sample_weight / total
+    coverage = problem.activations.covered(problem.activations.totals(weight))
+    coverage = np.append(problem.coverage[ONES], coverage)
+    problem = dataclasses.replace(problem, weight=weight, total=total, coverage=coverage)
+    return problem.with_target(target)
+
+
+@dataclass
+class TracedSearch(Search):
+    """`Search`, whose descents are traced programs."""
+
+    def descend(self, start: Incumbent, promising: float = np.inf) -> Incumbent:
+        """As `Search.descend`."""
+        return descend_all([self], [start], promising)[0]
+
+    def begun(self, start: Incumbent) -> Incumbent:
+        """The start as an incumbent: with a column of every required set, no larger than allowed,
+        and, if large, without columns that are not worth their price: few need many slots.
+        """
+        self.certified = False
+        best: Incumbent | None = self._shrink(self.complete(start))
+        while best is not None:
+            begun = best
+            self.observe(begun)
+            large = len(begun.columns) > _LARGE and not self.stopped()
+            best = self._drop_many(begun, self._rank(begun)) if large else None
+        return begun
+
+    def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> Lane:
+        """Of a padded matrix."""
+
+        def padded(part: NDArray[Any], size: int) -> NDArray[Any]:
+            return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, size - part.shape[-1])])
+
+        problem, (n_columns, n_patterns) = self.problem, shape
+        return Lane(
+            padded(problem.target, n_patterns),
+            padded(problem.mass, n_patterns),
+            Charges(*(padded(part, n_columns) for part in self.charges)),
+            padded(problem.required.reshape(-1, len(problem.origin)), n_columns),
+            Terms(*map(np.float64, self.terms)),
+            np.float64(self._tolerance),
+            np.int32(min(_QUICK, self._trials) if quick else self._trials),
+            np.bool_(problem.loss.quadratic and problem.signs is None),
+            np.int32(kinds),
+        )
+
+    def state(self, start: Incumbent, n_columns: int, slots: int, sweeping: bool) -> State:
+        """A descent that begins with a ranking."""
+        size, none = len(start.columns), n_columns - 1
+        columns, weights = np.full(slots, none, np.int32), np.zeros(slots)
+        columns[:size], weights[:size] = start.columns, start.weights
+        T, no = min(_QUEUE, (slots + 1) * n_columns), np.bool_(False)
+        quick = np.float64 if self.problem.loss.quadratic else np.float32
+        queue = Queue(
+            np.zeros(T, np.int32),
+            np.zeros(T, np.int32),
+            np.zeros(T),
+            np.zeros(T, bool),
+            np.zeros(slots, int),
+            np.int64(0),
+            columns,
+            np.zeros((slots, n_columns), quick),
+            np.zeros(n_columns, quick),
+            np.zeros((slots, slots)),
+            np.float64(0),
+            no,
+            no,
+            no,
+        )
+        objective = np.float64(start.objective - self.problem.constant)
+        zero, moves = np.int32(0), np.int32(self.moves)
+        support = Support(columns, weights)
+        return State(support, objective, queue, np.bool_(sweeping), zero, no, no, moves, zero)
+
+    def reported(self, best: Incumbent, columns: NDArray[np.integer], weights: Floats) -> Incumbent:
+        """The better of the incumbent and a support, refitted on the host, which is observed."""
+        if np.array_equal(columns, best.columns):
+            return best
+        found = self.refit(columns.astype(np.int64), weights, near=best)
+        if found.objective >= best.objective:
+            return best
+        self.observe(found)
+        return found
+
+
+def _with_slots(states: State, slots: int, none: int) -> State:
+    """The same descents with more slots: they go on with a ranking."""
+    now = states.support.columns.shape[-1]
+
+    def more(part: Any, axes: tuple[int, ...], value: int = 0) -> NDArray[Any]:
+        part = np.asarray(part)
+        padding = [(0, 0)] * part.ndim
+        for axis in axes:
+            padding[axis] = (0, slots - now)
+        return np.pad(part, padding, constant_values=value)
+
+    queue, (columns, weights) = states.queue, states.support
+    return states._replace(
+        support=Support(more(columns, (-1,), none), more(weights, (-1,))),
+        queue=queue._replace(
+            order=more(queue.order, (-1,)),
+            together=np.zeros_like(queue.together),
+            ranked=more(queue.ranked, (-1,), none),
+            products=more(queue.products, (-2,)),
+            inverse=more(queue.inverse, (-2, -1)),
+            untried=np.zeros(queue.untried.shape, bool),
+        ),
+        idle=np.where(queue.taken, 0, states.idle).astype(np.int32),
+        full=np.zeros(np.shape(states.full), bool),
+    )
+
+
+@contextlib.contextmanager
+def as_numpy() -> Iterator[None]:
+    """For programs of formulas that serve NumPy too: float64, and shapes broadcast."""
+    with our_settings(), jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def _together(parts: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
+
+
+def descend_all(
+    searches: Sequence[TracedSearch], starts: Sequence[Incumbent], promising: float = np.inf
+) -> list[Incumbent]:
+    """Descents side by side, until all have ended or one is told to stop.
+
+    Args:
+        searches: of problems with the same columns, loss and encoding.
+        starts: one for each.
+        promising: as in `Search.descend`.
+    """
+    best = [search.begun(start) for search, start in zip(searches, starts, strict=True)]
+    if promising < np.inf:
+        best = _in_chunks(searches, best, quick=True)
+        if min(found.objective for found in best) >= promising:
+            for search in searches:
+                search.certified = False
+            return best
+    return _in_chunks(searches, best, quick=False)
+
+
+def _in_chunks(
+    searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
+) -> list[Incumbent]:
+    """Descents from the starts.
+
+    Args:
+        quick: whether to make only moves with a refit, of which few are tried.
+    """
+    first, many = searches[0].problem, len(searches) > 1
+    X, sweeps = _matrix(first), bool(first.loss == exponential and not quick)
+    slots, none = _SLOTS, X.shape[0] - 1
+    while slots < 2 + max(len(start.columns) for start in starts):
+        slots *= 2
+    lanes: Any = [search.lane(X.shape, quick, 1 + sweeps) for search in searches]
+    states: Any = [
+        search.state(start, X.shape[0], slots, sweeps)
+        for search, start in zip(searches, starts, strict=True)
+    ]
+    lanes, states = (_together(part) if many else part[0] for part in (lanes, states))
+    lanes, best, limit = on_device(lanes), list(starts), _QUICK
+    while True:
+        begun = time.perf_counter()
+        with as_numpy():  # the state stays on the device
+            states = _chunk.jitted(
+                X, lanes, states, limit, loss=first.loss, encoding=first.encoding, many=many
+            )
+            now = jax.tree.map(np.asarray, states._replace(queue=states.queue.taken))
+        seconds = time.perf_counter() - begun
+        columns, weights = (np.atleast_2d(part) for part in now.support)
+        ended = np.atleast_1d((now.idle >= 1 + sweeps) | (now.moves <= 0))
+        for lane, search in enumerate(searches):
+            used = columns[lane] != none
+            best[lane] = search.reported(best[lane], columns[lane][used], weights[lane][used])
+            search.moves = int(np.atleast_1d(now.moves)[lane])
+            search.certified = bool(np.atleast_1d(now.certified)[lane])
+        if ended.all() or any(search.stopped() for search in searches):
+            return best
+        if now.full.any():
+            slots *= 2
+            states = _with_slots(states, slots, none)
+        limit = int(np.clip(limit * _SECONDS / seconds, max(limit // 4, 1), 4 * limit))
+        states = states._replace(work=np.zeros_like(now.work))
