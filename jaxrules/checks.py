@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeVar
 
@@ -59,6 +61,14 @@ def its_conjunctions(value: object) -> str:
         if hasattr(getattr(value, "model", None), "conjunctions")
         else ""
     )
+
+
+def warn(message: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn the code that called the library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "jaxrules":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def require(holds: bool | np.bool_, message: str) -> None:

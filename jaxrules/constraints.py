@@ -29,7 +29,6 @@ overtaken.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -119,9 +118,7 @@ class Constraints:
         columns = [column for f, column in enumerate(table.columns) if f not in self.forbidden]
         if table.n_rows > 1 and all((column == column[0]).all() for column in columns):
             which = " that rules may use" if self.forbidden else ""
-            warnings.warn(
-                f"no column of X{which} varies; the model is a constant", UserWarning, stacklevel=4
-            )
+            checks.warn(f"no column of X{which} varies; the model is a constant")
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
         """Which labels each rule may have, (rules, classes); none if it uses a forbidden column."""

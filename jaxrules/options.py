@@ -27,7 +27,6 @@ import functools
 import inspect
 import re
 import textwrap
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import (
     Any,
@@ -318,10 +317,9 @@ def present_names(
         new = kind.renamed[old]
         if new in given:
             raise TypeError(f"{old} is the old name of {new}; give {new} alone")
-        warnings.warn(
+        checks.warn(
             f"{function}: {old} is now called {new}; the old name goes in jaxrules 0.4",
             FutureWarning,
-            stacklevel=3,
         )
         given = {(new if name == old else name): value for name, value in given.items()}
     return dict(given)

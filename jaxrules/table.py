@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -340,11 +339,9 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
             _listed([*dict.fromkeys(one for one in some if one is not None)])
             for some in (values, categories)
         )
-        warnings.warn(
+        checks.warn(
             f"column {feature.name!r} of X has none of the categories in fit: it has {new}, "
-            f"the model {known}; check their spelling",
-            UserWarning,
-            stacklevel=4,
+            f"the model {known}; check their spelling"
         )
     return found
 
