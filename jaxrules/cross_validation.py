@@ -218,7 +218,7 @@ def held_out_risk(model: Any, data: TrainingData) -> float:
         wrong = model.labels[model.position(data.table)] != data.codes
         return float(data.weights @ wrong / data.weights.sum())
     scores = np.asarray(decision_function(model, data.table), np.float64)
-    if model.link == "softmax":
+    if isinstance(model, RuleEnsemble) and model.link == "softmax":
         return float(np.average(softmax(data.target, scores), weights=data.weights))
     scores = scores.reshape(len(data.target), -1).T
     loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)

@@ -650,7 +650,7 @@ def test_required_columns_of_lire_in_folds_paths_classes_and_little_time():
         ),
         (
             {"rules": jr.Conjunctions.build(first.schema, [[jr.Condition.above(3, 7.0)]])},
-            "holds on all rows, or",
+            "all hold for every row, or for none",
         ),
         (
             {"required": [0, 1], "max_rules": 1},

@@ -420,12 +420,12 @@ class Search:
 
     def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
         """Drop several columns whose removal is predicted to pay, half as many if that fails."""
-        pays = np.flatnonzero(moves.drop < best.objective - self._tolerance)
+        goal = best.objective - self._tolerance
+        pays = np.flatnonzero(moves.drop < np.float64(goal))  # perhaps beyond float32
         pays = self._leaving(best.columns, pays[np.argsort(moves.drop[pays], kind="stable")])
         count = min(len(pays), int(DROPPED_AT_ONCE * len(best.columns)))
         while count >= 2 and not self.stopped():
             kept = np.setdiff1d(np.arange(len(best.columns)), pays[:count])
-            goal = best.objective - self._tolerance
             fewer = self.refit(best.columns[kept], best.weights[kept], goal, near=best)
             if fewer.objective < goal:
                 return fewer
