@@ -32,7 +32,7 @@ def deferred(
     refuse_forks()
     for name in given or ():
         if name not in known:
-            of = fit.__module__.rpartition(".")[2]
+            of = fit.__module__.removesuffix(".fitting").rpartition(".")[2]
             if name in KEPT_BY:
                 raise TypeError(
                     f"{of}.{fit.__name__} cannot keep {name}; {KEPT_BY[name]} can "
