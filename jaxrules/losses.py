@@ -20,7 +20,6 @@ piece with `require`. Objectives are means over rows.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import ModuleType
@@ -159,20 +158,21 @@ def _logistic_conjugate(y: Array, dual: Array) -> Array:
     return _inside(dual + (1 + y) / 2, 0, 1, lambda share: _entropy(share) + _entropy(1 - share))
 
 
+_BEYOND = 1e30
+
+
 def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
-    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f), both through one exponential: 0 for a class that
-    is absent, whatever the score. Scores beyond +-log(1 / tiny) (708 in float64) count as that, so
-    that neither the exponential nor its inverse overflows.
+    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f): 0 for a class that is
+    absent, whatever the score.
     """
     xp = _numpy(y, score)
-    end = _largest_exponent(score.dtype)
-    odds, half = xp.exp(xp.minimum(xp.maximum(score, -end), end)), 0.5 * y
-    return (0.5 + half) / odds, (0.5 - half) * odds
-
-
-@functools.cache
-def _largest_exponent(dtype: Any) -> float:
-    return -math.log(jnp.finfo(dtype).tiny)
+    positive, negative = (1 + y) / 2, (1 - y) / 2
+    # An exponent of an absent class is at most 0; sooner than `where`, and no exponent of
+    # another reaches the limit.
+    return (
+        positive * xp.exp(xp.minimum(-score, _BEYOND * positive)),
+        negative * xp.exp(xp.minimum(score, _BEYOND * negative)),
+    )
 
 
 def _exponential_value(y: Array, score: Array) -> Array:
