@@ -98,6 +98,11 @@ def problem_of(name: str, loss: str) -> Problem:
     return make_problem(activations, data.outputs[0], data.weights, data.loss)
 
 
+def descend(make: Any, problem: Any, gamma: float, ridge: float) -> Any:
+    search = make(problem, gamma, 2 * gamma, ridge)
+    return search.descend(search.start_empty())
+
+
 def descents(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
     for name in names:
         for label, options in PROBLEMS.items():
@@ -106,14 +111,10 @@ def descents(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
                 row: dict[str, Any] = {"set": name, "problem": label, "gamma": gamma}
                 row |= {"patterns": len(problem.mass), "columns": len(problem.origin)}
                 for engine, make in ENGINES.items():
-
-                    def descend(make: Any = make, gamma: float = gamma) -> Any:
-                        search = make(problem, gamma, 2 * gamma, options["l2_penalty"])  # noqa: B023
-                        return search.descend(search.start_empty())
-
+                    one = partial(descend, make, problem, gamma, options["l2_penalty"])
                     if engine == "jax":
-                        row["first s"] = round(timed(descend)[2], 2)
-                    found, cpu, wall = timed(descend)
+                        row["first s"] = round(timed(one)[2], 2)
+                    found, cpu, wall = timed(one)
                     row |= {f"{engine} G": found.objective, f"{engine} rules": len(found.columns)}
                     row |= {f"{engine} CPU s": round(cpu, 3), f"{engine} wall s": round(wall, 3)}
                 row["jax above numpy, %"] = round(100 * (row["jax G"] / row["numpy G"] - 1), 3)

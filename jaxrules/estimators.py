@@ -116,9 +116,10 @@ def _constructor(
                 setattr(self, name, value)
 
         this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        __init__.__signature__ = inspect.Signature([this, *keywords(of)])  # type: ignore[attr-defined]
-        __init__.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of)
-        return cast("Callable[Concatenate[Any, Arguments], None]", __init__)
+        made: Any = __init__  # mypy knows no attributes of functions
+        made.__signature__ = inspect.Signature([this, *keywords(of)])
+        made.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of)
+        return cast("Callable[Concatenate[Any, Arguments], None]", made)
 
     return decorated
 
@@ -142,8 +143,8 @@ class _RuleModel(BaseEstimator):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as scikit-learn does."""
-        kind = self._learner.options  # type: ignore[attr-defined]
-        return super().set_params(**present_names(kind, params, type(self).__name__))
+        learner: Any = self._learner  # as `jaxrules.options.learner` made it
+        return super().set_params(**present_names(learner.options, params, type(self).__name__))
 
     def _columns(self, X: Any, reset: bool = False) -> Any:
         """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything

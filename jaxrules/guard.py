@@ -55,7 +55,8 @@ def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     @functools.wraps(fit)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         with deferred(fit, kwargs, known):
-            kwargs["time_limit"] = Deadline.of(kwargs.get("time_limit"))  # type: ignore[arg-type]
+            limit: Any = kwargs.get("time_limit")
+            kwargs["time_limit"] = Deadline.of(limit)
             return fit(*args, **kwargs)
 
     return call

@@ -258,6 +258,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
         RuntimeError: from the function, as `jaxrules.guard.deferred`.
     """
     of = cast(type[RunOptions], kind)
+    make: Any = kind  # of any options: a ParamSpec has no names
 
     def decorated(body: Callable[..., Any]) -> Any:
         signature = _signature(body, of)
@@ -273,17 +274,18 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 except TypeError as error:
                     raise TypeError(f"{body.__name__}() {error}") from None
                 given = [bound.pop(name, None) for name in data]
-                return body(*given, kind(**bound))  # type: ignore[call-arg]
+                return body(*given, make(**bound))
 
         def with_options(*args: Any) -> Any:
             with deferred(body):
                 return body(*args)
 
-        call.__signature__ = signature  # type: ignore[attr-defined]
-        call.__doc__ = documented(body.__doc__, of)
-        call.with_options = with_options  # type: ignore[attr-defined]
-        call.options = of  # type: ignore[attr-defined]
-        return call
+        learner: Any = call  # mypy knows no attributes of functions
+        learner.__signature__ = signature
+        learner.__doc__ = documented(body.__doc__, of)
+        learner.with_options = with_options
+        learner.options = of
+        return learner
 
     return decorated
 

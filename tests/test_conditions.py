@@ -302,7 +302,7 @@ def test_batches_may_be_abandoned(
     monkeypatch.setattr(module, "_MOST_ROWS_PER_BATCH", 2)
     batches = jr.Conjunctions.build(SCHEMA, many_rules(rng, 3)).batches(random_table(rng, 50))
     next(batches)
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
 
 
 def test_a_table_of_other_columns_is_refused(rules: jr.Conjunctions) -> None:

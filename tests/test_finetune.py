@@ -489,7 +489,7 @@ def test_help_shows_every_option() -> None:
         assert re.search(rf"^    (\w+, )*{name}(, \w+)*: ", documented, re.MULTILINE), name
     X, y = table()
     with pytest.raises(TypeError, match="did you mean 'l2_penalty'"):
-        jr.finetune(ensemble(X), X, y, l2_penality=0.1)  # type: ignore[call-arg]
+        jr.finetune(ensemble(X), X, y, l2_penality=0.1)
 
 
 def test_bad_arguments_are_refused_by_name() -> None:

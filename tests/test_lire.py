@@ -1331,7 +1331,7 @@ def test_bad_paths_and_objectives() -> None:
         lire.path(X, target, global_penalties=[0.1, 0.2], local_penalties=[0.1], rules=rules)
     model = fit_pool(satisfied, target).model
     with pytest.raises(TypeError, match="model must be a RuleEnsemble"):
-        lire.objective(rules, X, target, **PENALTIES)  # type: ignore[arg-type]
+        lire.objective(rules, X, target, **PENALTIES)
     with pytest.raises(ValueError, match="one of the classes"):
         lire.objective(model, X, target + 5, **PENALTIES)
     terms = jr.LinearTerms(

@@ -305,11 +305,11 @@ def test_cross_validation_measures_the_prefixes_of_one_path_per_fold() -> None:
 def test_the_old_name_of_max_length_warns() -> None:
     X, y = data()
     with pytest.warns(FutureWarning, match="max_propositions is now called max_length"):
-        old = jr.lltboost.fit(X, y, max_rules=2, max_propositions=1)  # type: ignore[call-arg]
+        old = jr.lltboost.fit(X, y, max_rules=2, max_propositions=1)
     assert same_rules(old, jr.lltboost.fit(X, y, max_rules=2, max_length=1))
     assert dict(old.model.options)["max_length"] == 1
     with pytest.raises(TypeError, match="max_propositions is the old name of max_length"):
-        jr.lltboost.path(X, y, max_propositions=1, max_length=2)  # type: ignore[call-arg]
+        jr.lltboost.path(X, y, max_propositions=1, max_length=2)
 
 
 def test_several_classes_are_fitted_one_against_the_rest() -> None:

@@ -204,7 +204,7 @@ def test_bad_losses_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="loss must be one of 'squared'"):
         losses.loss_by_name("hinge")
     with pytest.raises(TypeError, match="loss must be a name"):
-        losses.loss_by_name(3)  # type: ignore[arg-type]
+        losses.loss_by_name(3)
     concave = losses.loss_by_name(lambda y, score: -((y - score) ** 2))
     with pytest.raises(ValueError, match="not convex"):
         losses.derivatives(concave, np.zeros(3), np.ones(3))

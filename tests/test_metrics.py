@@ -22,7 +22,7 @@ def model(link: str, classes: Any, n_outputs: int = 1) -> jr.RuleEnsemble:
     weights = np.array([1.0, -2.0, 0.25, 0.0])[:, None] * np.arange(1, n_outputs + 1)
     result = jr.RuleEnsemble(
         jr.Conjunctions.build(schema, rules), weights, np.full(n_outputs, 0.5), link=link
-    )  # type: ignore[arg-type]
+    )
     result.validate()
     return result
 
@@ -61,7 +61,7 @@ def test_an_interval_is_two_propositions_and_one_condition() -> None:
     assert jr.complexity(one, "conditions") == 1 + 1
     assert jr.complexity(one, "nonzeros") == 1 + 2 * 2
     with pytest.raises(ValueError, match="measure must be"):
-        jr.complexity(one, "rules")  # type: ignore[arg-type]
+        jr.complexity(one, "rules")
 
 
 def test_nonzeros_count_the_columns_that_propositions_weigh() -> None:
@@ -205,7 +205,7 @@ def test_bad_targets_are_refused() -> None:
 def test_what_is_not_a_model_is_refused() -> None:
     for metric in (jr.complexity, jr.support):
         with pytest.raises(TypeError, match="got str"):
-            metric("model")  # type: ignore[arg-type]
+            metric("model")
 
 
 def test_explanations_are_of_rows_that_have_values(ensemble: jr.RuleEnsemble) -> None:

@@ -52,7 +52,7 @@ def numeric_ensemble(
         rng.normal(size=n_outputs),
         terms,
         link,
-    )  # type: ignore[arg-type]
+    )
     model.validate()
     return model
 
@@ -228,7 +228,7 @@ def test_what_is_not_a_model_is_refused(ensemble: jr.RuleEnsemble) -> None:
         with pytest.raises(TypeError, match="got str"):
             function("model", [[1.0]])
     with pytest.raises(TypeError, match="got Fit"):
-        jr.with_weights(fit, [1.0])  # type: ignore[arg-type]
+        jr.with_weights(fit, [1.0])
 
 
 # Explanations

@@ -70,7 +70,7 @@ def test_signature_docstring_and_help_show_every_option(function: Any) -> None:
 def test_options_are_frozen_and_copied_unchanged(kind: type[FitOptions]) -> None:
     made = kind()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        made.seed = 1  # type: ignore[misc]
+        made.seed = 1
     for again in (dataclasses.replace(made), made.to(kind)):
         for field in dataclasses.fields(kind):
             assert getattr(again, field.name) == getattr(made, field.name), field.name
@@ -163,9 +163,9 @@ def test_options_reach_the_function_checked() -> None:
     with pytest.raises(TypeError, match="did you mean 'max_rules'"):
         toy([[1]], [1], max_rulez=2)
     with pytest.raises(TypeError, match=r"toy\(\) missing a required argument: 'y'"):
-        toy([[1]])  # type: ignore[call-arg]
+        toy([[1]])
     with pytest.raises(TypeError, match=r"toy\(\) too many positional arguments"):
-        toy([[1]], [1], None, 3)  # type: ignore[misc]
+        toy([[1]], [1], None, 3)
 
 
 def test_the_docstring_joins_those_of_the_bases() -> None:
@@ -179,11 +179,11 @@ def test_the_docstring_joins_those_of_the_bases() -> None:
 
 def test_old_names_of_the_toy() -> None:
     with pytest.warns(FutureWarning, match=r"toy\.toy: size is now called max_rules") as warned:
-        _, made = toy([[1]], [1], size=5)  # type: ignore[call-arg]
+        _, made = toy([[1]], [1], size=5)
     assert made.max_rules == 5
     assert warned[0].filename == __file__
     with pytest.raises(TypeError, match="size is the old name of max_rules"):
-        toy([[1]], [1], size=5, max_rules=5)  # type: ignore[call-arg]
+        toy([[1]], [1], size=5, max_rules=5)
 
 
 # Type checkers

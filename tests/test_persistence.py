@@ -480,7 +480,7 @@ def test_any_change_gives_a_model_that_works_or_a_value_error(data: st.DataObjec
 
 def test_from_json_takes_text() -> None:
     with pytest.raises(TypeError, match="got PosixPath; load reads files"):
-        from_json(Path("model.json"))  # type: ignore[arg-type]
+        from_json(Path("model.json"))
 
 
 # Files of earlier versions

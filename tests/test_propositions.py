@@ -73,8 +73,8 @@ def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
 def test_of_equal_propositions_the_first_stays(
     oracle: Oracle, table: Table, data: st.DataObject
 ) -> None:
-    asked = [Threshold(0, operator, v) for operator in ("<=", ">=", "<", ">") for v in (-1.0, 0.5)]  # type: ignore[arg-type]
-    asked += [Category(1, operator, code) for operator in ("==", "!=") for code in range(3)]  # type: ignore[arg-type]
+    asked = [Threshold(0, operator, v) for operator in ("<=", ">=", "<", ">") for v in (-1.0, 0.5)]
+    asked += [Category(1, operator, code) for operator in ("==", "!=") for code in range(3)]
     asked += [Missing(feature, present) for feature in (0, 1) for present in (False, True)]
     asked += [Halfspace((0, 1), (weight, 2.0), 1.0, (MISSING, 1)) for weight in (-1.0, 2.0)]
     asked += [jr.Condition(0, -1.0, 2.0, missing=True), jr.Condition(0, 1.0, -1.0)]

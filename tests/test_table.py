@@ -123,7 +123,7 @@ def test_integers_up_to_2_to_the_53_are_kept() -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="missing must be"):
-        jr.as_table([[1.0]], missing="impute")  # type: ignore[arg-type]
+        jr.as_table([[1.0]], missing="impute")
     with pytest.raises(ValueError, match="2 names for 1 columns"):
         jr.as_table([[1.0]], feature_names=["a", "b"])
     with pytest.raises(ValueError, match="feature_names repeats 'a'"):
@@ -335,7 +335,7 @@ def test_rows_are_selected_by_slices_masks_and_indices() -> None:
         assert part.schema is table.schema
         assert [column.tolist() for column in part.columns] == [[2.0, 3.0], [1, MISSING]]
     with pytest.raises(TypeError, match=r"table\[1:2\]"):
-        table[1]  # type: ignore[index]
+        table[1]
 
 
 def test_a_table_may_change_its_rule_for_missing_values() -> None:
@@ -379,7 +379,7 @@ def test_schema_is_hashable_and_validates() -> None:
         jr.Schema((jr.Feature("a"), jr.Feature("a"))),
         jr.Schema((jr.Feature("a", ()),)),
         jr.Schema((jr.Feature("a", ("x", "x")),)),
-        jr.Schema((jr.Feature("a"),), "drop"),  # type: ignore[arg-type]
+        jr.Schema((jr.Feature("a"),), "drop"),
         schema.with_classes((1,)),
         schema.with_classes((1, 1)),
         schema.with_classes((1, "a")),

@@ -15,7 +15,7 @@ from jaxrules.solvers.linear.coordinate_descent import reverse_huber_sweep
 LOSSES = ("exponential", "logistic", "squared")
 OUT, IN, FREE = 0, 1, 2
 """The state of a column in a node."""
-_SWEEPS = 200  # of coordinate descent in a Newton step
+_SWEEPS = 20_000  # of coordinate descent in a Newton step; nearly equal columns need many
 # of the loss of the best constant: what the slope along the intercept may subtract from the bound
 _CENTRED = 1e-10
 _CENTRING_STEPS = 20
