@@ -1,0 +1,91 @@
+"""Scorecards against brute force with scikit-learn's logistic regression."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import jaxrules as jr
+from jaxrules import scorecards
+
+RNG = np.random.default_rng(1)
+X = RNG.integers(0, 4, (150, 3)).astype(float)
+P = 1 / (1 + np.exp(-(1.5 * (X[:, 0] > 1) - 1.0 * (X[:, 1] > 2) + 0.4 * (X[:, 2] > 0) - 0.5)))
+Y = np.where(RNG.random(150) < P, "yes", "no")
+C = jr.Condition
+RULES = jr.Conjunctions.build(
+    jr.as_table(X).schema, [[C.above(0, 1.0)], [C.above(1, 2.0)], [C.above(2, 0.0)]]
+)
+
+
+def model() -> jr.RuleEnsemble:
+    rules = RULES.with_schema(RULES.schema.with_classes(("no", "yes")))
+    start = jr.RuleEnsemble(rules, np.zeros((3, 1)), np.zeros(1), link="logistic")
+    return jr.refit(start, X, Y)
+
+
+def objective(points: np.ndarray, at: np.ndarray, ridge: float) -> float:
+    """The sum of the losses and the penalty, over the rows."""
+    total = RULES.satisfied(jr.as_table(X)) @ points
+    margin = np.where(Y == "yes", 1, -1) * (at[0] * total + at[1])
+    return float(np.logaddexp(0, -margin).sum() + ridge / 2 * (at[0] * points) @ (at[0] * points))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 3.0])
+def test_the_best_of_all_points(ridge: float) -> None:
+    card = jr.scorecard(model(), X, Y, max_points=2, l2_penalty=ridge)
+    assert card.status is jr.Status.OPTIMAL
+    values = {}
+    for points in itertools.product(range(-2, 3), repeat=3):
+        array = np.array(points)
+        values[points] = minimize(lambda at, p=array: objective(p, at, ridge), np.zeros(2)).fun
+    found = objective(card.points, np.array([card.scale, card.intercept]), ridge)
+    assert found == pytest.approx(min(values.values()), abs=1e-6)
+    assert values[tuple(card.points.tolist())] == pytest.approx(found, abs=1e-6)
+
+
+def test_a_card_is_a_model() -> None:
+    card = jr.scorecard(model(), X, Y)
+    np.testing.assert_allclose(card.model.weights[:, 0], card.scale * card.points)
+    assert jr.risk(card.model, X, Y) == pytest.approx(card.loss)
+    assert jr.risk(model(), X, Y) == pytest.approx(card.loss_before)
+    assert np.abs(card.points).max() <= 5
+    assert card.scale > 0
+    total = RULES.satisfied(jr.as_table(X)) @ card.points
+    assert [one for one, _ in card.totals] == sorted(set(total.tolist()))
+    assert sum(share for _, share in card.totals) == pytest.approx(1.0)
+    assert "no better points exist" in str(card)
+    assert card._repr_html_().count("<table>") == 2
+
+
+def test_many_rules_are_rounded_and_improved(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = jr.scorecard(model(), X, Y)
+    monkeypatch.setattr(scorecards, "_MOST_CARDS", 10)
+    card = jr.scorecard(model(), X, Y)
+    assert card.status is jr.Status.CONVERGED
+    assert "rounded, improved" in str(card)
+    assert card.tried < best.tried
+    assert card.loss == pytest.approx(best.loss, abs=1e-3)
+
+
+def test_weights_are_repeated_rows() -> None:
+    weight = RNG.integers(0, 3, 150)
+    rows = np.repeat(np.arange(150), weight)
+    one = jr.scorecard(model(), X, Y, sample_weight=weight, l2_penalty=1.0)
+    other = jr.scorecard(model(), X[rows], Y[rows], l2_penalty=1.0)
+    np.testing.assert_array_equal(one.points, other.points)
+    assert one.scale == pytest.approx(other.scale, rel=1e-5)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(TypeError, match="model must be RuleEnsemble"):
+        jr.scorecard(X, X, Y)
+    with pytest.raises(ValueError, match="two classes"):
+        jr.scorecard(jr.rulefit.fit(X, X[:, 0], rules=RULES, l1_penalty=0.1).model, X, X[:, 0])
+    with pytest.raises(ValueError, match="model has no rules"):
+        jr.scorecard(jr.without_rules(model(), [0, 1, 2]), X, Y)
+    with pytest.raises(ValueError, match="max_points"):
+        jr.scorecard(model(), X, Y, max_points=0)
