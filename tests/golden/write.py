@@ -129,6 +129,7 @@ def models() -> dict[str, Any]:
         "own-loss": jr.RuleEnsemble(
             rules(None), weights(7, 1), np.array([1 / 3]), None, "identity", options, "log_cosh"
         ),
+        "softmax": jr.RuleEnsemble(rules(three), weights(7, 3), np.arange(3.0), None, "softmax"),
         "oblique": jr.RuleEnsemble(oblique(three), weights(3, 3), np.ones(3), None, "logistic"),
         "counts": jr.RuleEnsemble(rules(None), weights(7, 1), np.array([0.5]), None, "log"),
         "missing": jr.RuleList(

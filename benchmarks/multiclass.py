@@ -1,0 +1,130 @@
+"""Several classes as one problem, against one model per class and other learners.
+
+    JAXRULES_DATA=FOLDER python benchmarks/multiclass.py [DATA ...] [--splits 2] [--rules 10 20 40]
+
+Prints test log-loss and error by size: rules, or for CART leaves, and for L1 multinomial regression
+coefficients that are not 0 (the densest model of its path that is no larger). One-vs-rest counts
+distinct rules over the classes. MLRL-Boomer (`pip install mlrl-boomer`, its own defaults with at
+most two conditions) takes part where it is installed. Seconds are CPU time of all sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import jaxrules as jr
+
+DATA = ("iris", "wine", "small_tae", "cmc", "cardio", "page_blocks", "dry_bean", "pendigits")
+_MOST = 2000
+Answers = Iterator[tuple[int, Any]]
+"""For each size the probabilities of the test rows, None without a model of this size."""
+
+
+def joint(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    fits = jr.boosting.path(X, y, max_rules=max(rules), multiclass="joint")
+    for most in rules:
+        yield most, jr.predict_proba(fits[min(most, len(fits)) - 1].model, X_test)
+
+
+def one_vs_rest(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    each = max(2, -(-3 * max(rules) // len(np.unique(y))))
+    fits = jr.boosting.path(X, y, max_rules=each, multiclass="one_vs_rest")
+    for most in rules:
+        small = [fit.model for fit in fits if len(fit.model.conjunctions) <= most]
+        yield most, jr.predict_proba(small[-1], X_test) if small else None
+
+
+def cart(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    X, X_test = np.asarray(X), np.asarray(X_test)
+    for most in rules:
+        tree = DecisionTreeClassifier(max_leaf_nodes=max(2, most), random_state=0)
+        yield most, tree.fit(X, y).predict_proba(X_test)
+
+
+def l1_multinomial(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    scale = StandardScaler().fit(np.asarray(X))
+    X, X_test = scale.transform(np.asarray(X)), scale.transform(np.asarray(X_test))
+    models = []
+    for strength in np.geomspace(1e-3, 10, 15):
+        model = LogisticRegression(C=strength, l1_ratio=1.0, solver="saga", max_iter=300)
+        models.append(model.fit(X, y))
+    for most in rules:
+        small = [model for model in models if np.count_nonzero(model.coef_) <= most]
+        yield most, small[-1].predict_proba(X_test) if small else None
+
+
+def boomer(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    from mlrl.boosting import BoomerClassifier
+
+    labels, X, X_test = np.unique(y), np.asarray(X), np.asarray(X_test)
+    for most in rules:
+        model = BoomerClassifier(
+            max_rules=most,
+            loss="logistic-non-decomposable",
+            rule_induction="top-down-greedy{max_conditions=2}",
+            random_state=1,
+        )
+        model.fit(X, (np.asarray(y)[:, None] == labels).astype(np.uint8))
+        yield most, np.asarray(model.predict_proba(X_test), np.float64)
+
+
+METHODS: dict[str, Callable[..., Answers]] = {
+    "joint": joint,
+    "one-vs-rest": one_vs_rest,
+    "CART": cart,
+    "L1 multinomial": l1_multinomial,
+}
+
+
+def measures(answers: Any, y: Any, labels: Any) -> str:
+    """Log-loss and error."""
+    if answers is None:
+        return "-"
+    p = np.clip(np.asarray(answers), 1e-6, 1)
+    p /= p.sum(axis=1, keepdims=True)
+    codes = np.searchsorted(labels, y)
+    return (
+        f"{-np.log(p[np.arange(len(y)), codes]).mean():.3f} / {(p.argmax(1) != codes).mean():.3f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("data", nargs="*", default=DATA)
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--rules", type=int, nargs="+", default=[10, 20, 40])
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore", message=".*max_iter.*|.*penalty.*|.*multi_class.*")
+    methods = dict(METHODS)
+    try:
+        import mlrl.boosting  # noqa: F401
+
+        methods["MLRL-Boomer"] = boomer
+    except ImportError:
+        print("MLRL-Boomer is not installed and left out")
+    for name in given.data:
+        data = jr.datasets.load(name)
+        y, n = np.asarray(data.y), len(data.y)
+        sizes = {"train_size": min(_MOST, int(0.7 * n)), "test_size": min(_MOST, int(0.3 * n))}
+        splits = StratifiedShuffleSplit(given.splits, random_state=0, **sizes)
+        for split, (train, test) in enumerate(splits.split(np.zeros(n), y)):
+            for method, answers in methods.items():
+                start = time.process_time()
+                found = list(answers(data.X[train], y[train], data.X[test], sorted(given.rules)))
+                texts = [f"{most}: {measures(p, y[test], np.unique(y))}" for most, p in found]
+                seconds = time.process_time() - start
+                print(f"{name:12} {split} {method:15} {seconds:6.1f} s  {'   '.join(texts)}")
+
+
+if __name__ == "__main__":
+    main()

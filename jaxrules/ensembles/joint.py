@@ -1,0 +1,237 @@
+"""Boosting for several classes as one problem: every rule has a weight per class.
+
+With Y the classes as 0/1 columns, Z the rules on the rows, b one intercept and w_m the weights of
+rule m, each with an entry per class, the regularised risk is the mean of the softmax loss
+
+    -log p_iy,   p_i = softmax(b + sum_m z_im w_m),
+
+plus l2_penalty / n sum_m |w_m|^2. With two classes this is the problem of `jaxrules.boosting` (2.1)
+for the weights v = 2 w_2 = -2 w_1. A ridge of 2 l2_penalty per entry stands below.
+
+**A stage** adds the rule q that decreases the quadratic model of the risk most, per unit of
+complexity, if all weights are refitted. The Hessian couples the classes; its diagonal blocks do
+not. For class k with G_k = P_k - Y_k and h_k = K / (K - 1) p_k (1 - p_k), whose sum over two
+classes is the binary curvature twice,
+
+    sum_k (sum G_k)^2 / (2 n (2 l2_penalty + sum h_k - c_k' M_k^-1 c_k))
+
+sums over the rows of q, with c_k and M_k of h_k as in
+`jaxrules.solvers.rule_search.CorrectiveDecrease`; the sum of the classes is `SumOverClasses`.
+Rules of at most two conditions are searched exhaustively by histograms of all classes, rules of
+three by such a search on the rows of one proposition after the other. The bound of longer rules,
+the sum of the best prefixes of the classes, is true and often loose.
+
+**The refit** of all weights and b is convex: L-BFGS under Boehning's bound on the Hessian
+(Böhning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical
+Mathematics 1992).
+
+**Pruning** for reading drops the weights that cost least: w_mk^2 qbar (1 - qbar) mean_i p_k (1 -
+p_k), with qbar the share of the rows of rule m, is the change of the scores of class k in the
+metric of the loss. Every rule keeps its costliest weight; the rest is refitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax as shares
+
+from jaxrules import checks
+from jaxrules.ensembles.candidates import Candidates
+from jaxrules.losses import softmax
+from jaxrules.rows import check_memory
+from jaxrules.solvers.linear.refit import refit_softmax
+from jaxrules.solvers.rule_search import CorrectiveDecrease, SumOverClasses
+from jaxrules.training import TrainingData
+
+Floats = NDArray[np.float64]
+SMALLEST_CURVATURE = 1e-8
+"""Without a ridge, curvatures are raised to this share of the largest one, so that a stage's
+objective stays finite.
+"""
+_COPIES = 4
+"""Of the searched numbers, in memory at the same time."""
+ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
+
+
+class Step(NamedTuple):
+    """An ensemble and its regularised risk; weights (rules, outputs), intercept (outputs,)."""
+
+    rules: tuple[tuple[int, ...], ...]
+    weights: Floats
+    intercept: Floats
+    risk: float
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What pruning the weights of a model cost, on the training rows.
+
+    Attributes:
+        kept: the number of weights that are not 0.
+        weights: their number before, rules x classes.
+        log_loss, error: before and after; the mean loss without its ridge, and the share of the
+            weight of the rows that is classified wrongly.
+    """
+
+    kept: int
+    weights: int
+    log_loss: tuple[float, float]
+    error: tuple[float, float]
+
+
+def check_prune(name: str, value: object) -> float | int | None:
+    """A share of the weights in (0, 1], or their number; a whole number 1 is one weight.
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    if value is None:
+        return None
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return checks.integer(name, value, at_least=1)
+    if isinstance(value, (float, np.floating)) and value > 1:
+        raise ValueError(
+            f"{name} must be a share of the weights in (0, 1] or a whole number of them, "
+            f"got {value}"
+        )
+    return checks.number(name, value, above=0, at_most=1)
+
+
+class JointEnsemble:
+    """The rules so far with their weights, and the probabilities of the training rows."""
+
+    def __init__(
+        self, data: TrainingData, candidates: Candidates, l2_penalty: float, max_rules: int
+    ) -> None:
+        n, self.n_classes = data.target.shape
+        check_memory(
+            n * self.n_classes, max_rules + 3, 8.0 * _COPIES, what="rules",
+            remedy=f"set max_rules lower, or {ONE_VS_REST}",
+        )  # fmt: skip
+        self.signs, self.sample_weight = data.target, data.weights
+        self.classes = (1.0 + data.target) / 2.0
+        self.ridge = 2.0 * l2_penalty
+        self.total_weight = float(self.sample_weight.sum())
+        self.candidates = candidates
+        self.sides, self.using = candidates.sides(data.output), candidates.using
+        self.n_searched, self.n_propositions = candidates.n_searched, len(candidates.pool)
+        self.rules = list(candidates.first)
+        self.extents = [candidates.space.selected(rule) for rule in self.rules]
+        self.n_first = len(self.rules)
+        self.weights = np.zeros((self.n_first, self.n_classes))
+        log_shares = np.log(self.sample_weight @ self.classes / self.total_weight)
+        self.intercept: Floats = log_shares - log_shares.mean()
+        self.scores: Floats = np.tile(self.intercept, (n, 1))
+        self.gain = 0.0  # the predicted gain of the last rule
+        if self.rules:
+            self._refit()
+
+    def unused(self) -> list[NDArray[np.bool_]]:
+        """For each required column that rules may use but none uses: the propositions on it."""
+        searched = np.zeros(self.n_propositions, bool)
+        for side in self.sides:
+            searched[side.propositions] = True
+        used = [p for rule in self.rules for p in rule]
+        return [
+            speaking
+            for speaking in self.using
+            if (speaking & searched).any() and not speaking[used].any()
+        ]
+
+    def derivatives(self) -> tuple[Floats, Floats]:
+        """Weighted gradient and curvature per row and class, (rows, classes)."""
+        p = shares(self.scores, axis=1)
+        h = self.n_classes / (self.n_classes - 1) * p * (1.0 - p)
+        if self.ridge == 0.0:
+            h = np.maximum(h, SMALLEST_CURVATURE * float(h.max()))
+        weight = self.sample_weight[:, None]
+        return weight * (p - self.classes), weight * h
+
+    def objective(self, prices: Mapping[str, Any]) -> SumOverClasses:
+        """What the next rule maximises: the decrease of the risk, with prices of its length."""
+        g, h = self.derivatives()
+        ridge = self.ridge or float(np.finfo(np.float64).tiny)
+        span = np.stack([np.ones(len(g), bool), *self.extents], axis=1)
+        penalties = np.array([0.0] + [ridge] * len(self.rules))
+        g = g / math.sqrt(2.0 * self.total_weight)
+        parts = (
+            CorrectiveDecrease(*one, ridge, span, penalties) for one in zip(g.T, h.T, strict=True)
+        )
+        return SumOverClasses(tuple(parts), **prices)
+
+    def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> tuple[float, ...]:
+        """Append a rule and refit all weights; returns the rule's weights."""
+        g, h = (one[rows].sum(axis=0) for one in self.derivatives())
+        whole = self.ridge + h
+        weight = np.divide(-g, whole, out=np.zeros_like(g), where=whole > 0)
+        self.gain = 0.5 * float(weight**2 @ whole) / self.total_weight
+        self.rules, self.extents = [*self.rules, rule], [*self.extents, rows]
+        self.weights = np.concatenate([self.weights, (weight - weight.mean())[None]])
+        self._refit()
+        return tuple(self.weights[-1].tolist())
+
+    def shifted(self) -> bool:
+        """Whether another intercept is better: refits leave none."""
+        return False
+
+    def _refit(self) -> None:
+        """All weights at once."""
+        self.weights, self.intercept = self._refitted(self.weights, self.intercept)
+        self.scores = self.intercept + np.stack(self.extents, axis=1) @ self.weights
+
+    def _refitted(
+        self, weights: Floats, intercept: Floats, free: NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Floats]:
+        weights, intercept = refit_softmax(
+            self.signs, np.stack(self.extents[: len(weights)], axis=1), l2_penalty=self.ridge,
+            sample_weight=self.sample_weight, start=(weights, intercept), free=free,
+        )  # fmt: skip
+        return weights, intercept - intercept.mean()
+
+    def step(self) -> Step:
+        """The current ensemble and risk."""
+        return Step(
+            tuple(self.rules), self.weights, self.intercept, self._risk(self.weights, self.scores)
+        )
+
+    def _risk(self, weights: Floats, scores: Floats) -> float:
+        ridge = self.ridge / (2.0 * self.total_weight) * float((weights**2).sum())
+        return self._log_loss(scores) + ridge
+
+    def _log_loss(self, scores: Floats) -> float:
+        return float(self.sample_weight @ softmax(self.signs, scores)) / self.total_weight
+
+    def _error(self, scores: Floats) -> float:
+        wrong = scores.argmax(axis=1) != self.classes.argmax(axis=1)
+        return float(self.sample_weight @ wrong) / self.total_weight
+
+    def pruned(self, step: Step, prune: float | int) -> tuple[Step, Pruning]:
+        """The ensemble of an earlier step, with this number or share of its weights."""
+        n = len(step.rules)
+        if not n:
+            return step, Pruning(0, 0, (step.risk,) * 2, (self._error(self.scores),) * 2)
+        rows = np.stack(self.extents[:n], axis=1)
+        before = step.intercept + rows @ step.weights
+        number = prune if isinstance(prune, int) else round(prune * step.weights.size)
+        p = shares(before, axis=1)
+        share = self.sample_weight @ rows / self.total_weight
+        spread = self.sample_weight @ (p * (1.0 - p)) / self.total_weight
+        costs = step.weights**2 * (share * (1.0 - share))[:, None] * spread
+        costs[np.arange(n), costs.argmax(axis=1)] = np.inf
+        kept = np.zeros(costs.size, bool)
+        kept[np.argsort(-costs, axis=None, kind="stable")[: max(n, number)]] = True
+        free = kept.reshape(costs.shape)
+        weights, intercept = self._refitted(np.where(free, step.weights, 0.0), step.intercept, free)
+        after = intercept + rows @ weights
+        cost = Pruning(
+            int(np.count_nonzero(weights)), weights.size,
+            (self._log_loss(before), self._log_loss(after)),
+            (self._error(before), self._error(after)),
+        )  # fmt: skip
+        return Step(step.rules, weights, intercept, self._risk(weights, after)), cost

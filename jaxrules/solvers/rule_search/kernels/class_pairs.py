@@ -1,0 +1,109 @@
+"""The values of all pairs of propositions for several classes, by compiled histograms.
+
+NumPy would sum every term over every pair of cells once per class and pass; here one class after
+the other stays in the cache. A proposition is another one with a few further cells (`Chain`), so
+its sums are additions alone: no difference of large sums spoils a small one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+_compiled: Any = numba.njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
+)
+
+
+class Chain(NamedTuple):
+    """Propositions of a partition by ascending number of cells, each from an earlier one.
+
+    Attributes:
+        order: their places in the partition.
+        parent: the place here of one that holds in some of its cells; -1 for none.
+        ends: where the further cells of each end in `further`; one more than propositions.
+        further: cells.
+    """
+
+    order: Indices
+    parent: Indices
+    ends: Indices
+    further: Indices
+
+    @classmethod
+    def of(cls, members: Floats) -> Chain:
+        """Of a partition's 0/1 matrix, (cells, propositions)."""
+        sizes = members.sum(axis=0)
+        order = np.argsort(sizes, kind="stable")
+        members, sizes = members[:, order], sizes[order]
+        inside = np.triu(members.T @ members == sizes[:, None], 1)
+        parent = np.where(inside.any(axis=0), len(order) - 1 - inside[::-1].argmax(axis=0), -1)
+        further = members > np.where(parent >= 0, members[:, parent], 0.0)
+        ends = np.concatenate([[0], np.cumsum(further.sum(axis=0))])
+        return cls(order, parent, ends.astype(np.intp), np.nonzero(further.T)[1])
+
+
+@_compiled
+def _sum_up(sums: Floats, of_cells: Floats, at: int, chain: Chain) -> None:
+    """The sums of one proposition, (propositions, ...), from those of its parent and its cells."""
+    parent = chain.parent[at]
+    if parent >= 0:
+        for t in range(sums.shape[1]):
+            sums[at, t] = sums[parent, t]
+    else:
+        for t in range(sums.shape[1]):
+            sums[at, t] = 0.0
+    for place in range(chain.ends[at], chain.ends[at + 1]):
+        cell = chain.further[place]
+        for t in range(sums.shape[1]):
+            sums[at, t] += of_cells[cell, t]
+
+
+@_compiled
+def add_values(
+    terms: Floats,
+    ridge: float,
+    in_span: float,
+    cells: tuple[Indices, Indices],
+    sizes: tuple[int, int],
+    chains: tuple[Chain, Chain],
+    values: Floats,
+) -> None:
+    """Add G^2 / (ridge + H - |B|^2), summed over the classes, for every pair of propositions.
+
+    Args:
+        terms: g, h and the corrective terms of each merged row, (classes, merged rows, terms).
+        ridge: positive.
+        in_span: values are 0 where the denominator is at most this share of ridge + H.
+        cells: of each merged row, in both partitions.
+        sizes: the numbers of cells.
+        chains: the propositions of both.
+        values: (propositions of the first, of the second), changed in place.
+    """
+    first, second = chains
+    n_terms, n_second = terms.shape[2], len(second.order)
+    joint = np.empty((sizes[0], sizes[1] * n_terms))
+    left = np.empty((len(first.order), sizes[1] * n_terms))
+    sums = np.empty((n_second, n_terms))
+    for k in range(len(terms)):
+        joint[:] = 0.0
+        for i in range(terms.shape[1]):
+            a, at = cells[0][i], cells[1][i] * n_terms
+            for t in range(n_terms):
+                joint[a, at + t] += terms[k, i, t]
+        for p in range(len(first.order)):
+            _sum_up(left, joint, p, first)
+            of_cells = left[p].reshape(sizes[1], n_terms)
+            for q in range(n_second):
+                _sum_up(sums, of_cells, q, second)
+                whole = ridge + sums[q, 1]
+                rest = whole
+                for t in range(2, n_terms):
+                    rest -= sums[q, t] * sums[q, t]
+                if rest > in_span * whole:
+                    values[first.order[p], second.order[q]] += sums[q, 0] ** 2 / rest
