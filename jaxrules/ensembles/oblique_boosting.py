@@ -1,0 +1,603 @@
+"""Rules with conditions on sparse linear combinations of columns, for `jaxrules.boosting`.
+
+A stage of boosting compares the best rule of conditions on single columns, which is proved, with
+the best one found here. A rule may have a condition w'x >= t with up to `max_nonzeros` nonzeros in
+w where that pays its complexity: both are ranked by
+
+    objective / C^1.25,    C = 1 + sum over the conditions of (1 + nonzeros).
+
+**Directions.** On some rows, with g and h the derivatives of the loss, the scores that would lower
+the risk most are the Newton responses -g / h. The path of the lasso for these, with row weights h,
+names sets of columns that explain them together (`jaxrules.solvers.linear.lars`). Each set of at
+least two becomes a direction w, by weighted least squares. Directions of earlier rules are tried
+again.
+
+**Cuts.** For all directions, cut points and sets of rows at once, the sums over the selected rows
+that an objective needs are one matrix product. Rows beyond 8192 are sampled for it; the best rules
+are then compared on all rows.
+
+**Conjunctions.** The best single conditions, by gain and by gain per complexity, and their
+complements, are extended by directions fitted to their rows, by those of earlier rules, and
+conditions on combinations also by single columns.
+
+**Sweep.** After every stage, each condition of a learned rule is improved with the others fixed:
+the rule is taken out, all weights are refitted, and w is fitted again on the same columns, or
+turned a little. What lowers the risk by 1e-4 of it, after a refit, is kept.
+
+Columns are standardised, with an indicator per category (`jaxrules.ensembles.oblique`). A direction
+with a missing number is satisfied or not, whichever is better. `monotone` fixes signs: in a rule of
+positive weight, w'x >= t needs a weight of w of the column's direction.
+
+The method is the library's own; benchmarks/oblique.py compares it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.bits import n_words
+from jaxrules.conditions import Condition
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.rows import Activations, check_memory
+from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.linear.lars import Subset, lasso_subsets
+from jaxrules.solvers.rule_search import Objective, SearchSpace
+from jaxrules.table import Table
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+Signs = NDArray[np.bool_]
+"""Whether the weight of a rule may be negative, and positive: (..., 2)."""
+
+PRICE: Mapping[str, float] = MappingProxyType({"condition_units": 2.0, "power": 1.25})
+"""What a condition on a single column adds to the complexity, and the power of the complexity by
+which gains are divided: less takes wide rules early, more takes them late.
+"""
+_SCREENED = 8192
+"""Rows that cuts are screened on."""
+_RIDGE = 1e-3
+"""On directions, in standardised columns and relative to the curvature."""
+_NEGLIGIBLE = 1e-3
+"""A weight of a direction below this share of the largest is left out."""
+_FEWEST_ROWS, _FEWEST_TO_FIT = 10, 20
+"""Of a rule that is extended, and of a fit of directions."""
+_PARENTS, _FITTED = 4, 2
+"""Conditions that are extended: so many by each ranking. On the rows of so many of them, and of
+their complements, directions are fitted.
+"""
+_FURTHER_STEPS = 3
+"""Steps of the lasso path beyond `max_nonzeros`."""
+_COMPARED = 16
+"""Rules that are compared on all rows."""
+_TURNS = (-0.3, -0.1, 0.1, 0.3)
+"""Changes of a weight of a direction of length one that a sweep tries."""
+_SECONDS_PER_ENTRY = 5e-7
+"""To standardise a column, per row."""
+_ENTRIES = 1 << 22
+"""Entries of the largest array of a product."""
+_MANY_CUTS = 64
+"""From here on, sums come from sorted rows."""
+_DISTINCT = 1e-9
+"""Values of a direction that are closer than this are equal up to rounding."""
+
+
+class Proposition(NamedTuple):
+    """w'x + b >= 0, in standardised columns; `missing`: whether a missing number satisfies it."""
+
+    w: Floats
+    b: float
+    missing: bool
+
+    @property
+    def units(self) -> int:
+        """Its part of the complexity."""
+        return 1 + int(np.count_nonzero(self.w))
+
+    @property
+    def complement(self) -> Proposition:
+        return Proposition(-self.w, -self.b, not self.missing)
+
+
+@dataclass(frozen=True, eq=False)
+class ObliqueRule:
+    """A conjunction that was found.
+
+    Attributes:
+        propositions: at least one of them weighs at least two columns.
+        worth: objective over complexity.
+    """
+
+    propositions: tuple[Proposition, ...]
+    worth: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A conjunction under way: its gain and gain per complexity on the screened rows, and the
+    signs that its weight may have.
+    """
+
+    propositions: tuple[Proposition, ...]
+    gain: float
+    worth: float
+    may: Signs
+
+    @property
+    def is_oblique(self) -> bool:
+        return any(np.count_nonzero(one.w) > 1 for one in self.propositions)
+
+    @property
+    def units(self) -> int:
+        return 1 + sum(one.units for one in self.propositions)
+
+
+class ObliqueSpace:
+    """The columns of a table as directions see them.
+
+    Attributes:
+        columns: standardised.
+        sides: of the coefficients in a rule of positive weight, 0 for any, (columns,).
+        n_cuts: cut points of a direction; None for all.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        weights: Floats,
+        constraints: Constraints,
+        max_nonzeros: int,
+        n_cuts: int | None,
+        seed: int,
+    ) -> None:
+        self.table = table
+        blanked = constraints.blanked(table)
+        check_memory(
+            table.n_rows, _n_encoded(table), 32.0, what="columns",
+            remedy="set max_nonzeros=1 for conditions on single columns only",
+        )  # fmt: skip
+        self.columns = Standardised.of(blanked, weights)
+        self.values, self.missing = self.columns.values, self.columns.missing
+        self.sides = self.columns.directions(constraints)
+        self.max_nonzeros, self.n_cuts = min(max_nonzeros, len(self.values)), n_cuts
+        n = table.n_rows
+        self.screened: Any = slice(None)
+        if n > _SCREENED:
+            self.screened = np.sort(np.random.default_rng(seed).choice(n, _SCREENED, replace=False))
+        self.few_values = np.ascontiguousarray(self.values[:, self.screened])
+        self.few_missing = self.missing[:, self.screened]
+        self.units = np.eye(len(self.values))
+        self.unit_cuts = self.cuts(*self.project(self.units), self.n_cuts)
+
+    def project(self, directions: Floats) -> tuple[Floats, Rows]:
+        """The values of directions on the screened rows, NaN if a number is missing, and where one
+        is: (directions, rows); (0, rows) without missing numbers.
+        """
+        values = directions @ self.few_values
+        lost = self.few_missing
+        if len(lost):
+            lost = (directions != 0).astype(np.float32) @ lost.astype(np.float32) > 0
+            values[lost] = np.nan
+        return values, lost
+
+    def cuts(self, values: Floats, lost: Rows, n_cuts: int | None) -> Floats:
+        """Cut points of directions, midway between distinct values: at quantiles, or all; infinite
+        ones fill up. Shape (directions, cuts).
+        """
+        n = values.shape[1]
+        order = np.sort(values, axis=1)  # missing ones last
+        known = n - lost.sum(axis=1) if len(lost) else np.full(len(values), n)
+        rises = np.diff(order, axis=1) > _DISTINCT  # False at missing ones
+        n_gaps = rises.sum(axis=1)
+        most = int(n_gaps.max(initial=0)) if n_cuts is None else n_cuts
+        result = np.full((len(values), most), np.inf)
+        many = n_gaps > most
+        if many.any():
+            shares = np.linspace(0, 1, most + 2)[1:-1]
+            at = np.clip(np.round(shares * known[many, None]).astype(int), 1, None)
+            # the last value before each place that is smaller than the value there
+            before = np.maximum.accumulate(np.where(rises[many], np.arange(n - 1), -1), axis=1)
+            gap = np.take_along_axis(before, at - 1, axis=1)
+            middle = (
+                np.take_along_axis(order[many], np.maximum(gap, 0), axis=1)
+                + np.take_along_axis(order[many], gap + 1, axis=1)
+            ) / 2
+            result[many] = np.where(gap >= 0, middle, np.inf)
+        for k in np.flatnonzero(~many).tolist():
+            gaps = np.flatnonzero(rises[k])
+            result[k, : len(gaps)] = (order[k, gaps] + order[k, gaps + 1]) / 2
+        return result
+
+    def holds(self, one: Proposition, rows: Any = slice(None)) -> Rows:
+        """On which rows a proposition holds."""
+        on = np.flatnonzero(one.w)
+        holds = one.w[on] @ self.values[on][:, rows] + one.b >= 0
+        if len(self.missing):
+            lost = self.missing[on][:, rows].any(axis=0)
+            holds = np.where(lost, one.missing, holds)
+        return holds
+
+    def condition(self, one: Proposition, among: Rows) -> tuple[Condition, Rows]:
+        """The proposition as a condition on the user's own scale, with as few digits as these rows
+        allow, and the rows that satisfy it.
+        """
+        return readable(self.columns, self.table, one.w, one.b, one.missing, among)
+
+    def proposition(self, condition: Condition) -> Proposition | None:
+        """A threshold on one column as a proposition; None for other conditions, and for a column
+        that does not vary.
+        """
+        low, high = math.isfinite(condition.lower), math.isfinite(condition.upper)
+        if condition.categories is not None or low == high:
+            return None
+        places = [j for j, c in enumerate(self.columns.encoded) if c.feature == condition.feature]
+        if not places:
+            return None
+        side, end = (1.0, condition.lower) if low else (-1.0, condition.upper)
+        j = places[0]
+        cut = (end - self.columns.centre[j]) / self.columns.scale[j]
+        return Proposition(side * self.units[j], -side * cut, condition.missing)
+
+    def signs(self, directions: Floats) -> Signs:
+        """Which weights a rule with the condition w'x >= t may have, (directions, 2)."""
+        along = directions * self.sides
+        return np.stack([(along <= 0).all(axis=1), (along >= 0).all(axis=1)], axis=1)
+
+
+def seconds_to_make(table: Table) -> float:
+    """How long an `ObliqueSpace` takes, roughly."""
+    return _SECONDS_PER_ENTRY * table.n_rows * _n_encoded(table)
+
+
+def _n_encoded(table: Table) -> int:
+    """The number of columns, and of indicators of categories."""
+    return sum(1 if f.is_numeric else len(f.categories or ()) + 1 for f in table.schema.features)
+
+
+def row_terms(objective: Objective, n_rows: int) -> Floats:
+    """The numbers that an objective sums over the rows of a rule, (sums, rows)."""
+    each = Activations(np.zeros((0, n_words(n_rows)), np.uint64), np.arange(n_rows))
+    none = np.zeros(0, np.int32)
+    return objective.one_row(SearchSpace(each, none, none > 0, none.astype(np.uint16)))
+
+
+@dataclass(eq=False)
+class _Stage:
+    """A search: the space, and what a rule is worth."""
+
+    space: ObliqueSpace
+    objective: Objective
+    gradient: Floats
+    curvature: Floats
+    stopped: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self.terms = row_terms(self.objective, len(self.gradient))
+        screened = self.space.screened
+        few = self.terms[:, screened]
+        self.scale = np.abs(few).max(axis=1, initial=np.finfo(np.float32).tiny)
+        self.few = (few / self.scale[:, None]).astype(np.float32)
+        self.scale *= self.terms.shape[1] / few.shape[1]
+        self.few_gradient, self.few_curvature = self.gradient[screened], self.curvature[screened]
+        self.everywhere = np.ones(few.shape[1], bool)
+
+    def rows(self, propositions: Iterable[Proposition], rows: Any = None) -> Rows:
+        """The screened rows, or others, on which all propositions hold."""
+        rows = self.space.screened if rows is None else rows
+        held = np.ones(self.terms.shape[1], bool)[rows]
+        for one in propositions:
+            held &= self.space.holds(one, rows)
+        return held
+
+    def directions(self, held: Rows) -> list[Floats]:
+        """Directions for each of some sets of rows, (sets, rows): (directions, columns) each."""
+        space = self.space
+        subsets = lasso_subsets(
+            space.few_values,
+            held * self.few_curvature,
+            held * -self.few_gradient,
+            largest=space.max_nonzeros,
+            steps=space.max_nonzeros + _FURTHER_STEPS,
+            sides=space.sides,
+        )
+        return [
+            _distinct(
+                [
+                    w
+                    for one in subsets[p]
+                    if len(one.columns) > 1
+                    and (w := self._fitted(one, float(held[p] @ self.few_curvature))) is not None
+                ],
+                len(space.values),
+            )
+            for p in range(len(held))
+        ]
+
+    def _fitted(self, subset: Subset, total: float) -> Floats | None:
+        """Least squares on a set of columns, with length one; None if fewer than two remain."""
+        on = np.arange(len(subset.columns))
+        gram = subset.gram + _RIDGE * total * np.eye(len(on))
+        while len(on) > 1:
+            w = np.linalg.solve(gram[on[:, None], on], subset.slope[on])
+            kept = np.abs(w) > _NEGLIGIBLE * np.abs(w).max()
+            kept &= w * self.space.sides[subset.columns[on]] >= 0
+            if kept.all():
+                result = np.zeros(len(self.space.values))
+                result[subset.columns[on]] = w / np.linalg.norm(w)
+                return result
+            on = on[kept]
+        return None
+
+    def cut(
+        self,
+        directions: Floats,
+        sets: Sequence[_Candidate],
+        held: Rows,
+        cuts: Floats | None = None,
+        n_cuts: int | None = None,
+    ) -> list[list[_Candidate]]:
+        """The best cut of every direction in each of some sets of rows.
+
+        Args:
+            directions: (directions, columns).
+            sets: conjunctions, which the result extends.
+            held: their rows, (sets, rows).
+            cuts: (directions, cuts); None for those of the rows of a single set.
+
+        Returns:
+            For each set, the extension by every direction that has one.
+        """
+        space = self.space
+        found: list[list[_Candidate]] = [[] for _ in sets]
+        if not len(directions) or not sets:
+            return found
+        values, lost = space.project(directions)
+        if cuts is None:
+            some = held[0]
+            cuts = space.cuts(values[:, some], lost[:, some], n_cuts or space.n_cuts)
+        n_cuts, n_sets = max(1, cuts.shape[1]), len(sets)
+        terms = np.concatenate([self.few * one for one in held]).T  # (rows, sets x sums)
+        size = max(1, _ENTRIES // (n_cuts * max(values.shape[1], n_sets * 4 * len(self.few))))
+        for start in range(0, len(directions), size):
+            if start and self.stopped():
+                break
+            part = slice(start, start + size)
+            best = self._best(directions[part], values[part], lost[part], cuts[part], terms, sets)
+            for extensions, of_set in zip(found, zip(*best, strict=True), strict=True):
+                extensions += [one for one in of_set if one is not None]
+        return found
+
+    def _best(
+        self,
+        directions: Floats,
+        values: Floats,
+        lost: Rows,
+        cuts: Floats,
+        terms: NDArray[np.float32],
+        sets: Sequence[_Candidate],
+    ) -> list[list[_Candidate | None]]:
+        """The best extension by each of a few directions of each set, None if there is none."""
+        shape = (len(sets), len(self.few))
+        above = _sums_above(values, cuts, terms).reshape(*cuts.shape, *shape)
+        absent = (lost.astype(np.float32) @ terms).reshape(len(lost), 1, *shape)
+        total = terms.sum(axis=0).reshape(shape)
+        below = total - above
+        ways = [above, below]
+        if len(lost):
+            ways = [above, below - absent, above + absent, below]
+        sums = (
+            np.stack(ways).astype(np.float64) * self.scale
+        )  # (ways, directions, cuts, sets, sums)
+        gains = self.objective.value(np.moveaxis(sums, -1, 0))
+        may = self._may(directions, sets)
+        gains *= np.where(
+            sums[..., 0] > 0, may[..., 0][:, :, None], may[..., 1][:, :, None]
+        )  # a positive sum of gradients gives a negative weight
+        gains = np.moveaxis(gains, 0, 2).reshape(len(directions), -1, len(sets))
+        place = gains.argmax(axis=1)
+        gain = np.take_along_axis(gains, place[:, None], axis=1)[:, 0]
+        n_ways = len(ways)
+        result: list[list[_Candidate | None]] = []
+        for k, w in enumerate(directions):
+            row: list[_Candidate | None] = []
+            for s, one in enumerate(sets):
+                cut, way = divmod(int(place[k, s]), n_ways)
+                if not gain[k, s] > 0:
+                    row.append(None)
+                    continue
+                side = -1.0 if way % 2 else 1.0
+                new = Proposition(side * w, -side * float(cuts[k, cut]), way > 1)
+                propositions = (*one.propositions, new)
+                worth = gain[k, s] / self.objective.divisor(
+                    len(propositions), one.units + new.units
+                )
+                row.append(
+                    _Candidate(propositions, float(gain[k, s]), float(worth), may[way, k, s])
+                )
+            result.append(row)
+        return result
+
+    def _may(self, directions: Floats, sets: Sequence[_Candidate]) -> Signs:
+        """The signs that the weight of an extension may have, (ways, directions, sets, 2)."""
+        above = self.space.signs(directions)
+        both = np.stack([above, above[:, ::-1], above, above[:, ::-1]])[:, :, None]
+        signs = both & np.stack([one.may for one in sets])
+        return signs if len(self.space.missing) else signs[:2]
+
+
+def _distinct(directions: Iterable[Floats], n_columns: int) -> Floats:
+    """Without those equal to an earlier one, or its negative, up to two digits."""
+    kept: dict[bytes, Floats] = {}
+    for w in directions:
+        side = np.sign(w[np.flatnonzero(w)[0]])
+        kept.setdefault((np.round(side * w, 2) + 0.0).tobytes(), w)
+    return np.array(list(kept.values())).reshape(-1, n_columns)
+
+
+def _sums_above(values: Floats, cuts: Floats, terms: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Sums of the terms over rows whose value is at least a cut, (directions, cuts, terms)."""
+    if cuts.shape[1] <= _MANY_CUTS:
+        above = (values[:, None] >= cuts[:, :, None]).reshape(-1, values.shape[1])
+        return (above.astype(np.float32) @ terms).reshape(*cuts.shape, -1)
+    result = np.empty((*cuts.shape, terms.shape[1]), np.float32)
+    for k, (value, cut) in enumerate(zip(values, cuts, strict=True)):
+        order = np.argsort(-value)  # missing ones last
+        sums = np.concatenate(
+            [np.zeros((1, terms.shape[1])), np.cumsum(terms[order], axis=0, dtype=np.float64)]
+        )
+        result[k] = sums[np.searchsorted(-value[order], -cut, side="right")]
+    return result
+
+
+@one_blas_thread()
+def best_rule(
+    space: ObliqueSpace,
+    objective: Objective,
+    gradient: Floats,
+    curvature: Floats,
+    earlier: Sequence[Floats],
+    longest: int | None,
+    stopped: Callable[[], bool],
+) -> ObliqueRule | None:
+    """The best rule that was found with a condition on a combination of columns; None if there is
+    none, or no time.
+
+    Args:
+        space: the columns.
+        objective: of a rule.
+        gradient, curvature: of the loss at the rows, times their weights, (rows,).
+        earlier: directions of rules found before, (columns,) each.
+        longest: the most conditions of a rule; None for any number.
+        stopped: asked between the parts of the search.
+    """
+    stage = _Stage(space, objective, gradient, curvature, stopped)
+    root = _Candidate((), 0.0, 0.0, np.ones(2, bool))
+    every = stage.everywhere[None]
+    reused = _distinct(earlier, len(space.values))
+    reused_cuts = space.cuts(*space.project(reused), space.n_cuts)
+    fresh = stage.directions(every)[0]
+    level = [
+        *stage.cut(space.units, [root], every, space.unit_cuts)[0],
+        *stage.cut(reused, [root], every, reused_cuts)[0],
+        *stage.cut(fresh, [root], every)[0],
+    ]
+    found, length, most = list(level), 1, -math.inf
+    while (longest is None or length < longest) and level and not stopped():
+        best = max(one.worth for one in level)
+        if length > 1 and best <= most:
+            break
+        most, length = max(most, best), length + 1
+        level = _extended(stage, level, reused, reused_cuts)
+        found += level
+    found = sorted((one for one in found if one.is_oblique), key=lambda one: -one.worth)
+    return _best_on_all_rows(stage, found[:_COMPARED])
+
+
+def _extended(
+    stage: _Stage, level: list[_Candidate], reused: Floats, reused_cuts: Floats
+) -> list[_Candidate]:
+    """The best conjunctions of a level, with a further condition."""
+    space = stage.space
+    parents = sorted(level, key=lambda one: -one.worth)[:_PARENTS]
+    parents += [
+        one for one in sorted(level, key=lambda one: -one.gain)[:_PARENTS] if one not in parents
+    ]
+    sets: list[_Candidate] = []
+    fits: list[bool] = []
+    for place, parent in enumerate(parents):
+        sets.append(parent)
+        if len(parent.propositions) == 1:
+            other = parent.propositions[0].complement
+            sets.append(
+                _Candidate((other,), parent.gain, parent.worth, space.signs(other.w[None])[0])
+            )
+        fits += [place < _FITTED] * (len(sets) - len(fits))
+    held = np.stack([stage.rows(one.propositions) for one in sets])
+    enough = held.sum(axis=1) >= _FEWEST_ROWS
+    slanted = np.array([one.is_oblique for one in sets]) & enough
+    found: list[_Candidate] = []
+    for some, directions, cuts in (
+        (slanted, space.units, space.unit_cuts),
+        (enough, reused, reused_cuts),
+    ):
+        on = np.flatnonzero(some)
+        if len(on):
+            for part in stage.cut(directions, [sets[s] for s in on], held[on], cuts):
+                found += part
+    on = np.flatnonzero(np.array(fits) & (held.sum(axis=1) >= _FEWEST_TO_FIT))
+    if len(on) and not stage.stopped():
+        for s, fresh in zip(on.tolist(), stage.directions(held[on]), strict=True):
+            found += stage.cut(fresh, [sets[s]], held[[s]])[0]
+    return found
+
+
+def _best_on_all_rows(stage: _Stage, found: list[_Candidate]) -> ObliqueRule | None:
+    """The best of some rules, their worth in full precision."""
+    if not found:
+        return None
+    rows = np.stack([stage.rows(one.propositions, slice(None)) for one in found])
+    sums = stage.terms @ rows.T.astype(np.float64)
+    may = np.stack([one.may for one in found])
+    gains = stage.objective.value(sums) * np.where(sums[0] > 0, may[:, 0], may[:, 1])
+    worths = [
+        gain / float(stage.objective.divisor(len(one.propositions), one.units))
+        for one, gain in zip(found, gains.tolist(), strict=True)
+    ]
+    best = int(np.argmax(worths))
+    if not worths[best] > 0:
+        return None
+    return ObliqueRule(found[best].propositions, float(worths[best]))
+
+
+@one_blas_thread()
+def improved(
+    space: ObliqueSpace,
+    objective: Objective,
+    gradient: Floats,
+    curvature: Floats,
+    proposition: Proposition,
+    others: Rows,
+    signs: Signs,
+    stopped: Callable[[], bool],
+) -> Proposition | None:
+    """A better condition on the same columns, with the other conditions of its rule fixed; None if
+    none is found.
+
+    Args:
+        space, objective, gradient, curvature: as of `best_rule`, for the ensemble without the rule.
+        proposition: to be improved.
+        others: the rows that satisfy the other conditions, (rows,).
+        signs: that the weight of a rule of these may have, (2,).
+        stopped: asked between the parts of the search.
+    """
+    stage = _Stage(space, objective, gradient, curvature, stopped)
+    held = others[space.screened]
+    if held.sum() < _FEWEST_ROWS:
+        return None
+    w = proposition.w / np.linalg.norm(proposition.w)
+    on = np.flatnonzero(w)
+    tried = [w]
+    if len(on) > 1:
+        values, h = space.few_values[on][:, held], stage.few_curvature[held]
+        centred = values - (values @ h / max(h.sum(), 1e-300))[:, None]
+        gram = (centred * h) @ centred.T
+        again = stage._fitted(Subset(on, gram, -centred @ stage.few_gradient[held]), float(h.sum()))
+        tried += [again] if again is not None and np.count_nonzero(again) == len(on) else []
+        turned = [w + turn * space.units[j] for j in on for turn in _TURNS]
+        tried += [u / np.linalg.norm(u) for u in turned if np.count_nonzero(u) == len(on)]
+    n_cuts = None if space.n_cuts is None else 2 * space.n_cuts
+    root = _Candidate((), 0.0, 0.0, signs)
+    found = stage.cut(np.array(tried), [root], held[None], None, n_cuts)[0]
+    if not found:
+        return None
+    best = max(found, key=lambda one: one.gain).propositions[0]
+    rows = np.stack([space.holds(proposition) & others, space.holds(best) & others])
+    before, after = stage.objective.value(stage.terms @ rows.T.astype(np.float64))
+    return best if after > before else None

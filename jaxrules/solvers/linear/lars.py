@@ -1,0 +1,172 @@
+"""Least-angle regression: the supports along the path of the lasso, for several problems at once.
+
+Efron, Hastie, Johnstone and Tibshirani, "Least Angle Regression" (Annals of Statistics 2004), with
+the lasso's modification (Sec. 3.1): a coefficient that reaches zero leaves. The problems are
+weighted least squares on the same columns, each with row weights and a response of its own. A step
+of all problems takes one matrix product, for the products of the entering columns with all others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_CONSTANT = 1e-6
+"""A column whose deviation is below this share of its norm is constant on the weighted rows."""
+_DEPENDENT = 1e-6
+"""A column with less than this share of its square outside of the span of the active ones stays
+out.
+"""
+_TINY = 1e-12
+
+
+class Subset(NamedTuple):
+    """The nonzero columns at a knot of the path, and the least squares problem on them.
+
+    Attributes:
+        columns: ascending, (k,).
+        gram: (k, k) weighted covariance times the sum of weights.
+        slope: (k,) weighted covariance with the response times the sum of weights.
+    """
+
+    columns: NDArray[np.intp]
+    gram: Floats
+    slope: Floats
+
+
+def lasso_subsets(
+    columns: Floats,
+    weights: Floats,
+    moments: Floats,
+    *,
+    largest: int,
+    steps: int,
+    sides: NDArray[np.int_] | None = None,
+) -> list[list[Subset]]:
+    """The supports of 1 to `largest` columns on each path, in order, without repetitions.
+
+    Columns are centred and scaled under the weights of each problem.
+
+    Args:
+        columns: (columns, rows).
+        weights: of the rows, at least 0, (problems, rows).
+        moments: weights times response, (problems, rows).
+        largest: the most columns of a support.
+        steps: of the path; a column enters, or leaves, at each.
+        sides: the signs that coefficients may have, 0 for any, (columns,).
+    """
+    path = _Paths(columns, weights, moments, steps, sides)
+    found: list[dict[tuple[int, ...], Subset]] = [{} for _ in weights]
+    for step in range(steps):
+        path.enter(step)
+        path.move()
+        sizes = path.active.sum(axis=1)
+        for p in np.flatnonzero(path.running & (sizes > 0) & (sizes <= largest)).tolist():
+            one = path.subset(p)
+            found[p].setdefault(tuple(one.columns.tolist()), one)
+        path.running &= ~path.ended & (sizes <= largest)
+        if not path.running.any():
+            break
+    return [list(subsets.values()) for subsets in found]
+
+
+class _Paths:
+    """The paths so far. A column takes the slot of the step at which it enters.
+
+    `order`, `active`, `sign`, `coefficients`: of the slots, (problems, slots); `gram`: their
+    products with all columns, (problems, slots, columns); `slope`: of the columns now.
+    """
+
+    def __init__(
+        self,
+        columns: Floats,
+        weights: Floats,
+        moments: Floats,
+        slots: int,
+        sides: NDArray[np.int_] | None,
+    ) -> None:
+        self.columns, self.weights = columns, weights
+        self.sides = np.zeros(len(columns), int) if sides is None else sides
+        n_problems = len(weights)
+        self.every = np.arange(n_problems)
+        self.total = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
+        self.mean = weights @ columns.T / self.total
+        square = weights @ (columns**2).T
+        rest = square - self.total * self.mean**2
+        usable = rest > _CONSTANT**2 * square
+        self.scale = np.sqrt(np.where(usable, rest, 1.0))
+        self.first_slope = moments @ columns.T - self.mean * moments.sum(axis=1)[:, None]
+        self.slope = self.first_slope / self.scale
+        self.order = np.zeros((n_problems, slots), np.intp)
+        self.active = np.zeros((n_problems, slots), bool)
+        self.sign, self.coefficients = np.zeros((2, n_problems, slots))
+        self.gram = np.zeros((n_problems, slots, len(columns)))
+        self.closed = ~usable
+        strength = np.where(self.sides == 0, np.abs(self.slope), self.sides * self.slope)
+        strength[self.closed] = 0.0
+        self.entering = strength.argmax(axis=1)
+        self.level = strength.max(axis=1)  # the slope that all active columns share
+        self.running = self.level > 0
+        self.ended = ~self.running
+
+    def enter(self, slot: int) -> None:
+        """Make the entering columns active, but for those that depend on the active ones."""
+        new = self.running & (self.entering >= 0)
+        at = np.where(new, self.entering, 0)
+        products = (self.weights * self.columns[at]) @ self.columns.T
+        products -= self.total * self.mean * self.mean[self.every, at][:, None]
+        products /= self.scale * self.scale[self.every, at][:, None]
+        self.gram[:, slot] = products * new[:, None]
+        self.order[:, slot] = at
+        shared = np.take_along_axis(products, self.order, axis=1) * self.active
+        outside = 1.0 - np.sum(shared * self._solved(shared), axis=1)
+        joins = new & (outside > _DEPENDENT)
+        self.active[:, slot] = joins
+        self.sign[:, slot] = np.where(self.slope[self.every, at] >= 0, 1.0, -1.0)
+        self.closed[self.every[new], at[new]] = True
+
+    def move(self) -> None:
+        """Go to the next knot: a column is about to enter, one leaves, or the path ends."""
+        step = self._solved(self.sign * self.active)
+        change = np.einsum("ps,psd->pd", step, self.gram)
+        level = self.level[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up, down = (level - self.slope) / (1 - change), (level + self.slope) / (1 + change)
+            up = np.where((1 - change > _TINY) & (self.sides >= 0), up, np.inf)
+            down = np.where((1 + change > _TINY) & (self.sides <= 0), down, np.inf)
+            reach = np.where(self.closed, np.inf, np.maximum(np.minimum(up, down), 0.0))
+            zero = np.where(self.active, -self.coefficients / step, np.inf)
+        zero = np.where(zero > _TINY * (1 + level), zero, np.inf)
+        enters, leaves = reach.min(axis=1), zero.min(axis=1)
+        length = np.minimum(np.minimum(enters, leaves), self.level)
+        self.ended = length >= self.level * (1 - _TINY)
+        moved = np.where(self.running, length, 0.0)[:, None]
+        self.slope = self.slope - moved * change
+        self.coefficients = self.coefficients + moved * step
+        self.level = self.level - moved[:, 0]
+        drops = self.running & (leaves < enters) & ~self.ended
+        self.entering = np.where(drops, -1, reach.argmin(axis=1))
+        slot = zero.argmin(axis=1)
+        self.active[self.every[drops], slot[drops]] = False
+        # It may enter again, but not at the next knot, where its slope is still the largest.
+        self.closed[self.every[drops], self.order[drops, slot[drops]]] = False
+
+    def subset(self, problem: int) -> Subset:
+        """The active columns of a problem."""
+        slots = np.flatnonzero(self.active[problem])
+        slots = slots[np.argsort(self.order[problem, slots])]
+        on = self.order[problem, slots]
+        scale = self.scale[problem, on]
+        gram = self.gram[problem][slots[:, None], on] * scale[:, None] * scale
+        return Subset(on, gram, self.first_slope[problem, on])
+
+    def _solved(self, right: Floats) -> Floats:
+        """The solution on the active slots, 0 on the others, (problems, slots)."""
+        both = self.active[:, :, None] & self.active[:, None]
+        between = np.take_along_axis(self.gram, self.order[:, None], axis=2)
+        matrix = np.where(both, between, np.eye(self.active.shape[1]))
+        return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0]) * self.active
