@@ -79,7 +79,7 @@ def boosting(name: str, loss: str, penalty: float, cuts: int) -> Job:
         "max_rules": 10,
         "max_cut_points": cuts,
     }
-    options |= getattr(jr.boosting, "PAPER", {})  # once the default
+    options = {**getattr(jr.boosting, "PAPER", {}), **options}  # once the default
     return lambda: jr.boosting.fit(data.X, y, missing="own_category", **options).objective
 
 

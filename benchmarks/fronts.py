@@ -157,7 +157,8 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
     """The models within twice the largest budget: a rule has at least one condition."""
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
-        given: dict[str, Any] = {"max_rules": BUDGETS[-1] // 2, "missing": "own_category"} | options
+        given: dict[str, Any] = {"max_rules": BUDGETS[-1] // 2, "missing": "own_category"}
+        given |= {"l2_penalty": 1.0} | options  # the same ridge for all recipes
         return points(jr.boosting.path(train.X, train.y, seed=seed, **given), test)
 
     return path
@@ -307,6 +308,7 @@ def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:
 
 PAPER: dict[str, Any] = {**jr.boosting.PAPER, "max_evaluations": "auto", "max_cut_points": 5}
 RECIPES: dict[str, dict[str, Any]] = {
+    "boosting, default ridge": {"l2_penalty": None},
     "boosting": {},
     "boosting, length 3": {"search": "beam", "max_length": 3},
     "boosting, beam": {"search": "beam", "max_length": None},
@@ -325,7 +327,7 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     **{name: boosting(**options) for name, options in RECIPES.items()},
     "CART": cart,
     "GLRM": glrm,
-    "LIRE": lire(),
+    "LIRE": lire(l2_penalty=1.0),
     "LIRE, ridge 4": lire(l2_penalty=4.0),
     "LIRE, paper": lire(**jr.lire.PAPER),
     "RuleFit": rulefit,

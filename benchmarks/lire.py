@@ -325,11 +325,12 @@ def defaults(names: Sequence[str], splits: int) -> list[dict[str, Any]]:
             settings = {
                 "paper": problem,
                 "ridge .25": problem | {"l2_penalty": 0.25},
-                "ridge": problem | {"l2_penalty": None},
+                "ridge": problem | {"l2_penalty": 1.0},
             }
             if not numbers:
                 data = training_data(train.X, train.y, logistic, missing="own_category")
-                problem = {"loss": "logistic", "global_penalty": 0.005 * data.constant_loss}
+                problem |= {"loss": "logistic", "l2_penalty": 1.0}
+                problem["global_penalty"] = 0.005 * data.constant_loss
                 settings["loss"] = problem
             settings["default"] = {}
             constant = fronts.measures(train, test, fronts.constant(train, test))["risk"]

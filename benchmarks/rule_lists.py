@@ -62,6 +62,7 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def second_fit(X: Any, y: Any, **options: Any) -> tuple[jr.Fit[jr.RuleList], float, float]:
     """A fit after another with the same shapes."""
+    options = {"literal_penalty": 1.0, **options}
     jr.ssrl.fit(X, y, missing="own_category", **options)
     return timed(lambda: jr.ssrl.fit(X, y, missing="own_category", **options))
 

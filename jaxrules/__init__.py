@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from jaxrules import datasets, estimators, lire, plots
     from jaxrules.comparison import Comparison, Stability, compare, stability
     from jaxrules.cross_validation import CrossValidation
-    from jaxrules.editing import calibrate, refit, simplify, without_rules
+    from jaxrules.editing import calibrate, refit, simplify, with_threshold, without_rules
     from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
     from jaxrules.ensembles.growing import default_forest
     from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
+    from jaxrules.importances import ColumnImportance, feature_importance, local_importance
     from jaxrules.inspection import (
         Importance,
         importance,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
         scores_by_group,
     )
     from jaxrules.lists import drnet, exact_list, ssrl
+    from jaxrules.reporting import Report, report
+    from jaxrules.scorecards import Scorecard, scorecard
 
 # The same imports for `__getattr__`; tests/test_import.py compares them.
 _MODULES = (
@@ -65,11 +68,12 @@ _MODULES = (
 _NAMES = {
     "jaxrules.comparison": ("Comparison", "Stability", "compare", "stability"),
     "jaxrules.cross_validation": ("CrossValidation",),
-    "jaxrules.editing": ("calibrate", "refit", "simplify", "without_rules"),
+    "jaxrules.editing": ("calibrate", "refit", "simplify", "with_threshold", "without_rules"),
     "jaxrules.ensembles.extraction": ("extract_rules", "tree_rules"),
     "jaxrules.ensembles.finetune": ("finetune",),
     "jaxrules.ensembles.growing": ("default_forest",),
     "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
+    "jaxrules.importances": ("ColumnImportance", "feature_importance", "local_importance"),
     "jaxrules.inspection": (
         "Importance",
         "importance",
@@ -77,11 +81,14 @@ _NAMES = {
         "rule_report",
         "scores_by_group",
     ),
+    "jaxrules.reporting": ("Report", "report"),
+    "jaxrules.scorecards": ("Scorecard", "scorecard"),
 }
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "ColumnImportance",
     "Comparison",
     "Condition",
     "Conjunctions",
@@ -94,9 +101,11 @@ __all__ = [
     "Importance",
     "LinearTerms",
     "Progress",
+    "Report",
     "RuleEnsemble",
     "RuleList",
     "Schema",
+    "Scorecard",
     "Stability",
     "Status",
     "Step",
@@ -115,12 +124,14 @@ __all__ = [
     "exact_list",
     "explain",
     "extract_rules",
+    "feature_importance",
     "finetune",
     "glrm",
     "importance",
     "lire",
     "lltboost",
     "load",
+    "local_importance",
     "local_support",
     "local_supports",
     "losses",
@@ -131,10 +142,12 @@ __all__ = [
     "predict",
     "predict_proba",
     "refit",
+    "report",
     "risk",
     "rule_report",
     "rulefit",
     "save",
+    "scorecard",
     "scores_by_group",
     "simplify",
     "ssrl",
@@ -146,6 +159,7 @@ __all__ = [
     "to_python",
     "to_sql",
     "tree_rules",
+    "with_threshold",
     "with_weights",
     "without_rules",
 ]

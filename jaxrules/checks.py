@@ -7,18 +7,21 @@ infinity are neither. Messages name the argument and its admissible values.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
 import sys
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
 Value = TypeVar("Value")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 LARGEST = 2**62
 """The largest integer allowed: kernels count in 64 bits."""
@@ -31,6 +34,10 @@ _ALSO_CALLED = {
     "n_rules": ("max_rules",),
     "warm_start": ("start", "first"),
     "start": ("first",),
+    "metric": ("risk",),
+    "scoring": ("risk",),
+    "cv": ("folds", "n_folds"),
+    "n_splits": ("folds", "n_folds"),
 }
 """Names of arguments in other libraries."""
 
@@ -50,6 +57,25 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
     )
     remedy = f"did you mean {close[0]!r}?" if close else f"see help({function})"
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {remedy}")
+
+
+def known_arguments(function: Function) -> Function:
+    """Decorate a public function: an unknown keyword is refused, naming the one that may be meant.
+
+    Raises:
+        TypeError: from the function, as `unknown_argument`.
+    """
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in known:
+                module = function.__module__.removesuffix(".comparisons")
+                raise unknown_argument(f"{module}.{function.__name__}", name, known)
+        return function(*args, **kwargs)
+
+    return cast(Function, call)
 
 
 def its_conjunctions(value: object) -> str:
@@ -175,10 +201,14 @@ def array(name: str, values: object) -> NDArray[np.float64]:
         TypeError: for anything else, or rows of different lengths.
     """
     concrete(name, values)
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; fill or drop the masked values")
     try:
         given = np.asarray(values)
         if given.dtype.kind in "biufO":
             return given.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} has numbers that float64 cannot hold") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numbers: {error}") from error
     raise TypeError(f"{name} has type {given.dtype}; it must be numbers")

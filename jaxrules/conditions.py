@@ -39,6 +39,7 @@ from jaxrules.lowered import (
     like,
     rises,
 )
+from jaxrules.pytrees import check_arrays, concrete_arrays, pytree
 from jaxrules.runs import checkpoint
 from jaxrules.table import MISSING, Feature, Schema, Table
 
@@ -48,6 +49,7 @@ _CELLS_PER_BATCH = 1 << 24
 _WORDS_PER_BLOCK = 16
 """Bit vectors of an axis are built for 64 times this many rules at once."""
 _MOST_CELLS = 2**16 - 4  # cell codes are uint16
+_MOST_CATEGORIES = 2**24
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,30 @@ class Condition:
     categories: frozenset[int] | None = None
     unseen: bool = False
 
+    def __post_init__(self) -> None:
+        ends = type(self.lower) is float and type(self.upper) is float
+        if not (ends and type(self.feature) is int and self.categories is None):
+            self._make_plain()
+        if self.lower != self.lower or self.upper != self.upper:
+            raise ValueError(
+                "lower and upper, each a value of a condition, must not be NaN; use "
+                "Condition.is_missing"
+            )
+        negative = isinstance(self.feature, int) and self.feature < 0
+        require(not negative, f"a condition names feature {self.feature}; columns count from 0")
+        for name in _FLAGS:
+            if type(getattr(self, name)) is not bool:
+                object.__setattr__(self, name, checks.flag(name, getattr(self, name)))
+
+    def _make_plain(self) -> None:
+        """Python's own numbers in place of NumPy's; anything else is refused."""
+        if not isinstance(self.feature, Direction):
+            object.__setattr__(self, "feature", _position(self.feature))
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, _end(name, getattr(self, name)))
+        if self.categories is not None:
+            object.__setattr__(self, "categories", _codes("categories", self.categories))
+
     @classmethod
     def at_most(cls, feature: int | Direction, value: float, missing: bool = False) -> Condition:
         """x <= value."""
@@ -96,22 +122,28 @@ class Condition:
     @classmethod
     def one_of(cls, feature: int, codes: Sequence[int], missing: bool = False) -> Condition:
         """x in codes; the code `MISSING` stands for a missing value."""
-        return cls(
-            feature, missing=missing or MISSING in codes, categories=frozenset(codes) - {MISSING}
-        )
+        given = _codes("codes", codes)
+        absent = checks.flag("missing", missing) or MISSING in given
+        return cls(feature, missing=absent, categories=given - {MISSING})
 
     @classmethod
     def none_of(cls, feature: int, codes: Sequence[int], n_categories: int) -> Condition:
         """x not in codes; satisfied by unseen categories, and by missing values unless `MISSING` is
         a code.
         """
-        others = frozenset(range(n_categories)) - frozenset(codes)
-        return cls(feature, missing=MISSING not in codes, categories=others, unseen=True)
+        given = _codes("codes", codes)
+        n = checks.integer("n_categories", n_categories, at_least=1, at_most=_MOST_CATEGORIES)
+        require(
+            max(given, default=MISSING) < n,
+            f"codes must be below n_categories={n}, got {max(given, default=MISSING)}",
+        )
+        others = frozenset(range(n)) - given
+        return cls(feature, missing=MISSING not in given, categories=others, unseen=True)
 
     @classmethod
     def is_missing(cls, feature: int, numeric: bool) -> Condition:
         """x is missing."""
-        if numeric:
+        if checks.flag("numeric", numeric):
             return cls(feature, lower=math.inf, upper=-math.inf, missing=True)
         return cls(feature, categories=frozenset(), missing=True)
 
@@ -120,7 +152,8 @@ class Condition:
         """x is not missing; `n_categories` is None for a numeric feature."""
         if n_categories is None:
             return cls(feature)
-        return cls(feature, categories=frozenset(range(n_categories)), unseen=True)
+        n = checks.integer("n_categories", n_categories, at_least=1, at_most=_MOST_CATEGORIES)
+        return cls(feature, categories=frozenset(range(n)), unseen=True)
 
     def __and__(self, other: Condition) -> Condition:
         """The conjunction of two conditions on the same feature, as one condition."""
@@ -169,19 +202,13 @@ class Condition:
                 categories is None,
                 f"feature {name!r} is categorical; give it categories, not an interval",
             )
-            ends: tuple[Any, Any] = self.lower, self.upper
-            for end in ends:
-                if not isinstance(end, numbers.Real):
-                    raise TypeError(
-                        f"the ends of a condition on {name!r} must be numbers, got {end!r}"
-                    )
             return self
         require(
             categories is not None,
             f"feature {name!r} is numeric; give it an interval, not categories",
         )
         known = self.categories <= set(range(len(categories or ())))
-        require(known, f"a condition on {name!r} names a category code beyond its {categories}")
+        require(known, f"a condition on {name!r} has codes beyond its categories {categories}")
         return self
 
     def n_propositions(self, schema: Schema) -> int:
@@ -237,6 +264,45 @@ class Condition:
         )
 
 
+def _position(feature: object) -> int:
+    """The position of a column."""
+    if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
+        raise TypeError(
+            f"a condition must name its feature by column position or Direction, got {feature!r}"
+        )
+    return int(feature)
+
+
+def _end(name: str, value: object) -> float:
+    """An end of an interval; it may be infinite."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        given = type(value).__name__
+        raise TypeError(f"{name}, the value of a condition, must be a number, got {given}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name}, the value of a condition, is too large for float64") from None
+
+
+def _codes(name: str, codes: object) -> frozenset[int]:
+    """A set of category codes, `MISSING` among them or not."""
+    whole = isinstance(codes, (str, bytes)) or (isinstance(codes, np.ndarray) and not codes.ndim)
+    if whole or not isinstance(codes, Iterable):
+        raise TypeError(f"{name} must be a list of category codes, got {codes!r}")
+    return frozenset(checks.integer(name, code, at_least=MISSING) for code in codes)
+
+
+def _counts(propositions: object) -> NDArray[np.int32]:
+    """The numbers of propositions of rules."""
+    counts = np.asarray(propositions) if np.ndim(propositions) == 1 else None  # type: ignore[arg-type]
+    if counts is None or (len(counts) and counts.dtype.kind not in "iu"):
+        raise TypeError(f"propositions must be one integer per rule, got {propositions!r}")
+    require(
+        counts.max(initial=0) < 2**31, "propositions must be numbers of propositions, below 2**31"
+    )
+    return counts.astype(np.int32)
+
+
 def _checked(rules: Iterable[Iterable[Proposition]]) -> Iterator[Iterable[Proposition]]:
     """The rules as lists of propositions, checked."""
     for rule in _iterated(rules, "rules must be a list of rules, each a list of conditions"):
@@ -281,11 +347,8 @@ class Threshold:
             "<": Condition.below,
             ">": Condition.above,
         }
-        require(
-            self.operator in makers,
-            f"the operator of a Threshold must be one of {list(makers)}, got {self.operator!r}",
-        )
-        return makers[self.operator](self.feature, self.value).condition(schema)
+        operator = checks.choice("operator", self.operator, tuple(makers))
+        return makers[operator](self.feature, self.value).condition(schema)
 
 
 @dataclass(frozen=True)
@@ -304,11 +367,11 @@ class Category:
             (feature := _feature(schema, self.feature)).name,
             feature.categories or (),
         )
-        known = 0 <= self.code < len(categories)
-        require(known, f"a Category has code {self.code}, which column {name!r} does not have")
-        if self.operator == "==":
-            return Condition.one_of(self.feature, [self.code])
-        return Condition.none_of(self.feature, [self.code], len(categories))
+        require(len(categories) > 0, f"feature {name!r} is numeric; a Category is for categories")
+        code = checks.integer("code", self.code, at_least=0, at_most=len(categories) - 1)
+        if checks.choice("operator", self.operator, ("==", "!=")) == "==":
+            return Condition.one_of(self.feature, [code])
+        return Condition.none_of(self.feature, [code], len(categories))
 
 
 @dataclass(frozen=True)
@@ -321,7 +384,7 @@ class Missing:
     def condition(self, schema: Schema) -> Condition:
         """The same as a condition of a rule."""
         categories = _feature(schema, self.feature).categories
-        if self.present:
+        if checks.flag("present", self.present):
             return Condition.is_present(
                 self.feature, None if categories is None else len(categories)
             )
@@ -354,7 +417,7 @@ class Halfspace:
 Proposition = Threshold | Category | Missing | Halfspace | Condition
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class Conjunctions:
     """Rules as a struct of arrays. Rule r has the conditions ``offsets[r]:offsets[r + 1]``.
@@ -385,6 +448,13 @@ class Conjunctions:
     propositions: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     schema: Schema = field(metadata={"static": True})
     directions: Directions = field(default_factory=Directions.build)
+
+    def __post_init__(self) -> None:
+        checks.instance("schema", self.schema, Schema, "jaxrules.as_table(X).schema")
+        checks.instance("directions", self.directions, Directions, "Directions.build")
+        check_arrays(self)
+        if concrete_arrays(self.offsets, self.feature, self.lower, self.upper, self.allowed):
+            self._check_shapes()
 
     @classmethod
     def build(
@@ -427,10 +497,7 @@ class Conjunctions:
         for i, condition in enumerate(flat):
             if condition.categories:
                 allowed[i, sorted(condition.categories)] = True
-        offsets, counts = (
-            np.cumsum([0] + [len(rule) for rule in merged]),
-            np.array(propositions, np.int32),
-        )
+        offsets = np.cumsum([0] + [len(rule) for rule in merged])
         feature = np.array(
             [c.feature if isinstance(c.feature, int) else place[c.feature] for c in flat], np.int32
         )
@@ -446,7 +513,7 @@ class Conjunctions:
             feature,
             **arrays,
             allowed=allowed,
-            propositions=counts,
+            propositions=_counts(propositions),
             schema=schema,
             directions=Directions.build(place),
         )
@@ -455,20 +522,10 @@ class Conjunctions:
 
     def validate(self) -> None:
         """Check shapes, ranges and kinds; a ValueError names what is wrong."""
-        self.schema.validate()
         self.directions.validate(self.schema)
+        self._check_shapes()
         feature, width = self.feature, _most_categories(self.schema)
-        require(feature.ndim == 1, f"feature must have shape (conditions,), got {feature.shape}")
         n, n_axes = len(feature), len(self.schema.features) + len(self.directions)
-        require(rises(self.offsets, n), "offsets must rise from 0 to the number of conditions")
-        require((np.diff(self.offsets) >= 0).all(), "offsets must not fall")
-        for name in _CONDITION_ARRAYS:
-            given, shape = getattr(self, name).shape, (n, width) if name == "allowed" else (n,)
-            require(given == shape, f"{name} must have shape {shape}, got {given}")
-        require(((feature >= 0) & (feature < n_axes)).all(), f"feature must lie in 0..{n_axes - 1}")
-        require(
-            not np.isnan([self.lower, self.upper]).any(), "the ends of an interval must not be NaN"
-        )
         places = np.repeat(np.arange(len(self)), self.lengths) * n_axes + feature
         require(len(np.unique(places)) == n, "a rule has two conditions on one feature; merge them")
         sizes = [len(f.categories or ()) for f in self.schema.features] + [0] * len(self.directions)
@@ -478,6 +535,24 @@ class Conjunctions:
         require(
             np.where(size > 0, infinite, ~self.unseen).all(),
             "an interval is for numeric features, unseen for categorical ones",
+        )
+
+    def _check_shapes(self) -> None:
+        """Check shapes and ranges."""
+        feature, width = self.feature, _most_categories(self.schema)
+        require(feature.ndim == 1, f"feature must have shape (conditions,), got {feature.shape}")
+        n, n_axes = len(feature), len(self.schema.features) + len(self.directions)
+        require(
+            rises(self.offsets, n), f"offsets must rise from 0 to the {n} conditions of feature"
+        )
+        require((np.diff(self.offsets) >= 0).all(), "offsets must not fall")
+        for name in _CONDITION_ARRAYS:
+            given, shape = getattr(self, name).shape, (n, width) if name == "allowed" else (n,)
+            require(given == shape, f"{name} must have shape {shape}, got {given}")
+        require(((feature >= 0) & (feature < n_axes)).all(), f"feature must lie in 0..{n_axes - 1}")
+        require(
+            not np.isnan([self.lower, self.upper]).any(),
+            "lower and upper, the ends of intervals, must not be NaN",
         )
         counted = self.propositions.shape == (len(self),) and (self.propositions >= 0).all()
         require(
@@ -557,9 +632,14 @@ class Conjunctions:
         )
         propositions = np.concatenate([part.propositions for part in parts])
         directions = [direction for part in parts for direction in part.directions]
-        return cls(offsets, **arrays, propositions=propositions, schema=parts[0].schema)._compact(
-            directions
+        whole = cls(
+            offsets,
+            **arrays,
+            propositions=propositions,
+            schema=parts[0].schema,
+            directions=Directions.build(directions),
         )
+        return whole._compact(directions)
 
     def _compact(self, directions: Iterable[Direction]) -> Self:
         """Without unused or duplicate directions; the rest in order of first use."""
@@ -815,7 +895,7 @@ class CellCodes(NamedTuple):
     cell: NDArray[np.uint16]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class PropositionPool(Conjunctions):
     """Propositions to build rules from: conjunctions of one condition each. Made by `of` or

@@ -163,6 +163,13 @@ def _weight(weight: float) -> str:
     return f"{weight:+.4f}" if plain else f"{weight:+.3e}"
 
 
+def cell_text(weight: float) -> str:
+    """One weight in a table of several per rule: two decimals, a dot for 0."""
+    if weight == 0:
+        return "."
+    return f"{weight:+.2f}" if 5e-3 <= abs(weight) < 1e5 else f"{weight:+.0e}"
+
+
 def share_text(share: float) -> str:
     """A probability with three digits; only 0 and 1 show as 0 and 1."""
     if 0 < share < 0.001:
@@ -177,10 +184,14 @@ def counted(n: int, thing: str) -> str:
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
-def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines of (weight, text), the weights flush right."""
-    width = max((len(weight) for weight, _ in rows), default=0)
-    return [f"  {weight:>{width}}  {text}" for weight, text in rows]
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of cells; all but the last, a text, are flush right."""
+    widths = [max(map(len, cells)) for cells in zip(*(row[:-1] for row in rows), strict=True)]
+    return [
+        "".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=False))
+        + (f"  {row[-1]}" if row[-1] else "")
+        for row in rows
+    ]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

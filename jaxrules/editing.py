@@ -23,12 +23,13 @@ from scipy.special import softmax as shares_of
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
+from jaxrules.inspection import OperatingPoint
 from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name
 from jaxrules.metrics import known_labels, loss_of
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, rules_named
 from jaxrules.rows import Activations, needed
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
-from jaxrules.table import Label, Table, check_sample_weight, conform
+from jaxrules.table import Label, Table, check_order, check_sample_weight, conform
 from jaxrules.training import TrainingData, data_for
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,8 @@ ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
 
 _AGAINST_THE_SUM = ("boosting", "lire")
 """Learners whose l2_penalty is relative to the sum of the losses; the others use their mean."""
+_FEWEST_ROWS = 10
+"""For calibration."""
 _RIDGE = 1.0
 """Default ridge of models fitted under another penalty."""
 
@@ -109,20 +112,30 @@ def refit(
             "a rule list is refitted without loss and l2_penalty",
         )
         return _counted(model, X, y, sample_weight, kept, before=0.0)
+    if model.threshold:
+        checks.warn(
+            f"the threshold {model.threshold:.6g} of the model was chosen for its old weights; "
+            "choose it again with jaxrules.operating_point"
+        )
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
     data = data_for(model, X, y, chosen, sample_weight)
-    return _Refit(model, data, _ridge_of(model, data) if ridge is None else ridge, kept).model()
+    return _Refit(model, data, ridge_of(model, data) if ridge is None else ridge, kept).model()
 
 
-def _ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
+def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     """The ridge of the model's fit, relative to the sum of the losses."""
     options = dict(model.options)
     ridge = options.get("l2_penalty")
     if ridge is None:
         return _RIDGE
-    return float(ridge) * (
-        1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
+    joint = options.get("learner") == "boosting" and model.link == "softmax"
+    return (
+        (2.0 if joint else 1.0)
+        * float(ridge)
+        * (  # `jaxrules.ensembles.joint` doubles it
+            1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
+        )
     )
 
 
@@ -195,7 +208,35 @@ class _Refit:
         )
 
 
-# Probabilities
+# Labels and probabilities
+
+
+def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
+    """The model that predicts the second of two classes for scores above a threshold.
+
+    A rule ensemble keeps the threshold: predictions, explanations, saved files and all exports use
+    it, and probabilities do not change. The labels of a rule list become those of its rules whose
+    probability of the second class is above the threshold.
+
+    In PMML the output "prediction" uses the threshold; the target field itself stays at one half.
+
+    Args:
+        model: a rule ensemble or rule list of two classes.
+        threshold: of `decision_function`, or for a rule list of the probability of the second
+            class; or the result of `jaxrules.operating_point` for this model.
+
+    Raises:
+        TypeError: if `model` is not a rule ensemble or list, or the threshold is not a number.
+        ValueError: if the model does not have two classes, or the threshold is NaN.
+    """
+    _of_rules(model)
+    checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
+    given = threshold.threshold if isinstance(threshold, OperatingPoint) else threshold
+    everywhere = isinstance(threshold, OperatingPoint) and given == -np.inf
+    number = -float(np.finfo(float).max) if everywhere else checks.number("threshold", given)
+    if isinstance(model, RuleEnsemble):
+        return dataclasses.replace(model, threshold=number)
+    return dataclasses.replace(model, labels=(model.probabilities[:, 1] > number).astype(np.int32))
 
 
 def calibrate(
@@ -208,7 +249,7 @@ def calibrate(
     factor for all if they were fitted together. The map minimises the logistic loss of the
     probabilities, with Platt's targets (N + 1) / (N + 2) in place of 1, so that it stays finite on
     separable rows. The order of the rows by score stays; labels may change, since a score of 0
-    still means a probability of one half.
+    still means a probability of one half. A threshold of `with_threshold` moves with the scores.
 
     Each rule of a rule list gets the class frequencies of the rows that it decides here, smoothed
     by the previous frequencies with the weight of one row per class (Cestnik's m-estimate, m the
@@ -219,24 +260,25 @@ def calibrate(
     Args:
         model: a rule ensemble or list with classes.
         X: held-out rows with the columns of the model.
-        y: their labels, shape (rows,); a class may be absent.
-        sample_weight: weight of every row, shape (rows,).
+        y: their labels, shape (rows,); every class must occur, on at least ten rows together.
+        sample_weight: weight of every row, shape (rows,); rows of weight 0 do not count.
 
     Raises:
         TypeError: for something else than a rule ensemble or list.
-        ValueError: for a model that predicts numbers, data that do not fit it, or scores that do
-            not increase with the class.
+        ValueError: for a model that predicts numbers, data that do not fit it, too few rows, a
+            class without rows, or scores that do not increase with the class.
     """
     _of_rules(model)
     checks.require(
         model.schema.classes is not None,
         "model predicts numbers; it has no probabilities to calibrate",
     )
+    table, codes, weights = _labelled(model, X, y, sample_weight)
+    _check_enough(codes[weights > 0], model.schema.classes or ())
     if isinstance(model, RuleList):
         before = float(len(model.schema.classes or ()))
         return _counted(model, X, y, sample_weight, np.zeros(0, np.int64), before=before)
     classes: tuple[Label, ...] = model.schema.classes or ()
-    table, codes, weights = _labelled(model, X, y, sample_weight)
     scores = np.asarray(decision_function(model, table), np.float64).reshape(-1, model.n_outputs)
     if model.link == "softmax":
         slopes, shifts = _temperature(scores, codes, weights)
@@ -255,9 +297,28 @@ def calibrate(
     if linear is not None:
         linear = dataclasses.replace(linear, coefficients=np.asarray(linear.coefficients) * slopes)
     intercept = np.asarray(model.intercept, np.float64) * slopes + shifts
+    threshold = model.threshold and model.threshold * float(slopes[0]) + float(shifts[0])
     return dataclasses.replace(
-        model, weights=np.asarray(model.weights) * slopes, intercept=intercept, linear=linear
+        model,
+        weights=np.asarray(model.weights) * slopes,
+        intercept=intercept,
+        linear=linear,
+        threshold=threshold,
     )
+
+
+def _check_enough(codes: NDArray[np.intp], classes: tuple[Label, ...]) -> None:
+    """Refuse rows that cannot calibrate: too few, or none of a class."""
+    if len(codes) < _FEWEST_ROWS:
+        raise ValueError(
+            f"X has {len(codes)} rows with weight; calibrating takes at least {_FEWEST_ROWS}"
+        )
+    absent = [label for code, label in enumerate(classes) if not (codes == code).any()]
+    if absent:
+        raise ValueError(
+            f"y has no row of class {absent[0]!r}, which the model predicts; calibrate on rows of "
+            "every class"
+        )
 
 
 def _platt(
@@ -341,6 +402,7 @@ def _labelled(
     model: Model, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Table, NDArray[np.intp], Floats]:
     """Rows, the codes of their classes, and their weights."""
+    check_order(X, y=y, sample_weight=sample_weight)
     table = conform(X, model.schema)
     checks.require(table.n_rows > 0, "X has no rows")
     classes = model.schema.classes or ()

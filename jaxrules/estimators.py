@@ -24,7 +24,13 @@ from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, cast
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.utils import Tags, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -32,10 +38,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jaxrules import checks, lire, models
 from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
 from jaxrules.fits import Fit
+from jaxrules.importances import feature_importance
 from jaxrules.lire.options import LossOption as LIRELoss
 from jaxrules.lire.options import Options as LIREOptions
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import loss_by_name
+from jaxrules.metrics import used_rules
 from jaxrules.options import (
     FitOptions,
     documented,
@@ -45,7 +53,14 @@ from jaxrules.options import (
 )
 from jaxrules.paths import fitting
 from jaxrules.paths.fitting import CostName
-from jaxrules.table import Table, target_array
+from jaxrules.table import (
+    Table,
+    check_order,
+    check_sample_weight,
+    conform,
+    holds_classes,
+    target_array,
+)
 
 __all__ = [
     "CoordinatePathRegressor",
@@ -61,6 +76,7 @@ __all__ = [
     "LTRNetRegressor",
     "RuleBoostingClassifier",
     "RuleBoostingRegressor",
+    "RuleFeatures",
     "RuleFitClassifier",
     "RuleFitRegressor",
     "SSRLClassifier",
@@ -179,7 +195,17 @@ class _RuleModel(BaseEstimator):
             settings, learner = self._left_open(settings), self._chooser
         self.fit_ = learner(X, y, sample_weight=sample_weight, **settings)
         self.model_ = self.fit_.model
+        self._importances = np.array([one.value for one in feature_importance(self.model_, X)])
         return self
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The importance of every column on the training rows, shape (columns,); they sum to 1.
+
+        See `jaxrules.feature_importance`, which also gives standard errors.
+        """
+        check_is_fitted(self)
+        return self._importances
 
     def _left_open(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings for `cross_validate`; those that it chooses must have their defaults."""
@@ -221,6 +247,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
             sample_weight: not negative, shape (rows,); multiplied by the
                 weights from `class_weight`.
         """
+        check_order(X, y=y, sample_weight=sample_weight)
         X = self._columns(X, reset=True)
         labels = _target(self, y)
         check_classification_targets(labels)
@@ -231,15 +258,18 @@ class _Classifier(ClassifierMixin, _RuleModel):
             )
         _require_target(self, ("sign",), "a classifier")
         if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, labels)
-            sample_weight = (
-                of_class if sample_weight is None else of_class * np.asarray(sample_weight)
-            )
+            of_class = _weights_of_classes(self.class_weight, labels)
+            sample_weight = of_class * check_sample_weight(sample_weight, len(labels))
         return self._fit(X, labels, sample_weight)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities in the order of ``classes_``, shape (rows, classes)."""
         return self._ask(models.predict_proba, X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithms of `predict_proba`, shape (rows, classes)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
 
 class _ScoredClassifier(_Classifier):
@@ -257,6 +287,7 @@ class _Regressor(RegressorMixin, _RuleModel):
             y: numbers, shape (rows,).
             sample_weight: not negative, shape (rows,).
         """
+        check_order(X, y=y, sample_weight=sample_weight)
         X = self._columns(X, reset=True)
         _require_target(self, ("real", "count"), "a regressor")
         return self._fit(X, _target(self, y), sample_weight)
@@ -276,6 +307,24 @@ def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
     )
 
 
+def _weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
+    """The weight of every row by its class."""
+    classes = np.unique(labels).tolist()
+    if isinstance(class_weight, Mapping):
+        for label, weight in class_weight.items():
+            checks.number(f"class_weight[{label!r}]", weight, at_least=0)
+        if unknown := [label for label in class_weight if label not in classes]:
+            raise ValueError(
+                f"class_weight names {unknown[0]!r}, which is not a class of y; they are {classes}"
+            )
+    elif not (isinstance(class_weight, str) and class_weight == "balanced"):
+        raise TypeError(
+            'class_weight must be None, "balanced" or a dict of weights by class, got '
+            f"{class_weight!r}"
+        )
+    return np.asarray(compute_sample_weight(class_weight, labels), np.float64)
+
+
 def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) -> None:
     """Refuse a loss for other targets than these, see `jaxrules.losses.Loss`."""
     loss = getattr(estimator, "loss", None)
@@ -286,6 +335,71 @@ def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(learner).parameters.values()
     return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "sample_weight"}
+
+
+class RuleFeatures(TransformerMixin, BaseEstimator):
+    """The rules of a fitted estimator as columns of 0 and 1, for any other model.
+
+    Args:
+        estimator: of this module, with a model of rules; it is cloned and fitted. None for
+            `RuleFitClassifier`, or `RuleFitRegressor` if y is not of classes.
+
+    Attributes:
+        estimator_: the fitted estimator.
+        rules_: its rules in use, equal ones once, a `jaxrules.Conjunctions`.
+    """
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the estimator.
+
+        Args:
+            X, y, sample_weight: as for the estimator.
+
+        Raises:
+            TypeError: if `estimator` is not one of this module, with a model of rules.
+        """
+        estimator = self.estimator
+        if estimator is None:
+            estimator = RuleFitClassifier() if holds_classes(y) else RuleFitRegressor()
+        if not isinstance(estimator, _RuleModel) or isinstance(estimator, CoordinatePathRegressor):
+            raise TypeError(
+                "estimator must be one of jaxrules.estimators with a model of rules, got "
+                f"{type(estimator).__name__}"
+            )
+        self.estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
+        rules = used_rules(self.estimator_.model_)  # equal ones may recur
+        first = {frozenset(rule): r for r, rule in reversed(list(enumerate(rules)))}
+        self.rules_ = rules.take(sorted(first.values()))
+        self.n_features_in_ = self.estimator_.n_features_in_
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Which rules hold, 1 or 0, shape (rows, rules)."""
+        check_is_fitted(self)
+        table = conform(self.estimator_._columns(X), self.rules_.schema)
+        return self.rules_.satisfied(table).astype(np.float64)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The rules as text, shape (rules,)."""
+        check_is_fitted(self)
+        names: list[str] = []
+        for r in range(len(self.rules_)):
+            text = self.rules_.describe(r)
+            times = names.count(text)  # thresholds that differ beyond the printed digits
+            names.append(f"{text} ({times + 1})" if times else text)
+        return np.array(names, object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if self.estimator is not None:
+            tags.input_tags = self.estimator.__sklearn_tags__().input_tags
+        return tags
 
 
 class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate):

@@ -75,6 +75,11 @@ class Details(Mapping[str, Any]):
 
     cross_validation: Any = None
 
+    @property
+    def proved_stages(self) -> tuple[int, int]:
+        """The number of stages whose optimum is proved, and of all; 0 without stages."""
+        return 0, 0
+
     def __getitem__(self, name: str) -> Any:
         if name not in set(self):
             raise KeyError(f"{name!r}; there are {', '.join(self)}")
@@ -105,6 +110,11 @@ class OneVsRestDetails(Details):
     bounds: tuple[float | None, ...]
     statuses: tuple[Status, ...]
     histories: tuple[tuple[Step, ...], ...]
+
+    @property
+    def proved_stages(self) -> tuple[int, int]:
+        proved, stages = zip(*(details.proved_stages for details in self.of_class), strict=True)
+        return sum(proved), sum(stages)
 
     def __iter__(self) -> Iterator[str]:
         of_class = self.__dict__.get("of_class", ())
@@ -150,10 +160,25 @@ class Fit(Generic[ModelT]):
     @property
     def advice(self) -> str:
         """What the status means for this fit, and what to do next."""
-        open_end = self.status is Status.CONVERGED and self.bound is None
-        return self.status.advice + (
-            " Nothing is proved: it may be a local optimum." if open_end else ""
-        )
+        if self.status is not Status.CONVERGED or self.bound is not None:
+            return self.status.advice
+        proved, stages = self.details.proved_stages
+        if not proved:
+            return self.status.advice + " Nothing is proved: it may be a local optimum."
+        which = f"{proved} of {stages} stages are" if proved < stages else "Every stage is"
+        return f"{self.status.advice} {which} proved optimal; the ensemble may be a local optimum."
+
+    @property
+    def chosen(self) -> str:
+        """Settings that the data chose, and why: a line per class if they differ; empty if all were
+        given.
+        """
+        told: Any = self.details.get("chosen", "")
+        if isinstance(told, str) or len(set(told)) == 1:
+            return told if isinstance(told, str) else str(told[0])
+        model: Any = self.model
+        labels = model.schema.classes
+        return "\n".join(f"class {one}: {why}" for one, why in zip(labels, told, strict=True))
 
     def __repr__(self) -> str:
         certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
@@ -161,6 +186,7 @@ class Fit(Generic[ModelT]):
             f"Fit(status={self.status.value}, objective={self.objective:.6g} "
             f"({self.sense}){certificate}, "
             f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.advice}"
+            + (self.chosen and "\n" + self.chosen)
         )
 
     def _repr_html_(self) -> str:

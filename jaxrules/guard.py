@@ -32,15 +32,24 @@ def deferred(
     refuse_forks()
     for name in given or ():
         if name not in known:
-            of = fit.__module__.removesuffix(".fitting").rpartition(".")[2]
+            called = _public_name(fit)
             if name in KEPT_BY:
                 raise TypeError(
-                    f"{of}.{fit.__name__} cannot keep {name}; {KEPT_BY[name]} can "
-                    "(docs/constraints.md)"
+                    f"{called} cannot keep {name}; {KEPT_BY[name]} can (docs/constraints.md)"
                 )
-            raise checks.unknown_argument(f"jaxrules.{of}.{fit.__name__}", name, known)
+            raise checks.unknown_argument(f"jaxrules.{called}", name, known)
     with Interrupt().deferred():
         yield
+
+
+def _public_name(fit: Callable[..., Any]) -> str:
+    """What users call a function: ``boosting.fit``, ``paths.pareto``, ``compare``."""
+    parts = fit.__module__.removeprefix("jaxrules.").split(".")
+    room, module = parts[0], parts[-1]
+    if room in ("lire", "paths"):
+        return f"{room}.{fit.__name__}"
+    whole = room == "comparison" or module == fit.__name__
+    return fit.__name__ if whole else f"{module}.{fit.__name__}"
 
 
 def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

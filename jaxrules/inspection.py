@@ -24,7 +24,15 @@ from jaxrules.models import (
     predict_proba,
 )
 from jaxrules.rows import needed
-from jaxrules.table import Label, Schema, Table, check_sample_weight, conform, target_array
+from jaxrules.table import (
+    Label,
+    Schema,
+    Table,
+    check_order,
+    check_sample_weight,
+    conform,
+    target_array,
+)
 
 
 class Importance(NamedTuple):
@@ -242,17 +250,14 @@ def scores_by_group(
         ValueError: if an argument does not fit the rows, or the model predicts numbers.
     """
     checks.concrete("X", X)
+    check_order(X, y=y, groups=groups, sample_weight=sample_weight)
     predicted, classes = np.asarray(predict(model, X)), model.schema.classes
     checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
     truth, weights = (
         known_labels(y, classes, len(predicted)),
         check_sample_weight(sample_weight, len(predicted)),
     )
-    member = (
-        _column(model, X, groups)
-        if isinstance(groups, str)
-        else target_array(groups, len(predicted), "groups")
-    )
+    member = group_of_rows(model, X, groups, len(predicted))
     alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
     names, codes = np.unique(member, return_inverse=True)
     return tuple(
@@ -268,14 +273,21 @@ def scores_by_group(
     )
 
 
-def _column(model: Any, X: Any, name: str) -> NDArray[Any]:
-    """A column's numbers, or the names of its categories."""
+def group_of_rows(model: Any, X: Any, groups: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """The group of every row, shape (rows,): as given, or the numbers or categories of the column
+    of `X` that `groups` names.
+
+    Raises:
+        ValueError: if it fits neither the rows nor a column.
+    """
+    if not isinstance(groups, str):
+        return target_array(groups, n_rows, "groups")
     table = conform(X, model.schema)
     checks.require(
-        name in table.names,
-        f"groups must be one group per row or a column of X, which has no {name!r}",
+        groups in table.names,
+        f"groups must be one group per row or a column of X, which has no {groups!r}",
     )
-    place = table.names.index(name)
+    place = table.names.index(groups)
     categories = table.schema.features[place].categories
     if categories is None:
         return table.columns[place]
@@ -292,12 +304,20 @@ def _share(
 class OperatingPoint(NamedTuple):
     """A threshold, the share of rows above it, and, given targets, the share of each class above
     it.
+
+    Attributes:
+        threshold: pass it, or the whole operating point, to `jaxrules.with_threshold`.
+        alarms: the share of rows above it.
+        true_positive_rate, false_positive_rate: the share of the second and of the first class.
+        tied: the share of rows that have the next lower score: they would all be alarms at the
+            next lower threshold, alarms + tied in all. Few rules give few scores and large ties.
     """
 
     threshold: float
     alarms: float
     true_positive_rate: float | None = None
     false_positive_rate: float | None = None
+    tied: float = 0.0
 
 
 def operating_point(
@@ -312,7 +332,9 @@ def operating_point(
 
     An alarm is ``decision_function(model, X) > threshold``, and
     ``predict_proba(model, X)[:, 1] > threshold`` for rule lists. The threshold lies halfway between
-    two observed scores; it is -inf if all rows may be alarms.
+    two observed scores; it is -inf if all rows may be alarms. Rows of one score are alarms
+    together, so the share may stay below the limit: `OperatingPoint.tied` says by how much the
+    next threshold would raise it.
 
     Args:
         model: a model of two classes, with one score.
@@ -329,6 +351,7 @@ def operating_point(
         not_a_model(model)
     classes: tuple[Label, ...] = model.schema.classes or ()
     checks.require(len(classes) == 2, "model must have two classes: alarms are rows of the second")
+    check_order(X, y=y, sample_weight=sample_weight)
     table = _rows(model, X)
     score = (
         predict_proba(model, table)[:, 1]
@@ -349,9 +372,14 @@ def operating_point(
     )
     alarm = score > threshold
     share = float(weights[alarm].sum() / weights.sum())
+    tied = float(above[first - 1] - above[first]) if first else 0.0
     if y is None:
-        return OperatingPoint(threshold, share)
+        return OperatingPoint(threshold, share, tied=tied)
     positive = known_labels(y, classes, len(score)) == classes[1]
     return OperatingPoint(
-        threshold, share, _share(alarm, positive, weights), _share(alarm, ~positive, weights)
+        threshold,
+        share,
+        _share(alarm, positive, weights),
+        _share(alarm, ~positive, weights),
+        tied,
     )

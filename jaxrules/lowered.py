@@ -12,6 +12,7 @@ Everything that evaluates rules (prediction, proposition pools, a trace under JA
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,9 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import display
+from jaxrules import checks, display
 from jaxrules.bits import Words, pack, unpack
 from jaxrules.checks import require
+from jaxrules.pytrees import check_arrays, pytree
 from jaxrules.table import MISSING, Schema, Table
 
 
@@ -48,15 +50,49 @@ class Direction:
     categories: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("features", "weights", "categories"):
+            if not isinstance(getattr(self, name), tuple):
+                given = type(getattr(self, name)).__name__
+                raise TypeError(f"{name} of a direction must be a tuple, got {given}")
         if not self.categories:
             object.__setattr__(self, "categories", (MISSING,) * len(self.features))
+        for feature, weight, code in zip(*self._terms(), strict=False):
+            if not (type(feature) is type(code) is int and type(weight) is float):
+                self._make_plain()
+                break
+            self._check_term(feature, weight, code)
         fit = 0 < len(self.features) == len(self.weights) == len(self.categories)
-        require(fit, "a direction needs at least one feature, with one weight (and category) each")
+        require(
+            fit, "a direction needs at least one of features, with as many weights (and categories)"
+        )
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))
         require(
             ascend,
             "the features of a direction (or their categories) must be distinct and ascending",
+        )
+
+    def _terms(self) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]:
+        return self.features, self.weights, self.categories
+
+    def _make_plain(self) -> None:
+        """Python's own numbers in place of NumPy's; anything else is refused."""
+        of = " of a direction"
+        features = tuple(checks.integer(f"features{of}", f) for f in self.features)
+        codes = tuple(checks.integer(f"categories{of}", code) for code in self.categories)
+        weights = tuple(checks.number(f"weights{of}", weight) for weight in self.weights)
+        for name, plain in (("features", features), ("weights", weights), ("categories", codes)):
+            object.__setattr__(self, name, plain)
+        for term in zip(features, weights, codes, strict=False):
+            self._check_term(*term)
+
+    @staticmethod
+    def _check_term(feature: int, weight: float, code: int) -> None:
+        usable = 0 <= feature < 2**31 > code >= MISSING and weight != 0 and math.isfinite(weight)
+        require(
+            usable,
+            "features of a direction must be column positions, weights finite and not 0, and "
+            f"categories codes, got {feature}, {weight}, {code}",
         )
 
     def describe(self, schema: Schema) -> str:
@@ -73,7 +109,7 @@ class Direction:
         return display.sum_text(zip(self.weights, names, strict=True))
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class Directions:
     """Directions as a struct of arrays. Direction d has the terms ``offsets[d]:offsets[d + 1]``.
@@ -88,6 +124,9 @@ class Directions:
     feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     category: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     weight: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+
+    def __post_init__(self) -> None:
+        check_arrays(self)
 
     @classmethod
     def build(cls, directions: Iterable[Direction] = ()) -> Directions:

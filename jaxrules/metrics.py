@@ -22,7 +22,14 @@ from jaxrules.losses import (
     squared,
 )
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict
-from jaxrules.table import Label, check_sample_weight, conform, regression_target, target_array
+from jaxrules.table import (
+    Label,
+    check_order,
+    check_sample_weight,
+    conform,
+    regression_target,
+    target_array,
+)
 
 Measure = Literal["propositions", "conditions", "nonzeros"]
 
@@ -138,6 +145,7 @@ def accuracy(model: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | Non
             is not a class of the model, or if the model predicts numbers.
     """
     checks.concrete("X", X)
+    check_order(X, y=y, sample_weight=sample_weight)
     predicted = np.asarray(predict(model, X))
     checks.require(len(predicted) > 0, "X has no rows")
     classes = model.schema.classes
@@ -186,6 +194,7 @@ def risk(
             fitted with a user's loss, which must be passed again.
     """
     checks.concrete("X", X)
+    check_order(X, y=y, sample_weight=sample_weight)
     scores = np.asarray(decision_function(model, X), np.float64)
     checks.require(len(scores) > 0, "X has no rows")
     chosen = loss_of(model) if loss is None else loss_by_name(loss)

@@ -27,13 +27,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks, display
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
+from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
 from jaxrules.table import Label, Schema, Table, conform
 
 Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
 Array = NDArray[Any] | jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class LinearTerms:
     """Winsorised linear terms of RuleFit: coefficient * min(upper, max(lower, x)).
@@ -50,6 +51,9 @@ class LinearTerms:
     coefficients: Array = field(metadata={"dtype": np.float64})
     lower: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     upper: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+
+    def __post_init__(self) -> None:
+        check_arrays(self)
 
     def take(self, terms: NDArray[np.int64]) -> LinearTerms:
         """The terms with these indices."""
@@ -85,7 +89,10 @@ class LinearTerms:
         n = len(self.feature)
         shapes = (self.coefficients.shape, self.lower.shape, self.upper.shape)
         fit = shapes == ((n, n_outputs), (n,), (n,))
-        require(fit, f"coefficients, lower and upper of {n} linear terms have the shapes {shapes}")
+        require(
+            fit,
+            f"feature of {n} linear terms: coefficients, lower and upper have the shapes {shapes}",
+        )
         for f in self.feature.tolist():
             require(0 <= f < n_columns, f"a linear term names feature {f}; there are {n_columns}")
             feature = schema.features[f]
@@ -94,8 +101,8 @@ class LinearTerms:
             )
         require(np.isfinite(self.coefficients).all(), "linear coefficients must be finite")
         require(
-            (self.lower <= self.upper).all(),
-            "the lower end of a linear term must not exceed its upper end",
+            bool((self.lower <= self.upper).all()),
+            "lower of a linear term must not exceed its upper end, nor be NaN",
         )
 
     def describe(self, term: int, schema: Schema) -> str:
@@ -107,7 +114,7 @@ class LinearTerms:
         return f"times {name}, clipped to [{lower}, {upper}]"
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class RuleEnsemble:
     """intercept + the sum of the weights of the satisfied rules (+ linear terms), under a link.
@@ -124,6 +131,8 @@ class RuleEnsemble:
         options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
         loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss
             of the link.
+        threshold: of two classes, the second is predicted for scores above it; see
+            `jaxrules.with_threshold`. Probabilities do not depend on it.
     """
 
     conjunctions: Conjunctions
@@ -133,6 +142,18 @@ class RuleEnsemble:
     link: Link = field(default="identity", metadata={"static": True})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
     loss: str | None = field(default=None, metadata={"static": True})
+    threshold: float = field(default=0.0, metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
+        check_arrays(self)
+        checks.optional(_linear_terms, "linear", self.linear)
+        check_options(self.options)
+        if not (self.loss is None or isinstance(self.loss, str)):
+            raise TypeError(f"loss must be the name of a loss or None, got {self.loss!r}")
+        self.check_parts()
+        if concrete_arrays(*jax.tree.leaves((self.weights, self.intercept, self.linear))):
+            self._check_values()
 
     @property
     def schema(self) -> Schema:
@@ -146,12 +167,16 @@ class RuleEnsemble:
         """Check shapes and ranges; a ValueError names what is wrong."""
         self.conjunctions.validate()
         self.check_parts()
+        self._check_values()
+
+    def _check_values(self) -> None:
         finite = np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()
-        require(finite, "weights and intercept must be finite")
+        require(bool(finite), "weights and intercept must be finite")
         classes = self.schema.classes
         wanted = 1 if classes is None or len(classes) == 2 else len(classes)
         require(
-            self.n_outputs == wanted, f"{self.n_outputs} outputs do not fit the classes {classes}"
+            self.n_outputs == wanted,
+            f"weights and intercept of {self.n_outputs} outputs do not fit the classes {classes}",
         )
         require(
             self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes"
@@ -164,12 +189,21 @@ class RuleEnsemble:
         classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))
         require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
         fit = given[0] == (len(self.conjunctions), self.n_outputs)
-        require(fit, f"weights must have shape (rules, outputs), got {given[0]}")
-        require(self.link in get_args(Link), f"unknown link {self.link!r}")
+        require(
+            fit,
+            f"weights must have shape (rules, outputs), got {given[0]} for an intercept of shape "
+            f"{given[1]}",
+        )
+        checks.choice("link", self.link, get_args(Link))
         of_numbers = self.link in ("identity", "log")
         require(
             of_numbers == (classes is None),
             f"the link {self.link!r} does not fit classes {classes}",
+        )
+        threshold = checks.number("threshold", self.threshold)
+        require(
+            not threshold or (classes is not None and len(classes) == 2),
+            f"threshold is for models of two classes, not for classes {classes}",
         )
 
     def __repr__(self) -> str:
@@ -177,24 +211,39 @@ class RuleEnsemble:
 
     def __str__(self) -> str:
         title = f"Rule ensemble of {display.counted(len(self.conjunctions), 'rule')}"
-        return "\n".join([title, self._heading(), *display.aligned(self._rows())])
+        names = [(*self._names(), "")] if self.n_outputs > 1 else []
+        return "\n".join([title, self.heading, *display.aligned([*names, *self._rows()])])
 
     def _repr_html_(self) -> str:
-        return display.html_table(self._heading(), ("weight", "rule"), self._rows())
+        return display.html_table(self.heading, (*self._names(), "rule"), self._rows())
 
-    def _rows(self) -> list[tuple[str, str]]:
-        """(weight, rule) of every rule, largest weight first, and of every linear term."""
-        weights = np.asarray(self.weights)
+    def _names(self) -> tuple[str, ...]:
+        """The heads of the columns of weights: the classes if there are several outputs."""
+        classes = (self.schema.classes or ()) if self.n_outputs > 1 else ("weight",)
+        return tuple(display.plain(str(label)) for label in classes)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """(weight, rule) of every rule, largest weight first, and of every linear term.
+
+        With several outputs a weight of each, the intercepts first; then the rules class by class,
+        each with the class that it speaks for.
+        """
+        weights, several = np.asarray(self.weights), self.n_outputs > 1
         order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
-        rows = [(display.weight_text(weights[r]), self.conjunctions.describe(r)) for r in order]
+        rows = []
+        if several:
+            rows.append((np.asarray(self.intercept), "always"))
+            order = order[np.argsort(_spoken_for(weights)[order], kind="stable")]
+        rows += [(weights[r], self.conjunctions.describe(r)) for r in order.tolist()]
         if self.linear is not None:
             for t, coefficients in enumerate(np.asarray(self.linear.coefficients)):
-                rows.append(
-                    (display.weight_text(coefficients), self.linear.describe(t, self.schema))
-                )
-        return rows
+                rows.append((coefficients, self.linear.describe(t, self.schema)))
+        text = display.cell_text if several else display.weight_text
+        return [(*map(text, row.tolist()), rule) for row, rule in rows]
 
-    def _heading(self) -> str:
+    @property
+    def heading(self) -> str:
+        """What the weights add up to, and the intercept, in one line."""
         target = display.plain(self.schema.target)
         what = {
             "identity": f"{target} =",
@@ -204,13 +253,33 @@ class RuleEnsemble:
             "softmax": "log-probability, up to a constant, of",
         }[self.link]
         classes = self.schema.classes
+        if self.n_outputs > 1:
+            return f"{what} each {target}: the sum of its column over the rules that hold"
         if classes is not None:
-            named = classes[1:] if len(classes) == 2 else classes
-            what = f"{what} {target} == {', '.join(display.plain(str(label)) for label in named)}:"
-        return f"{what} {display.weight_text(self.intercept)} + the weights of the rules that hold"
+            what = f"{what} {target} == {display.plain(str(classes[1]))}:"
+        sum_ = f"{what} {display.weight_text(self.intercept)} + the weights of the rules that hold"
+        if not self.threshold or classes is None:
+            return sum_
+        label = display.plain(str(classes[1]))
+        return f"{sum_}; predicts {label} above {display.number(self.threshold)}"
 
 
-@jax.tree_util.register_dataclass
+def _spoken_for(weights: NDArray[Any]) -> NDArray[np.intp]:
+    """The output of each rule's largest positive weight; of its largest weight if none is."""
+    positive = np.where((weights > 0).any(axis=1, keepdims=True), weights, np.abs(weights))
+    return positive.argmax(axis=1) if weights.shape[1] else np.zeros(len(weights), np.intp)
+
+
+def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
+    """Index of the first rule that each row satisfies, the number of rules for none."""
+    positions = np.empty(table.n_rows, np.int64)
+    for rows, satisfied in rules.batches(table):
+        always = np.ones((len(satisfied), 1), bool)
+        positions[rows] = np.argmax(np.concatenate([satisfied, always], axis=1), axis=1)
+    return positions
+
+
+@pytree
 @dataclass(frozen=True, eq=False)
 class RuleList:
     """Predicts the class of the first satisfied rule, else the default.
@@ -228,6 +297,13 @@ class RuleList:
     probabilities: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
 
+    def __post_init__(self) -> None:
+        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
+        check_arrays(self)
+        check_options(self.options)
+        if concrete_arrays(self.labels, self.probabilities):
+            self._check_values()
+
     @property
     def schema(self) -> Schema:
         return self.conjunctions.schema
@@ -235,13 +311,17 @@ class RuleList:
     def validate(self) -> None:
         """Check shapes and ranges; a ValueError names what is wrong."""
         self.conjunctions.validate()
+        self._check_values()
+
+    def _check_values(self) -> None:
         require(self.schema.classes is not None, "a rule list needs classes in its schema")
         shape = (len(self.conjunctions) + 1, len(self.schema.classes or ()))
         fit = self.probabilities.shape == shape and self.labels.shape == shape[:1]
         require(fit, f"labels and probabilities must have shapes {shape[:1]} and {shape}")
-        require(((self.labels >= 0) & (self.labels < shape[1])).all(), "labels must be class codes")
+        within = bool(((self.labels >= 0) & (self.labels < shape[1])).all())
+        require(within, f"labels must be class codes, from 0 to {shape[1] - 1}")
         shares = (self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)
-        require(shares, "probabilities must be at least 0 and sum to 1")
+        require(bool(shares), "probabilities must be at least 0 and sum to 1")
 
     def __repr__(self) -> str:
         return f"RuleList({len(self.conjunctions)} rules)"
@@ -250,11 +330,7 @@ class RuleList:
         """Index of the first rule that each row satisfies; the number of rules if it satisfies
         none.
         """
-        positions = np.empty(table.n_rows, np.int64)
-        for rows, satisfied in self.conjunctions.batches(table):
-            always = np.ones((len(satisfied), 1), bool)
-            positions[rows] = np.argmax(np.concatenate([satisfied, always], axis=1), axis=1)
-        return positions
+        return first_satisfied(self.conjunctions, table)
 
     def position_traced(self, X: jax.Array) -> jax.Array:
         """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
@@ -287,6 +363,10 @@ class RuleList:
                 (word, conditions, f"{says} (p = {display.share_text(float(shares[code]))})")
             )
         return rows
+
+
+def _linear_terms(name: str, value: object) -> LinearTerms:
+    return checks.instance(name, value, LinearTerms, "jaxrules.LinearTerms")
 
 
 def not_a_model(model: object) -> NoReturn:
@@ -378,19 +458,52 @@ class Explanation:
                 for label, p in self.probabilities.items()
             )
             title += f"   ({', '.join(shares)})"
-        return "\n".join([title, *display.aligned(self._rows())])
+        several = self.runner_up is not None
+        names = [(*self._names(), f"not {self._names()[1]} because")] if several else []
+        return "\n".join([title, *display.aligned([*names, *self._rows()])])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
         return display.html_table(
-            f"prediction: {self.prediction}", ("weight", "because"), self._rows()
+            f"prediction: {self.prediction}", (*self._names(), "because"), self._rows()
         )
 
-    def _rows(self) -> list[tuple[str, str]]:
-        rows = [(display.weight_text(part.weight), part.text) for part in self.parts]
-        return rows if self.score is None else [*rows, (display.weight_text(self.score), "sum")]
+    @property
+    def runner_up(self) -> Label | None:
+        """Of more than two classes, the one of the second highest score; else None."""
+        if self.score is None or len(self.score) < 2 or self.probabilities is None:
+            return None
+        return tuple(self.probabilities)[self._first_two()[1]]
+
+    def _first_two(self) -> list[int]:
+        """The outputs of the two highest scores."""
+        return np.argsort(-np.asarray(self.score), kind="stable")[:2].tolist()
+
+    def _names(self) -> tuple[str, ...]:
+        """The heads of the columns of weights."""
+        if self.runner_up is None:
+            return ("weight",)
+        return (
+            *(display.plain(str(one)) for one in (self.prediction, self.runner_up)),
+            "difference",
+        )
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """(weight, text) of the parts and their sum; of more than two classes the weights for the
+        prediction and for the runner-up, and their difference, the largest first.
+        """
+        parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
+        if self.runner_up is None:
+            return [(display.weight_text(part.weight), part.text) for part in parts]
+        pairs = [(part.weight[self._first_two()], part.text) for part in parts]
+        rules = [pair for pair in pairs[1:-1] if pair[0].any()]
+        rules.sort(key=lambda pair: pair[0][1] - pair[0][0])
+        return [
+            (*map(display.weight_text, pair), display.weight_text(pair[0] - pair[1]), text)
+            for pair, text in (pairs[0], *rules, pairs[-1])
+        ]
 
 
 @functools.singledispatch
@@ -590,7 +703,7 @@ def _(model: RuleEnsemble, X: object) -> Array:
             if model.link == "identity"
             else (np if isinstance(value, np.ndarray) else jnp).exp(value)
         )
-    codes = scores[:, 0] > 0 if model.n_outputs == 1 else scores.argmax(axis=1)
+    codes = scores[:, 0] > model.threshold if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return codes.astype(jnp.int32)
     return np.asarray(model.schema.classes)[codes.astype(np.int64)]
@@ -735,6 +848,15 @@ def _(model: RuleList) -> str:
 
 @to_latex.register
 def _(model: RuleEnsemble) -> str:
-    start = (display.weight_text(model.intercept), "always")
-    rows = [(f"${weight}$", display.latex(rule)) for weight, rule in (start, *model._rows())]
-    return display.latex_table("rl", ("weight", "rule"), rows)
+    rows, names = model._rows(), model._names()
+    if model.n_outputs == 1:
+        rows = [(display.weight_text(model.intercept), "always"), *rows]
+    cells = [
+        [
+            *(r"$\cdot$" if weight == "." else f"${weight}$" for weight in weights),
+            display.latex(rule),
+        ]
+        for *weights, rule in rows
+    ]
+    heading = [*map(display.latex, names), "rule"]
+    return display.latex_table("r" * len(names) + "l", heading, cells)

@@ -97,15 +97,33 @@ def save(model: object, path: str | os.PathLike[str]) -> None:
         ValueError: if the model is not valid, or too large (1 GiB).
         OSError: if the file cannot be written.
     """
-    _check_path(path)
+    target = file_to_write(path)
     content = to_json(model).encode()
     if len(content) > _LARGEST_FILE:
         raise ValueError(
             f"the model takes {len(content)} bytes, more than the {_LARGEST_FILE} that load accepts"
         )
-    target = Path(os.path.realpath(path))
+    write_file(target, content)
+
+
+def file_to_write(path: object) -> Path:
+    """The file that `path` names, links followed.
+
+    Raises:
+        TypeError: if `path` is not a path.
+        ValueError: if it is empty.
+        OSError: if it is a folder, or lies in one that does not exist.
+    """
+    target = Path(os.path.realpath(_check_path(path)))
+    if target.is_dir():
+        raise IsADirectoryError(f"path is the folder {target}; add the name of a file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    return target
+
+
+def write_file(target: Path, content: bytes) -> None:
+    """Write a whole file or nothing: an existing one is replaced atomically."""
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "xb") as file:
@@ -183,9 +201,14 @@ def from_json(text: str) -> Any:
         return _from_text(text)
 
 
-def _check_path(path: object) -> None:
-    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+def _check_path(path: object) -> str:
+    """The path as text."""
+    named = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(named, str) or "\0" in named:
         raise TypeError(f"path must be the path of a file, got {path!r}")
+    if not named:
+        raise ValueError("path is empty; it must be the path of a file")
+    return named
 
 
 class _Malformed(ValueError):
@@ -443,9 +466,13 @@ def _decode_dataclass(value: object, cls: type, where: str) -> object:
         raise _Malformed(f"{where} lacks {_shown(lacking)}")
     if unknown := sorted(set(value) - set(fields)):
         raise _Malformed(f"{where} has the unknown key {_shown(unknown)}")
-    return cls(
-        **{name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()}
-    )
+    decoded = {
+        name: _decode(entry, fields[name], f"{where}.{name}") for name, entry in value.items()
+    }
+    try:
+        return cls(**decoded)
+    except (TypeError, ValueError) as error:
+        raise _Malformed(str(error)) from error
 
 
 def _has_default(field: dataclasses.Field[object]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks, display
+from jaxrules import checks, display, importances
 from jaxrules.comparison import Comparison
 from jaxrules.fits import Fit
 from jaxrules.inspection import importance
@@ -21,7 +21,7 @@ from jaxrules.metrics import known_labels, local_support, support
 from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
-from jaxrules.table import Schema, Table, conform, regression_target
+from jaxrules.table import Schema, Table, check_order, conform, regression_target
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -280,6 +280,121 @@ def rule_importance(
     return ax
 
 
+def feature_importance(model: Any, X: Any, ax: Any = None, *, most: int = 10) -> Any:
+    """The most important columns as bars, see `jaxrules.feature_importance`.
+
+    Args:
+        model: any model; or the result of `jaxrules.stability`, for bars of one standard error.
+        X: rows.
+        ax: matplotlib axes.
+        most: how many to draw.
+    """
+    found = importances.feature_importance(model, X)
+    ax = _columns(found, ax, most)
+    ax.set_xlabel("importance")
+    return ax
+
+
+def local_importance(model: Any, X: Any, row: Any, ax: Any = None, *, most: int = 10) -> Any:
+    """What the columns add to the score of one row, see `jaxrules.local_importance`.
+
+    Args:
+        model: a model with one score; or the result of `jaxrules.stability`, for bars of one
+            standard error.
+        X: rows to compare with.
+        row: a table of one row.
+        ax: matplotlib axes.
+        most: how many to draw.
+    """
+    found = importances.local_importance(model, X, row)
+    ax = _columns(found, ax, most)
+    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.set_xlabel("score against the mean row")
+    return ax
+
+
+def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) -> Any:
+    """Bars of columns, the largest on top, with error bars if there are some."""
+    most = checks.integer("most", most, at_least=1)
+    ranked = sorted((one for one in found if one.value), key=lambda one: -abs(one.value))[:most]
+    checks.require(len(ranked) > 0, "model uses no column")
+    ax = _axes(ax)
+    errors = None if ranked[0].error is None else [one.error for one in ranked]
+    colours = [BLUE if one.value > 0 else ORANGE for one in ranked]
+    ax.barh(
+        range(len(ranked)),
+        [one.value for one in ranked],
+        xerr=errors,
+        color=colours,
+        ecolor="0.3",
+        capsize=2,
+    )
+    _rows([display.plain(one.name) for one in ranked], ax)
+    return ax
+
+
+def coefficient_path(path: ModelSequence | Sequence[Fit[RuleEnsemble]], ax: Any = None) -> Any:
+    """How coefficients change along a path, a line per column or rule, labelled at its end.
+
+    Args:
+        path: a coordinate path; or fits of rule ensembles with one output, from the path of a
+            learner: the horizontal axis is then the number of rules.
+        ax: matplotlib axes.
+
+    Raises:
+        TypeError: for something else.
+        ValueError: if nothing is to draw, or a model has a score per class.
+    """
+    if isinstance(path, ModelSequence):
+        steps = np.arange(len(path) + 1)
+        values = np.stack([path.slopes(k) for k in steps.tolist()])
+        names, label = list(path.names), "step"
+    else:
+        steps, values, names = _weights_along(path)
+        label = "rules"
+    used = np.flatnonzero(values.any(axis=0))
+    checks.require(len(used) > 0, "path has no coefficient other than 0")
+    ax = _axes(ax)
+    for number, j in enumerate(used.tolist()):
+        style = _style(number)
+        ax.plot(steps, values[:, j], **style, markersize=3, linewidth=1)
+        ax.annotate(
+            display.plain(names[j]),
+            (steps[-1], values[-1, j]),
+            xytext=(5, 0),
+            textcoords="offset points",
+            color=style["color"],
+            fontsize="x-small",
+            va="center",
+            annotation_clip=False,
+        )
+    ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.set_xlabel(label)
+    ax.set_ylabel("coefficient" if isinstance(path, ModelSequence) else "weight")
+    return ax
+
+
+def _weights_along(path: Any) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
+    """Numbers of rules, weights (fits, rules), 0 where a model lacks the rule, and the rules."""
+    fits = isinstance(path, Sequence) and all(
+        isinstance(fit, Fit) and isinstance(fit.model, RuleEnsemble) for fit in path
+    )
+    if not fits:
+        raise TypeError(
+            "path must be a coordinate path, or a sequence of fits of rule ensembles, got "
+            f"{type(path).__name__}"
+        )
+    checks.require(len(path) > 0, "path is empty")
+    checks.require(path[0].model.n_outputs == 1, "path has models with a score per class")
+    found: dict[str, NDArray[np.float64]] = {}
+    for k, fit in enumerate(path):
+        for r, weight in enumerate(np.asarray(fit.model.weights)[:, 0].tolist()):
+            rule = fit.model.conjunctions.describe(r)
+            found.setdefault(rule, np.zeros(len(path)))[k] += weight
+    values = np.stack(list(found.values()), axis=1) if found else np.zeros((len(path), 0))
+    return np.array([support(fit.model) for fit in path]), values, list(found)
+
+
 def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most: int = 10) -> Any:
     """How the parts of a prediction add up to its score, from the intercept downwards.
 
@@ -361,6 +476,7 @@ def decision_regions(
     """
     if not isinstance(getattr(model, "schema", None), Schema):
         not_a_model(model)
+    check_order(X, y=y)
     table, classes = conform(X, model.schema), model.schema.classes
     checks.require(table.n_rows > 0, "X has no rows")
     numeric = [feature.name for feature in table.schema.features if feature.is_numeric]

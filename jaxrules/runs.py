@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import inspect
 import math
 import time
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from jaxrules.float64 import our_settings
 from jaxrules.interrupts import Interrupt
 
 Result = TypeVar("Result")
+
+
+_MOST_SECONDS = 10**9
 
 
 class Deadline:
@@ -50,10 +54,13 @@ class Deadline:
                 raise TypeError(
                     f"time_limit must be a number of seconds or None, got {type(seconds).__name__}"
                 )
-            if math.isnan(seconds) or seconds < 0:
+            if not (0 <= seconds <= _MOST_SECONDS or seconds == math.inf):
                 raise ValueError(
-                    f"time_limit must be at least 0 seconds, got {seconds}; use None for no limit"
+                    f"time_limit must be from 0 to {_MOST_SECONDS} seconds, got {seconds}; None is "
+                    "no limit"
                 )
+        if not callable(clock):
+            raise TypeError(f"clock must be a function that returns seconds, got {clock!r}")
         self.seconds = None if seconds == math.inf else seconds
         self.clock = clock
         self.started = clock()
@@ -146,10 +153,7 @@ class Run:
         progress: ProgressOption = False,
         total: int | None = None,
     ) -> None:
-        if not (isinstance(progress, bool) or callable(progress)):
-            raise TypeError(
-                "progress must be False, True (a bar) or a function of one jaxrules.Progress"
-            )
+        _check_progress(progress)
         self.task = task
         self.total = total
         self.phase = ""
@@ -289,11 +293,37 @@ class Run:
             self.history, self.seconds(), details or Details(),
         )  # fmt: skip
 
+    def whole(self, fit: Fit[ModelT]) -> Fit[ModelT]:
+        """The result of a child as that of this run."""
+        if self._bar is not None:
+            self._bar.close()
+        return replace(fit, status=self.limit or fit.status, seconds=self.seconds())
+
     def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:
         """A result of this run as of so many of its steps, when no limit had ended it yet."""
         history = self.history[:steps]
         return replace(
             fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0
+        )
+
+
+def _check_progress(progress: object) -> None:
+    """Refuse what is neither a flag nor a function that takes one argument."""
+    fits = isinstance(progress, bool)
+    if callable(progress):
+        with contextlib.suppress(ValueError):  # a builtin without signature: the call will tell
+            signature = inspect.signature(progress)
+            try:
+                signature.bind(None)
+            except TypeError:
+                raise TypeError(
+                    "progress must take one argument, a jaxrules.Progress; it is a function of "
+                    f"{signature}"
+                ) from None
+        fits = True
+    if not fits:
+        raise TypeError(
+            "progress must be False, True (a bar) or a function of one jaxrules.Progress"
         )
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
+from jaxrules import checks, display
 
 MissingRule = Literal["refuse", "own_category"]
 Label = str | int | float | bool
@@ -42,6 +42,21 @@ class Feature:
 
     name: str
     categories: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name of a feature must be text, got {type(self.name).__name__}")
+        given = self.categories
+        if given is None:
+            return
+        if not isinstance(given, tuple) or not all(isinstance(one, str) for one in given):
+            raise TypeError(
+                f"categories of feature {self.name!r} must be a tuple of text, got {given!r}"
+            )
+        if not given or len(set(given)) < len(given):
+            raise ValueError(
+                f"categories of feature {self.name!r} must be at least one, all distinct"
+            )
 
     @property
     def is_numeric(self) -> bool:
@@ -68,27 +83,23 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.features)
 
-    def validate(self) -> None:
-        """Check names, categories and classes.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, tuple) or not all(
+            isinstance(feature, Feature) for feature in self.features
+        ):
+            raise TypeError(f"features must be a tuple of Feature, got {self.features!r}")
         if not self.features:
-            raise ValueError("a schema needs at least one feature")
+            raise ValueError("a schema needs at least one feature; features is empty")
         if len(set(self.names)) < len(self.names):
-            raise ValueError("feature names must be distinct")
-        for feature in self.features:
-            categories = feature.categories
-            if categories is not None and (
-                not categories or len(set(categories)) < len(categories)
-            ):
-                raise ValueError(
-                    f"feature {feature.name!r} must have at least one category, all distinct"
-                )
-        if self.missing not in ("refuse", "own_category"):
-            raise ValueError(f'missing must be "refuse" or "own_category", got {self.missing!r}')
+            raise ValueError("features have names that repeat; they must be distinct")
+        checks.choice("missing", self.missing, get_args(MissingRule))
+        if not isinstance(self.target, str):
+            raise TypeError(f"target must be a name, got {type(self.target).__name__}")
         if self.classes is not None:
+            if not isinstance(self.classes, tuple) or not all(
+                isinstance(label, (str, int, float, bool)) for label in self.classes
+            ):
+                raise TypeError(f"classes must be a tuple of labels or None, got {self.classes!r}")
             if len(set(self.classes)) < max(2, len(self.classes)):
                 raise ValueError("classes must be at least two, all distinct")
             if len({type(label) for label in self.classes}) > 1:
@@ -114,6 +125,34 @@ class EncodedColumn(NamedTuple):
     category: int | None
 
 
+@dataclass(frozen=True)
+class Description:
+    """The columns of a table as text; see `Table.describe`.
+
+    Attributes:
+        title: the size of the table.
+        rows: name, kind, missing values, range or number of categories, and quartiles or most
+            frequent categories, of every column.
+    """
+
+    title: str
+    rows: tuple[tuple[str, str, str, str, str], ...]
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{display.text_table(_DESCRIBED, self.rows)}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self.title, _DESCRIBED, self.rows)
+
+
+_DESCRIBED = ("column", "kind", "missing", "range", "quartiles or most frequent")
+_SHOWN_COLUMNS = 8
+"""Columns of a printed table."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows of named columns. Create one with `as_table`; ``table[rows]`` selects rows.
@@ -126,6 +165,29 @@ class Table:
 
     schema: Schema
     columns: tuple[NDArray[Any], ...]
+
+    def __post_init__(self) -> None:
+        checks.instance("schema", self.schema, Schema, "jaxrules.as_table(X).schema")
+        checks.instance("columns of a Table", self.columns, tuple, "jaxrules.as_table")
+        if len(self.columns) != len(self.schema.features):
+            raise ValueError(
+                f"columns of a Table must be {len(self.schema.features)}, one per feature, got "
+                f"{len(self.columns)}; use jaxrules.as_table"
+            )
+        shape = getattr(self.columns[0], "shape", None)
+        for feature, column in zip(self.schema.features, self.columns, strict=True):
+            kind = "f" if feature.categories is None else "i"
+            if not isinstance(column, np.ndarray) or column.dtype.kind != kind:
+                raise TypeError(
+                    f"columns of a Table: {feature.name!r} must be an array of "
+                    f"{'numbers, float64' if kind == 'f' else 'category codes, int32'}; use "
+                    "jaxrules.as_table"
+                )
+            if column.ndim != 1 or column.shape != shape:
+                raise ValueError(
+                    f"columns of a Table must have one length, got the shapes {shape} and "
+                    f"{column.shape} ({feature.name!r})"
+                )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,6 +218,63 @@ class Table:
             f"Table({self.n_rows} rows, {len(self.columns)} columns, "
             f"{categorical} of them categorical)"
         )
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{display.text_table(*self._shown())}"
+
+    def _repr_html_(self) -> str:
+        return display.html_table(repr(self), *self._shown())
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """The first columns, and the first rows of them, as text."""
+        more = len(self.columns) > _SHOWN_COLUMNS
+        columns = [
+            ["" if _is_missing(v) else v if isinstance(v, str) else display.number(v) for v in one]
+            for one in list(self.head().to_columns().values())[:_SHOWN_COLUMNS]
+        ]
+        rows = [[*row, *["..."] * more] for row in zip(*columns, strict=True)]
+        return [*self.names[:_SHOWN_COLUMNS], *["..."] * more], rows
+
+    def head(self, n: int = 5) -> Table:
+        """The first n rows."""
+        return self[: checks.integer("n", n, at_least=0)]
+
+    def to_columns(self) -> dict[str, list[Any] | NDArray[np.float64]]:
+        """The values by column: numbers with NaN, and lists of text with None, for missing ones."""
+        pairs = zip(self.schema.features, self.columns, strict=True)
+        return {feature.name: _decoded(feature, column) for feature, column in pairs}
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas dataframe; `jaxrules.to_dataframe` makes those of other packages.
+
+        Raises:
+            ImportError: if pandas is not installed.
+        """
+        import narwhals as nw
+
+        return nw.from_dict(dict(self.to_columns()), backend="pandas").to_native()
+
+    def describe(self) -> Description:
+        """Every column: missing values, and its quantiles or its most frequent categories."""
+        rows = []
+        for index, (feature, column) in enumerate(
+            zip(self.schema.features, self.columns, strict=True)
+        ):
+            missing = self.missing_mask(index)
+            known, absent = column[~missing], int(missing.sum())
+            if not len(known):
+                rows.append((feature.name, "", str(absent), "", ""))
+            elif feature.categories is None:
+                low, quarter, half, three, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1])
+                middle = " ".join(display.number(float(v), 4) for v in (quarter, half, three))
+                ends = f"{display.number(float(low), 4)} to {display.number(float(high), 4)}"
+                rows.append((feature.name, "number", str(absent), ends, middle))
+            else:
+                often = Counter(_decoded(feature, known)).most_common(3)
+                top = ", ".join(f"{text} ({count})" for text, count in often)
+                n = display.counted(len(np.unique(known)), "category").replace("ys", "ies")
+                rows.append((feature.name, "text", str(absent), n, top))
+        return Description(repr(self), tuple(rows))
 
     def missing_mask(self, feature: int) -> NDArray[np.bool_]:
         """Which rows have no value of this feature, shape (rows,)."""
@@ -244,11 +363,7 @@ def as_table(
         table = dataclasses.replace(
             X, schema=dataclasses.replace(X.schema, missing=missing, classes=None)
         )
-        for feature, column in zip(table.schema.features, table.columns, strict=True):
-            if not feature.is_numeric and (column == UNSEEN).any():
-                raise ValueError(
-                    f"column {feature.name!r} of X has categories that its schema lacks"
-                )
+        _check_codes(table, MISSING)
     else:
         names, raw, _ = _read(X, feature_names)
         if not len(raw[0]):
@@ -276,6 +391,7 @@ def conform(X: object, schema: Schema) -> Table:
     """
     if isinstance(X, Table) and X.schema.features == schema.features:
         table = Table(schema, X.columns)
+        _check_codes(table, UNSEEN)
         _check_values(table)
         return table
     names, raw, named = _read(X, None)
@@ -565,6 +681,17 @@ def _code(value: str | None, codes: dict[str, int]) -> int:
     return MISSING if value is None else codes.get(value, UNSEEN)
 
 
+def _check_codes(table: Table, least: int) -> None:
+    """Refuse category codes below `least` or beyond the schema: the table may be handmade."""
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        if feature.categories is None or not len(column):
+            continue
+        if column.min() < least or column.max() >= len(feature.categories):
+            raise ValueError(
+                f"column {feature.name!r} of X has categories (codes) that its schema lacks"
+            )
+
+
 def _check_values(table: Table) -> None:
     """Refuse infinite values, and missing ones if the schema does."""
     incomplete = []
@@ -760,6 +887,31 @@ def binary_target(
             "binary: fit one class against the rest, e.g. y == label"
         )
     return codes.astype(np.float64), classes
+
+
+def check_order(X: object, **others: object) -> None:
+    """Refuse columns with the index of X (pandas) in another order: rows are paired by position.
+
+    Raises:
+        ValueError: naming the argument.
+    """
+    first: tuple[str, Any] | None = None
+    for name, value in {"X": X, **others}.items():
+        index: Any = getattr(value, "index", None)
+        if not hasattr(index, "equals") or not hasattr(index, "sort_values"):
+            continue  # a list has a method of that name
+        if first is None:
+            first = name, index
+        elif (
+            len(index) == len(first[1])
+            and not index.equals(first[1])
+            and Counter(index) == Counter(first[1])
+        ):
+            raise ValueError(
+                f"{name} has the index of {first[0]} in another order, but rows are paired by "
+                f"position; pass {name}.loc[{first[0]}.index], or {name}.to_numpy() if the "
+                "order is right"
+            )
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:

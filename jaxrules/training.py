@@ -36,6 +36,7 @@ from jaxrules.table import (
     Table,
     as_table,
     binary_target,
+    check_order,
     check_sample_weight,
     class_target,
     conform,
@@ -169,6 +170,7 @@ def training_data(
         TypeError, ValueError: naming the argument, as `as_table`, `class_target`,
             `regression_target` and `check_sample_weight`; also for a class without weight.
     """
+    check_order(X, y=y, sample_weight=sample_weight)
     table = as_table(X, missing=missing)
     weights = check_sample_weight(sample_weight, table.n_rows)
     classes: tuple[Label, ...] | None = None
@@ -206,6 +208,7 @@ def data_for(
     Raises:
         TypeError, ValueError: as `training_data`; also for classes other than the model's.
     """
+    check_order(X, y=y, sample_weight=sample_weight)
     table = conform(X, model.schema)
     checks.require(table.n_rows > 0, "X has no rows")
     data = training_data(
@@ -319,10 +322,14 @@ def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | No
 
 
 def one_against_rest(
-    data: TrainingData, run: Run, fit: Callable[[TrainingData, Run], Fit[RuleEnsemble]]
+    data: TrainingData,
+    run: Run,
+    fit: Callable[[TrainingData, Run], Fit[RuleEnsemble]],
+    *,
+    joint: bool = False,
 ) -> Fit[RuleEnsemble]:
     """`fit` on the data, or for K > 2 classes on each class against the rest, with
-    equal shares of the time.
+    equal shares of the time; with `joint` on all classes at once.
 
     Returns:
         The fit, or one of an ensemble of K outputs. Its objective, and its bound if all have one,
@@ -330,7 +337,7 @@ def one_against_rest(
         each name in the ``details`` of a binary fit, its ``details`` hold a tuple by class; also
         objectives, bounds, statuses and histories.
     """
-    if data.target.ndim == 1:
+    if data.target.ndim == 1 or joint:
         return fit(data, run)
     classes, total = data.classes or (), run.total
     fits: list[Fit[RuleEnsemble]] = []
@@ -356,6 +363,8 @@ def paths_against_rest(
     run: Run,
     path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]],
     before: int = 0,
+    *,
+    joint: bool = False,
 ) -> list[Fit[RuleEnsemble]]:
     """The fits with
     `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
@@ -370,9 +379,9 @@ def paths_against_rest(
         paths.append(path(part, run))
         return paths[-1][-1]
 
-    one_against_rest(data, run, last)
+    one_against_rest(data, run, last, joint=joint)
     fits = paths[0]
-    if data.target.ndim > 1:
+    if data.target.ndim > 1 and not joint:
         numbers = range(max(map(len, paths)))
         fits = [
             together([one[min(m, len(one) - 1)] for one in paths], data.schema, run)
@@ -452,7 +461,14 @@ def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
         weights=weights,
         intercept=intercept,
         linear=linear,
+        options=_common([model.options for model in models]),
     )
+
+
+def _common(options: Sequence[tuple[tuple[str, Any], ...]]) -> tuple[tuple[str, Any], ...]:
+    """The settings of several fits; None for one that the data chose differently by class."""
+    shared = set.intersection(*map(set, options))
+    return tuple((name, value if (name, value) in shared else None) for name, value in options[0])
 
 
 def _joined(

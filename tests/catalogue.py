@@ -117,6 +117,7 @@ LEARNERS = {
             {"max_rules": 3, **jr.boosting.PAPER},
             {
                 "optimal": Search(ANY, exact=True),
+                "ridge by noise": Search(ANY, {"l2_penalty": None}),
                 "greedy": Search(ANY, {"search": "greedy"}),
                 "beam": Search(ANY, {"search": "beam"}),
                 **{
@@ -147,6 +148,15 @@ LEARNERS = {
                     exact=True,
                 ),
                 "eliminate": Search(BOTH, {**RECIPE, "search": "beam", "eliminate": True}),
+                "directions": Search(
+                    ANY,
+                    {
+                        **RECIPE,
+                        "objective": "corrective_decrease",
+                        "max_length": 2,
+                        "max_nonzeros": 3,
+                    },
+                ),
                 **{
                     f"decrease-{search}": Search(
                         BOTH,
@@ -226,6 +236,7 @@ LEARNERS = {
             {
                 "beam": Search(("zero-one",)),
                 "exact": Search(("zero-one",), {"subproblem": "exact", "max_length": 3}),
+                "penalty by noise": Search(("zero-one",), {"literal_penalty": None}),
             },
             claims.ssrl,
             None,

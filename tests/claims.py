@@ -191,7 +191,7 @@ def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     model, loss = fit.model, settings["loss"]
     gamma, lam = settings["global_penalty"], settings["local_penalty"]
     chosen = rows_of(model)[:, model.weights[:, 0] != 0]
-    ridge = settings.get("l2_penalty", 1.0)
+    ridge = fit.details["l2_penalty"]
     recomputed = mean_loss(model, loss) + lire_penalty(chosen, gamma, lam)
     regularised = recomputed + ridge / (2 * N_ROWS) * float((model.weights**2).sum())
     small = settings["rules"] is not None
@@ -248,13 +248,13 @@ def boosting_published(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """The regularised risk of the model, and the objective of every stage over all conjunctions."""
-    model, loss, penalty = fit.model, LOSSES[settings["loss"]], settings.get("l2_penalty", 1.0)
+    model, loss, penalty = fit.model, LOSSES[settings["loss"]], fit.details["l2_penalty"]
     weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
     yield Claim(
         fit.objective,
         mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights),
     )
-    if settings.get("eliminate"):
+    if settings.get("eliminate") or settings.get("max_nonzeros", 1) > 1:
         return  # the rules of the stages are not those of the model
     everywhere = np.ones((N_ROWS, int(settings["intercept"])))
     columns = np.column_stack([everywhere, rows])
@@ -351,7 +351,8 @@ def drnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Rows right - literal_penalty * literals."""
-    model, penalty = fit.model, settings["literal_penalty"]
+    model = fit.model
+    penalty = fit.details.get("literal_penalty", settings["literal_penalty"])
     first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
     right = np.array(model.schema.classes)[model.labels[first]] == NOISY["labels"]
     recomputed = right.sum() - penalty * model.conjunctions.propositions.sum()

@@ -22,7 +22,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -145,7 +145,21 @@ VALUES: tuple[Any, ...] = (
     PATH,
     PATH_FIT,
     jr.Status.OPTIMAL,
-    *map(Bad, ("no such value", b"1", object(), Exception, np.array(object()), {"no": "meaning"})),
+    np.array(["x0", "x1"]),
+    pd.Series([1.0, 2.0]),
+    *map(
+        Bad,
+        (
+            "no such value",
+            b"1",
+            object(),
+            Exception,
+            np.array(object()),
+            {"no": "meaning"},
+            10**400,
+            lambda: 1,
+        ),
+    ),
 )
 """For options; some are right for some of them."""
 
@@ -261,6 +275,7 @@ TARGETS: tuple[Any, ...] = (
             LABELS.astype(bytes),
             np.full(N_ROWS, np.datetime64(0, "s")),
             [2**70, 1] * (N_ROWS // 2),
+            [10**400, 1.5] * (N_ROWS // 2),
             np.ma.masked_equal(X[:, 0], 1),
             PATH_FIT,
             object(),
@@ -316,6 +331,8 @@ WEIGHTS: tuple[Any, ...] = (
             np.where(FIRST, -1e-320, 1),
             ONES.astype(str),
             ONES + 1j,
+            np.ma.masked_equal(X[:, 0], 1),
+            [10**400] * N_ROWS,
             [None] * N_ROWS,
             [object()] * N_ROWS,
             len,
@@ -579,6 +596,239 @@ BY_NAME: Mapping[str, tuple[Any, ...]] = {
     "keep": PLACES,
 }
 
+# Parts of value types
+
+SCHEMA = ENSEMBLE.schema
+COLOURS = jr.Schema((jr.Feature("x0"), jr.Feature("colour", ("a", "b"))))
+NO_ARRAYS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None,
+            True,
+            3,
+            1.5,
+            "text",
+            b"1",
+            [],
+            [1.0],
+            {},
+            object(),
+            len,
+            np.array("text"),
+            np.array([object()]),
+            np.array(["a", "b"]),
+            np.array([1j, 2j]),
+            np.zeros(0),
+            np.ones((2, 2, 2)),
+            np.full((2, 1), np.nan),
+            np.full((2, 1), np.inf),
+            np.ones(7),
+            np.datetime64(0, "s"),
+            X,
+            FRAME,
+            ENSEMBLE,
+            RULES,
+        ),
+    ),
+)
+"""For the arrays of models; none is right."""
+WHOLE = [Bad(np.full(n, value, np.int32)) for n in (1, 2, 3, 4) for value in (99, -7)]
+POSITIONS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (None, True, -1, 1.0, 7, 10**400, np.nan, "x0", b"0", [0], (0,), {}, object(), X, FRAME),
+    ),
+    0,
+    np.int64(1),
+)
+"""For a column of two, whose first is a number."""
+ENDS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None,
+            True,
+            "1",
+            b"1",
+            1j,
+            np.nan,
+            10**400,
+            -(10**400),
+            [1.0],
+            np.ones(1),
+            {},
+            object(),
+            X,
+        ),
+    ),
+    0,
+    -1.5,
+    np.float32(0.5),
+    np.int64(3),
+    np.inf,
+    1e-320,
+)
+COUNTS: tuple[Any, ...] = (
+    *map(Bad, (True, 0, -1, 2.0, "2", [2], {}, object(), 10**400, X)),
+    2,
+    np.int64(2),
+)
+CODES: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None,
+            True,
+            3,
+            "abc",
+            "01",
+            b"01",
+            ["a"],
+            [0.0],
+            [None],
+            [-2],
+            [9],
+            [[0]],
+            [True],
+            [10**400],
+            [np.nan],
+            np.array([0.5]),
+            np.array(0),
+            {"a": 1},
+            object(),
+        ),
+    ),
+    [],
+    [0],
+    (0, 1),
+    {1},
+    frozenset({0}),
+    np.array([0, 1]),
+    [-1],
+    [0, 0],
+)
+OBJECTS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (None, True, 3, "text", b"1", [], [1], {}, (), object(), len, X, FRAME, FOREST, PATH_FIT),
+    ),
+)
+"""For parts that must be of one type of this library."""
+WORDS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            True,
+            3,
+            1.5,
+            "zz",
+            "",
+            b"refuse",
+            ["refuse"],
+            ("refuse",),
+            {},
+            object(),
+            len,
+            np.array("refuse"),
+            np.array(["refuse"]),
+            X,
+        ),
+    ),
+)
+PAIRS: tuple[Any, ...] = (
+    *map(Bad, (None, True, 3, "ab", ["ab"], {}, ("a",), (("a",),), ((1, 2),), object(), X)),
+    (),
+    (("a", 1),),
+)
+NAMES: tuple[Any, ...] = (
+    *map(Bad, (None, True, 3, 1.5, b"x", ["x"], ("x",), {}, object(), np.array("x"), X)),
+    "",
+    "x",
+    "\x1b[31m",
+)
+TUPLES: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            True,
+            3,
+            "ab",
+            b"ab",
+            ["a", "b"],
+            {"a": 1},
+            (1, None),
+            (None,),
+            ((),),
+            (object(),),
+            object(),
+            (np.array([1]),),
+            ("a", "a"),
+            X,
+            FRAME,
+            len,
+        ),
+    ),
+)
+FLAGS: tuple[Any, ...] = (
+    *map(Bad, (None, 0, 1, 1.0, "True", b"1", [], [True], {}, object(), np.ones(2), X)),
+    True,
+    np.False_,
+)
+WEIGHTS_OF_TERMS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None,
+            1.0,
+            "1",
+            [1.0],
+            (),
+            (0.0,),
+            (np.nan,),
+            (np.inf,),
+            ("1",),
+            (True,),
+            (1j,),
+            (None,),
+            (1.0, 2.0),
+            (10**400,),
+            np.ones(1),
+            {},
+            object(),
+            X,
+        ),
+    ),
+    (2,),
+    (np.float64(0.5),),
+)
+OF_TERMS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            None,
+            1.0,
+            0,
+            "0",
+            [0],
+            (),
+            (-1,),
+            (0.0,),
+            ("x0",),
+            (True,),
+            (None,),
+            (0, 1),
+            (10**400,),
+            np.zeros(1, int),
+            {},
+            object(),
+            X,
+        ),
+    ),
+    (0,),
+    (np.int64(0),),
+)
+
 
 # What is called
 
@@ -591,6 +841,7 @@ class Entry:
         skip: arguments that are not tried.
         checks_elsewhere: part of the path of files whose errors are as good as ours, in
             words that its users know.
+        of: what is tried for each argument, if not `VALUES` and `BY_NAME`.
     """
 
     name: str
@@ -598,10 +849,12 @@ class Entry:
     arguments: Mapping[str, Any]
     skip: tuple[str, ...] = ()
     checks_elsewhere: str | None = None
+    of: Mapping[str, tuple[Any, ...]] | None = None
 
     @property
     def tried(self) -> list[str]:
-        return [name for name in inspect.signature(self.call).parameters if name not in self.skip]
+        names = inspect.signature(self.call).parameters if self.of is None else self.of
+        return [name for name in names if name not in self.skip]
 
 
 def _always(X: Any, y: Any, sample_weight: Any = None) -> jr.RuleEnsemble:
@@ -617,8 +870,260 @@ def _always(X: Any, y: Any, sample_weight: Any = None) -> jr.RuleEnsemble:
     )
 
 
+def value_types() -> list[Entry]:
+    """The types that users put together by hand; ``of`` says what is tried for their parts."""
+    c, schema = jr.Condition, {"schema": COLOURS}
+    ends = {"feature": POSITIONS, "value": ENDS, "missing": FLAGS}
+    rules: dict[str, Any] = {f.name: getattr(ENSEMBLE.conjunctions, f.name) for f in fields(RULES)}
+    ensemble: dict[str, Any] = {f.name: getattr(ENSEMBLE, f.name) for f in fields(ENSEMBLE)}
+    listed: dict[str, Any] = {f.name: getattr(LIST, f.name) for f in fields(LIST)}
+    sequence: dict[str, Any] = {
+        f.name: getattr(PATH, f.name) for f in fields(jr.paths.ModelSequence)
+    }
+    linear = jr.LinearTerms(np.zeros(1, np.int32), np.ones((1, 1)), np.zeros(1), np.ones(1))
+    terms: dict[str, Any] = {f.name: getattr(linear, f.name) for f in fields(linear)}
+    parts = {"schema": OBJECTS, "conjunctions": OBJECTS, "options": PAIRS, "columns": TUPLES}
+
+    def arrays(of: Any, **others: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+        """What is tried for the fields of a class of arrays."""
+        found = {f.name: parts[f.name] for f in fields(of) if f.name in parts}
+        for field in fields(of):
+            if "dtype" in field.metadata:  # integers are good numbers, and no codes of three
+                real = np.dtype(field.metadata["dtype"]).kind == "f" or field.name == "propositions"
+                whole = [one.value if real else one for one in WHOLE]
+                found[field.name] = (*NO_ARRAYS, *whole)
+        return {**found, **others}
+
+    return [
+        *(
+            Entry(f"Condition.{maker.__name__}", used(maker), {"feature": 0, "value": 1.0}, of=ends)
+            for maker in (c.at_most, c.above, c.at_least, c.below)
+        ),
+        Entry(
+            "Condition.one_of",
+            used(c.one_of),
+            {"feature": 1, "codes": [0]},
+            of={"feature": (*POSITIONS[:-2], Bad(0)), "codes": CODES, "missing": FLAGS},
+        ),
+        Entry(
+            "Condition.none_of",
+            used(c.none_of),
+            {"feature": 1, "codes": [0], "n_categories": 2},
+            of={"feature": (*POSITIONS[:-2], Bad(0)), "codes": CODES, "n_categories": COUNTS},
+        ),
+        Entry(
+            "Condition.is_missing",
+            used(c.is_missing),
+            {"feature": 0, "numeric": True},
+            of={"feature": (*POSITIONS[:-1], Bad(1)), "numeric": (*FLAGS[:-1], Bad(False))},
+        ),
+        Entry(
+            "Condition.is_present",
+            used(c.is_present),
+            {"feature": 1, "n_categories": 2},
+            of={"feature": (*POSITIONS[:-2], Bad(0)), "n_categories": COUNTS},
+        ),
+        Entry(
+            "Condition",
+            used(c),
+            {"feature": 0, "lower": 0.0, "upper": 2.0},
+            of={
+                **dict.fromkeys(("lower", "upper"), ENDS),
+                **dict.fromkeys(("lower_closed", "upper_closed", "missing"), FLAGS),
+                "feature": (*POSITIONS[:-1], Bad(1)),
+                "categories": CODES[2:],
+                "unseen": (*FLAGS[:-2], np.False_),
+            },
+        ),
+        Entry(
+            "Threshold",
+            used(jr.conditions.Threshold),
+            {"feature": 0, "operator": "<=", "value": 1.0},
+            of={"feature": (*POSITIONS[:-1], Bad(1)), "operator": WORDS, "value": ENDS},
+        ),
+        Entry(
+            "Category",
+            used(jr.conditions.Category),
+            {"feature": 1, "operator": "==", "code": 0},
+            of={"feature": (*POSITIONS[:-2], Bad(0)), "operator": WORDS, "code": POSITIONS},
+        ),
+        Entry(
+            "Missing",
+            used(jr.conditions.Missing),
+            {"feature": 0, "present": True},
+            of={"feature": POSITIONS, "present": FLAGS},
+        ),
+        Entry(
+            "Direction",
+            used_direction,
+            {"features": (0,), "weights": (1.0,)},
+            of={"features": OF_TERMS, "weights": WEIGHTS_OF_TERMS, "categories": OF_TERMS[1:5]},
+        ),
+        Entry(
+            "Halfspace",
+            used(jr.conditions.Halfspace),
+            {"features": (0,), "weights": (1.0,), "value": 1.0},
+            of={"features": OF_TERMS, "weights": WEIGHTS_OF_TERMS, "value": ENDS},
+        ),
+        Entry("Feature", jr.Feature, {"name": "x"}, of={"name": NAMES, "categories": TUPLES}),
+        Entry(
+            "Schema",
+            jr.Schema,
+            {"features": (jr.Feature("x"),)},
+            of={
+                "features": (Bad(()), Bad(None), *TUPLES),
+                "missing": (Bad(None), *WORDS),
+                "classes": (Bad((1,)), Bad((1, "a")), Bad((np.nan, 1.0)), *TUPLES),
+                "target": NAMES,
+            },
+        ),
+        Entry(
+            "Table",
+            predicted_table,
+            {"schema": SCHEMA, "columns": tuple(X.T.copy())},
+            of={
+                "schema": OBJECTS,
+                "columns": (
+                    *TUPLES,
+                    *map(
+                        Bad,
+                        (
+                            None,
+                            tuple(X.T[:2]),
+                            (X[:, 0], X[:, 1], X[1:, 2]),
+                            (X[:, 0], X[:, 1], 1.0),
+                            (X[:, :1], X[:, :1], X[:, :1]),
+                            tuple(X.T.astype(int)),
+                            tuple(X.T.astype(str)),
+                            tuple(X.T.tolist()),
+                        ),
+                    ),
+                ),
+            },
+        ),
+        Entry("LinearTerms", with_terms, terms, of=arrays(linear)),
+        Entry(
+            "Conjunctions.build",
+            jr.Conjunctions.build,
+            {**schema, "rules": [[c.above(0, 1.0)]]},
+            of={
+                "schema": OBJECTS,
+                "rules": (*map(Bad, (None, 3, "ab", [3], [[3]], [["x0 > 1"]], c, len, X, FRAME)),),
+                "propositions": (
+                    *map(Bad, ("a", 3, [], ["a"], [None], [-1], [1.5], [1, 2], [10**400], {}, X)),
+                    [1],
+                    np.array([2]),
+                ),
+            },
+        ),
+        Entry(
+            "Conjunctions",
+            used_rules,
+            rules,
+            of=arrays(RULES, directions=(*OBJECTS, Bad(RULES))),
+        ),
+        Entry(
+            "RuleEnsemble",
+            predicted(jr.RuleEnsemble),
+            ensemble,
+            of=arrays(
+                ENSEMBLE,
+                linear=OBJECTS[1:],
+                link=(Bad(None), Bad("identity"), *WORDS),
+                loss=tuple(word for word in WORDS if not isinstance(word.value, str)),
+            ),
+        ),
+        Entry("RuleList", predicted(jr.RuleList), listed, of=arrays(LIST)),
+        Entry(
+            "ModelSequence",
+            predicted(jr.paths.ModelSequence),
+            sequence,
+            of=arrays(jr.paths.ModelSequence),
+        ),
+        Entry(
+            "CoordinatePath",
+            predicted(jr.paths.CoordinatePath),
+            {f.name: getattr(PATH, f.name) for f in fields(PATH)},
+            of=arrays(PATH),
+        ),
+        Entry(
+            "Deadline",
+            jr.Deadline,
+            {"seconds": 1.0},
+            of={
+                "seconds": (
+                    *map(Bad, (True, -1, np.nan, "1", [1], {}, X, 1j, object())),
+                    None,
+                    10**400,
+                ),
+                "clock": (*map(Bad, (None, 3, "now", [], {}, object())), lambda: 0.0),
+            },
+        ),
+    ]
+
+
+def used(maker: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a condition or proposition, and a rule of it."""
+
+    @functools.wraps(maker)
+    def call(*args: Any, **options: Any) -> Any:
+        return jr.Conjunctions.build(COLOURS, [[maker(*args, **options)]])
+
+    call.__signature__ = inspect.signature(maker)
+    return call
+
+
+def used_direction(features: Any, weights: Any, categories: Any = ()) -> Any:
+    """A direction in a rule."""
+    slant = jr.Direction(features, weights, categories)
+    return jr.Conjunctions.build(COLOURS, [[jr.Condition.above(slant, 1.0)]])
+
+
+def used_rules(*fields_: Any, **parts: Any) -> Any:
+    """Conjunctions in a model that predicts."""
+    rules = jr.Conjunctions(*fields_, **parts)
+    return predicted(jr.RuleEnsemble)(
+        conjunctions=rules, weights=np.ones((2, 1)), intercept=np.zeros(1), link="logistic"
+    )
+
+
+def with_terms(*fields_: Any, **parts: Any) -> Any:
+    """Linear terms in a model that predicts."""
+    return predicted(jr.RuleEnsemble)(
+        **{f.name: getattr(ENSEMBLE, f.name) for f in fields(ENSEMBLE)}
+        | {"linear": jr.LinearTerms(*fields_, **parts)}
+    )
+
+
+def predicted(kind: Any) -> Callable[..., Any]:
+    """Make a model, and predict with it."""
+
+    def call(*fields_: Any, **parts: Any) -> Any:
+        model = kind(*fields_, **parts)
+        jr.predict(model, X)
+        return model
+
+    call.__signature__ = inspect.signature(kind)
+    return call
+
+
+def predicted_table(schema: Any, columns: Any) -> Any:
+    """Make a table, and predict on it."""
+    return jr.predict(ENSEMBLE, jr.Table(schema, columns))
+
+
+for _function, _kind in ((used_rules, jr.Conjunctions), (with_terms, jr.LinearTerms)):
+    _function.__signature__ = inspect.signature(_kind)  # type: ignore[attr-defined]
+del _function, _kind
+
+
 def entries() -> list[Entry]:
     """All of them."""
+    return [*value_types(), *functions()]
+
+
+def functions() -> list[Entry]:
+    """The functions."""
     data = {"X": X, "y": LABELS}
     timed = {**data, "time_limit": 0.5}
     penalties = {"global_penalty": 0.02, "local_penalty": 0.02}
@@ -776,7 +1281,27 @@ def entries() -> list[Entry]:
         Entry("importance", jr.importance, shown),
         Entry("rule_report", jr.rule_report, shown),
         Entry("scores_by_group", jr.scores_by_group, {**shown, "y": LABELS, "groups": "x0"}),
+        Entry(
+            "report",
+            jr.report,
+            {"result": ENSEMBLE, "X": X, "y": LABELS, "path": None},
+            skip=(
+                "result",
+                "path",
+                "groups",
+                "title",
+            ),  # test_report.py: None and any text are good
+        ),
         Entry("operating_point", jr.operating_point, {**shown, "y": LABELS, "max_alarms": 0.5}),
+        Entry(
+            "with_threshold",
+            jr.with_threshold,
+            {"model": ENSEMBLE, "threshold": 0.5},
+            of={
+                "model": MODELS,
+                "threshold": (*ENDS, Bad(np.inf), Bad(-np.inf), *map(Bad, (PATH_FIT, ENSEMBLE))),
+            },
+        ),
         Entry("to_python", jr.to_python, {"model": ENSEMBLE}),
         Entry("to_sql", jr.to_sql, {"model": ENSEMBLE}),
         Entry("to_dataframe", jr.to_dataframe, {"model": ENSEMBLE}),
@@ -920,6 +1445,8 @@ class Case:
 
 def cases(entry: Entry) -> list[Case]:
     """All values of all arguments."""
+    if entry.of is not None:
+        return [Case(entry, name, value) for name, values in entry.of.items() for value in values]
     of_name = dict(BY_NAME)
     if entry.name.startswith("paths"):
         of_name["path"] = MODELS

@@ -21,9 +21,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = COMPARISONS | {
     "isIn": lambda value, *others: value in others,
     "isNotIn": lambda value, *others: value not in others,
     "+": operator.add,
+    "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
     "exp": lambda x: math.exp(x) if x < 709 else math.inf,
+    "ln": math.log,
+    "abs": abs,
     "min": min,
     "max": max,
 }
@@ -93,15 +96,18 @@ class Document:
             share = FUNCTIONS["/"](1.0, 1.0 + FUNCTIONS["exp"](-scores[0]))
             shares = [share, 1.0 - share]
         else:
-            powers = (
-                [math.exp(score - max(scores)) for score in scores]
-                if method == "softmax"
-                else scores
-            )
-            assert method in ("softmax", "simplemax")
+            assert method == "softmax"
+            powers = [math.exp(score - max(scores)) for score in scores]
             shares = [power / sum(powers) for power in powers]
         labels = [self.label(str(table.get("targetCategory"))) for table in tables]
-        return labels[shares.index(max(shares))], dict(zip(labels, shares, strict=True))
+        found = dict(zip(labels, shares, strict=True))
+        label = labels[shares.index(max(shares))]
+        for field in self.root.iter("OutputField"):  # in order: each may use the ones before
+            if field.get("feature") == "probability":
+                values[field.get("name")] = found[self.label(field.attrib["value"])]
+            elif field.get("feature") == "transformedValue":
+                label = self.label(evaluate(field[0], values))
+        return label, found
 
     def score(self, table: Element, values: dict[Any, Any]) -> float:
         predictors = table.findall("NumericPredictor")

@@ -490,9 +490,9 @@ def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None
     ],
 )
 def test_weights_on_separable_data_can_be_read(name: str) -> None:
-    """The default ridge keeps the log-odds that a rule says within 8; without one they run off."""
+    """A ridge of 1 keeps the log-odds that a rule says within 8; without one they run off."""
     train, test = jr.datasets.train_test_split(jr.datasets.load(name), seed=0)
-    fit = boosting.fit(train.X, train.y, search="beam", max_length=None)
+    fit = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=1.0)
     without = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=0.0)
     assert np.abs(fit.model.weights).max() < 8 < np.abs(without.model.weights).max()
     assert jr.risk(fit.model, test.X, test.y) < 0.5
@@ -638,3 +638,20 @@ def test_counts_far_from_the_start_are_fitted() -> None:
     X = np.arange(50.0)[:, None]
     fit = paper_fit(X, y, loss="poisson", max_rules=3, max_cut_points=4)
     assert jr.predict(fit.model, X).mean() == pytest.approx(y.mean(), rel=0.05)
+
+
+def test_the_ridge_follows_the_noise() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 4, (400, 4)).astype(float)
+    clear = (data[:, 0] > 1) & (data[:, 1] < 3)
+    noisy = clear ^ (rng.random(400) < 0.3)
+    fits = [boosting.fit(data, y, max_rules=3) for y in (clear, noisy)]
+    ridges = [fit.details["l2_penalty"] for fit in fits]
+    assert ridges[0] < 4 < ridges[1]
+    assert all(
+        f"l2_penalty={ridge:g}" in repr(fit) for ridge, fit in zip(ridges, fits, strict=True)
+    )
+    again = boosting.fit(data, noisy, max_rules=3, l2_penalty=ridges[1])
+    assert again.objective == fits[1].objective
+    assert not again.chosen
+    assert boosting.path(data, noisy, max_rules=5)[2].objective == fits[1].objective

@@ -613,3 +613,37 @@ def test_holm_rejects_what_the_procedure_rejects(p_values: list[float], alpha: f
             yield test
 
     assert {test for test, p in enumerate(holm(p_values)) if p <= alpha} == set(rejected())
+
+
+def test_the_size_of_models_of_imodels_and_interpret() -> None:
+    """By their public attributes, on stand-ins: neither package is needed here."""
+    from types import SimpleNamespace as Model
+
+    from jaxrules.comparison.methods import size_of
+
+    listed = Model(rules_=["x > 1 and y <= 2", "x > 3"])
+    assert size_of(listed, "propositions") == 2 + 3
+    assert size_of(listed, "nonzeros") == 2 + 6
+    linear = Model(rules_=["x > 1 and y <= 2", "x > 3"], coef=[0.5, 0.0, 1.0, 0.0])
+    assert size_of(linear, "propositions") == 1 + 1 + 2
+    assert size_of(Model(rules_=[{"col": "x", "cutoff": 1.5}]), "propositions") == 2
+    leaf = Model(left=None, right=None)
+    figs = Model(trees_=[Model(left=leaf, right=Model(left=leaf, right=leaf))])
+    assert size_of(figs, "propositions") == 3 + 2
+    steps = np.array([0.0, 1.0, 1.0, 2.0, 2.0, 0.0])  # missing, four bins, unknown
+    pair = np.zeros((4, 4))
+    pair[1, 2] = pair[3, 3] = 0.5
+    assert size_of(Model(term_scores_=[steps, pair]), "propositions") == 2 + 3
+    assert size_of(Model(estimator_=figs), "propositions") == 5
+    assert size_of(Model(estimators_=[figs, figs]), "propositions") == 10
+    assert np.isnan(size_of(Model(), "propositions"))
+
+
+def test_a_comparison_as_latex() -> None:
+    X = np.arange(24.0)[:, None] % 5
+    methods = {"a_1": lambda X, y: jr.boosting.fit(X, y, max_rules=1)}
+    found = jr.compare(X, X[:, 0] > 2, methods=methods, folds=2, inner_folds=2)
+    text = found.to_latex()
+    assert text.startswith(r"\begin{tabular}{l")
+    assert r"a\_1" in text
+    assert text.count(r"\\") == 2

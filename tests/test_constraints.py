@@ -148,6 +148,7 @@ def test_every_stage_is_the_best_that_the_constraints_leave(loss, objective, max
         "max_length": max_length,
         "loss": loss,
         "objective": objective,
+        "l2_penalty": 1.0,
         "max_evaluations": None,
         "monotone": {"x0": 1, "x2": -1},
         "forbidden": ["x1"] if seed else [],
@@ -228,6 +229,7 @@ def test_a_required_column_gets_the_best_rule_that_uses_it(loss):
         "loss": loss,
         "max_rules": 2,
         "max_length": 2,
+        "l2_penalty": 1.0,
         "max_evaluations": None,
         "monotone": {"x0": 1},
     }
@@ -269,7 +271,7 @@ def test_an_experts_rules_stay():
         assert len(fit.model.conjunctions) <= m
         assert dict(fit.model.options)["max_rules"] == m
     alone = jr.boosting.fit(
-        X, y, first=first, max_rules=3, corrective=False, objective="second_order"
+        X, y, first=first, max_rules=3, corrective=False, objective="second_order", l2_penalty=1.0
     )
     rows = first.satisfied(table).astype(float)
     best = np.linalg.lstsq(
@@ -289,7 +291,7 @@ def test_an_experts_rules_stay():
 @pytest.mark.parametrize("seed", range(2))
 def test_boosting_goes_on_from_a_fitted_ensemble(loss, seed):
     X, y = problem(seed, loss=loss)
-    options = {"loss": loss, "max_evaluations": None, "max_length": 2}
+    options = {"loss": loss, "max_evaluations": None, "max_length": 2, "l2_penalty": 1.0}
     part = jr.boosting.fit(X, y, max_rules=2, **options)
     more = jr.boosting.fit(X, y, max_rules=5, first=part.model.conjunctions, **options)
     assert more.objective == pytest.approx(
@@ -1117,7 +1119,7 @@ def test_lire_leaves_forbidden_columns_out():
     X, y = problem(1, loss="logistic")
     fit = jr.lire.fit(X, y, forbidden=["x0"], rules="forest", restarts=0)
     assert 0 not in set.union(set(), *columns_of(fit.model.conjunctions))
-    free = jr.lire.fit(X, y, rules=few_rules(X, y, True), restarts=0)
+    free = jr.lire.fit(X, y, rules=few_rules(X, y, True), restarts=0, l2_penalty=1.0)
     with pytest.raises(ValueError, match="start has the rule .* no admissible weight"):
         jr.lire.fit(X, y, forbidden=[0], start=free.model)
 

@@ -125,7 +125,7 @@ def test_whole_numbers_as_labels_are_integers(tmp_path):
             "column 'target' of toy.csv is neither numeric",
         ),
         ("a,target\ninf,1\n2,0\n", {}, "column 'a' of X has infinite values"),
-        ("a,a,target\n1,2,1\n2,3,0\n", {}, "names must be distinct"),
+        ("a,a,target\n1,2,1\n2,3,0\n", {}, "must be distinct"),
         ("a,target\n1,1\n2,0\n", {"categorical": ["b"]}, "lacks the categorical columns b"),
         ("a,target\n1,1\n2,0\n", {"positive_class": 2}, "positive_class 2 of 'toy'.*not a label"),
         (

@@ -213,8 +213,8 @@ def test_headings_name_the_link_and_the_classes() -> None:
     )
     many = rules.with_schema(schema.with_classes(("x", "y", "z")))
     text = str(jr.RuleEnsemble(many, np.array([[1.0, 2.0, -3.0]]), np.zeros(3), link="logistic"))
-    assert "log-odds of price == x, y, z: +0.0000  +0.0000  +0.0000" in text
-    assert "+1.0000  +2.0000  -3.0000  always" in text
+    assert "log-odds of each price: the sum of its column over the rules that hold" in text
+    assert "      x      y      z\n      .      .      .  always\n  +1.00  +2.00  -3.00" in text
 
 
 def test_linear_terms_in_words() -> None:

@@ -3,9 +3,12 @@ words, exports of it all.
 """
 
 import contextlib
+import dataclasses
 import sqlite3
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +19,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import jaxrules as jr
 from jaxrules.editing import _platt
+from pmml import Document
 
 C = jr.Condition
 RNG = np.random.default_rng(0)
@@ -236,7 +240,10 @@ def test_separable_rows_and_constant_scores_stay_finite() -> None:
     np.testing.assert_allclose(np.unique(p), [1 / (n[1] + 2), (n[0] + 1) / (n[0] + 2)], rtol=1e-5)
     constant = jr.calibrate(jr.without_rules(ensemble(), [0, 1, 2]), X, LABELS)
     assert float(constant.intercept[0]) == pytest.approx(logit(np.mean(LABELS == "yes")), abs=0.05)
-    jr.calibrate(ensemble(), X, np.full(160, "no")).validate()  # a class may be absent
+    with pytest.raises(ValueError, match="y has no row of class 'yes'"):
+        jr.calibrate(ensemble(), X, np.full(160, "no"))
+    with pytest.raises(ValueError, match="X has 9 rows"):
+        jr.calibrate(ensemble(), X[:9], LABELS[:9])
     with pytest.raises(ValueError, match="class .yes. do not have higher scores"):
         jr.calibrate(one, X, np.where(X[:, 0] > 2, "no", "yes"))
     assert _platt(np.array([1e300, -1e300]), np.array([True, False]), np.ones(2), "x")[0] > 0
@@ -261,11 +268,11 @@ def test_calibration_of_several_classes(link: Any) -> None:
 
 
 def test_calibration_of_a_list() -> None:
-    model = jr.calibrate(rule_list(), X[:7], LABELS[:7])
-    position = rule_list().position(jr.as_table(X[:7]))
+    model = jr.calibrate(rule_list(), X[:10], LABELS[:10])
+    position = rule_list().position(jr.as_table(X[:10]))
     for at, shares in enumerate(model.probabilities):
         counts = np.array(
-            [np.sum((position == at) & (LABELS[:7] == label)) for label in ("no", "yes")]
+            [np.sum((position == at) & (LABELS[:10] == label)) for label in ("no", "yes")]
         )
         np.testing.assert_allclose(
             shares, (counts + 2 * rule_list().probabilities[at]) / (counts.sum() + 2)
@@ -351,3 +358,61 @@ def test_idle_conditions_and_long_thresholds_go() -> None:
     ]
     with pytest.raises(ValueError, match="X has no rows"):
         jr.simplify(model, Z[:0])
+
+
+# Operating points
+
+
+@pytest.mark.parametrize("link", ["logistic", "exponential"])
+def test_thresholds_stay_with_the_model(link: Any, tmp_path: Any) -> None:
+    model = jr.refit(ensemble(link), X, LABELS)
+    point = jr.operating_point(model, X, LABELS, max_alarms=0.3)
+    assert 0 < point.alarms <= 0.3 < point.alarms + point.tied
+    careful = jr.with_threshold(model, point)
+    expected = np.where(jr.decision_function(model, X) > point.threshold, "yes", "no")
+    assert np.mean(expected == "yes") == pytest.approx(point.alarms)
+    np.testing.assert_array_equal(jr.predict(careful, X), expected)
+    np.testing.assert_array_equal(jr.predict_proba(careful, X), jr.predict_proba(model, X))
+    assert [one.prediction for one in jr.explain(careful, X)] == expected.tolist()
+    codes = jax.jit(jr.predict)(careful, jnp.asarray(X))
+    np.testing.assert_array_equal(codes, expected == "yes")
+    assert "predicts yes above" in str(careful)
+    jr.save(careful, tmp_path / "model.json")
+    np.testing.assert_array_equal(jr.predict(jr.load(tmp_path / "model.json"), X), expected)
+    names = careful.schema.names
+    rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    module: dict[str, Any] = {}
+    exec(jr.to_python(careful), module)
+    assert [module["predict"](row) for row in rows] == expected.tolist()
+    document = Document(jr.to_pmml(careful))
+    assert [document.predict(row)[0] for row in rows] == expected.tolist()
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE t ({', '.join(f'{name} REAL' for name in names)})")
+        database.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", X.tolist())
+        found = database.execute(f"SELECT {jr.to_sql(careful)} FROM t").fetchall()
+    assert [label for (label,) in found] == expected.tolist()
+    again = jr.calibrate(careful, X, LABELS)
+    np.testing.assert_array_equal(jr.predict(again, X), expected)  # the threshold moves along
+    with pytest.warns(UserWarning, match="choose it again"):
+        jr.refit(careful, X, LABELS)
+
+
+def test_thresholds_of_lists_and_bad_ones() -> None:
+    model = rule_list()
+    point = jr.operating_point(model, X, max_alarms=0.5)
+    careful = jr.with_threshold(model, point)
+    positive = jr.predict_proba(model, X)[:, 1] > point.threshold
+    np.testing.assert_array_equal(jr.predict(careful, X) == "yes", positive)
+    everywhere = jr.with_threshold(ensemble(), jr.operating_point(ensemble(), X, max_alarms=1.0))
+    assert (jr.predict(everywhere, X) == "yes").all()
+    with pytest.raises(ValueError, match="threshold must be finite"):
+        jr.with_threshold(ensemble(), np.nan)
+    with pytest.raises(TypeError, match="threshold must be a number"):
+        jr.with_threshold(ensemble(), "high")
+    for other in (ensemble("identity", None), ensemble("softmax", ("a", "b", "c"))):
+        with pytest.raises(ValueError, match="two classes"):
+            jr.with_threshold(other, 0.5)
+        with pytest.raises(ValueError, match="threshold is for models of two classes"):
+            dataclasses.replace(other, threshold=0.5)
+    with pytest.raises(TypeError, match="model"):
+        jr.with_threshold(X, 0.5)

@@ -29,7 +29,7 @@ from jaxrules.estimators import (
     RuleBoostingRegressor,
 )
 
-CLASSES = [getattr(estimators, name) for name in estimators.__all__]
+CLASSES = [getattr(estimators, name) for name in estimators.__all__ if name != "RuleFeatures"]
 QUICK = [estimators.CoordinatePathRegressor, GLRMClassifier, RuleBoostingRegressor]
 DRAWS_ROWS = {
     **dict.fromkeys(
@@ -212,7 +212,7 @@ def test_penalties_are_chosen_by_cross_validation() -> None:
     model = RuleBoostingClassifier(penalty="cv", max_rules=2).fit(frame, y)
     direct = jr.boosting.cross_validate(frame, y, loss="logistic", max_rules=2)
     assert str(model.model_) == str(direct.model)
-    assert len(model.fit_.details["cross_validation"].risk) == 2
+    assert len(model.fit_.details["cross_validation"].risk) == 4  # two sizes, two ridges
     with pytest.raises(ValueError, match="global_penalty cannot be set with penalty"):
         LIREClassifier(penalty="cv", global_penalty=0.1).fit(frame, y)
     with pytest.raises(ValueError, match='penalty must be "fit" or "cv"'):
@@ -256,3 +256,47 @@ def test_one_row_no_rows_and_sparse_matrices() -> None:
             estimator.predict(sparse)
         with pytest.raises(ValueError, match=r"X\.reshape\(1, -1\)"):
             jr.predict(model, X[0])
+
+
+# Pickles and workers
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_estimators_are_pickled(kind: Any) -> None:
+    unfitted = pickle.loads(pickle.dumps(kind()))
+    assert unfitted.get_params().keys() == kind().get_params().keys()
+
+
+@pytest.mark.parametrize("name", ["RuleBoostingClassifier", "LIREClassifier", "RuleFeatures"])
+def test_fitted_estimators_are_pickled(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=80), "b": rng.choice(["u", "v"], 80)})
+    y = np.where((X["a"] > 0) & (X["b"] == "u"), "yes", "no")
+    kind = getattr(estimators, name)
+    estimator = kind(RuleBoostingClassifier(max_rules=2)) if name == "RuleFeatures" else kind()
+    estimator.fit(X, y)
+    again = pickle.loads(pickle.dumps(estimator))
+    if name == "RuleFeatures":
+        np.testing.assert_array_equal(again.transform(X), estimator.transform(X))
+        return
+    np.testing.assert_array_equal(again.predict_proba(X), estimator.predict_proba(X))
+    assert str(again.model_) == str(estimator.model_)
+    assert again.fit_.status is estimator.fit_.status
+    np.testing.assert_array_equal(again.feature_importances_, estimator.feature_importances_)
+
+
+def test_a_search_over_settings_in_workers() -> None:
+    """loky's workers are new processes: estimators and their settings are pickled."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = (X[:, 0] > 0) & (X[:, 1] > -0.5)
+    settings = {"max_rules": [1, 3], "max_cut_points": [3]}
+    found = {
+        jobs: GridSearchCV(
+            RuleBoostingClassifier(), settings, cv=2, n_jobs=jobs, error_score="raise"
+        ).fit(X, y)
+        for jobs in (1, 2)
+    }
+    scores = [one.cv_results_["mean_test_score"] for one in found.values()]
+    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(*(one.predict(X) for one in found.values()))

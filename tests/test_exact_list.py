@@ -188,7 +188,7 @@ def test_ssrl_gives_a_start(monkeypatch):
     monkeypatch.setattr(exact_list, "_BEFORE_SSRL", 0)
     monkeypatch.setattr(exact_list, "_LAYERS", (1,))  # a search behind one prefix per layer follows
     fit = jr.exact_list.fit(X, y, max_rules=3, min_support=0.0)
-    greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2)
+    greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2, literal_penalty=1.0)
     assert [step.objective for step in fit.history[:2]] == [np.bincount(y).max(), greedy.objective]
 
 

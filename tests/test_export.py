@@ -540,6 +540,13 @@ def test_pmml_says_the_same(case: tuple[Any, list[Row]]) -> None:
     ]
 
 
+def test_pmml_has_probabilities_where_no_class_is_likely() -> None:
+    model = constant(("a", "b", "c"), [-1e300, -800.0, -801.0], "logistic")
+    label, shares = Document(jr.to_pmml(model)).predict(dict.fromkeys(model.schema.names, 0.0))
+    assert label == "b"
+    assert shares == pytest.approx({"a": 0.0, "b": 1 / (1 + np.exp(-1)), "c": 1 / (1 + np.e)})
+
+
 def test_pmml_refuses_missing_values_as_the_model_does() -> None:
     rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),)), [[C.above(0, 1.0)]])
     document = Document(jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))))

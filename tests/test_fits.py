@@ -1,5 +1,7 @@
 """What a fit says of itself."""
 
+import numpy as np
+
 import jaxrules as jr
 
 
@@ -42,3 +44,15 @@ def test_a_fit_shows_itself_and_its_model_in_a_notebook() -> None:
         "<p>Fit(status=converged, objective=0.5 (min), 0.00 s, str)<br>"
     )
     assert fit._repr_html_().endswith("<pre>&lt;rules&gt;</pre>")
+
+
+def test_a_fit_says_which_stages_are_proved() -> None:
+    X = np.arange(12.0)[:, None]
+    fit = jr.boosting.fit(X, X[:, 0] > 5, max_rules=2, l2_penalty=0.1, search="optimal")
+    assert "Every stage is proved optimal" in fit.advice
+    assert "Nothing is proved" in jr.boosting.fit(X, X[:, 0] > 5, search="beam").advice
+    several = jr.boosting.fit(
+        X, X[:, 0] // 4, loss="logistic", max_rules=2, l2_penalty=0.1, multiclass="one_vs_rest"
+    )
+    assert several.details.proved_stages[1] >= 3
+    assert "proved optimal" in several.advice

@@ -4,6 +4,7 @@ Ctrl-C and forked processes.
 
 import time
 
+import numpy as np
 import pytest
 
 import jaxrules as jr
@@ -35,3 +36,18 @@ def test_unknown_arguments_are_explained() -> None:
         TypeError, match=r"some_fit\(\) got an unexpected .*'timeout'; did you mean 'time_limit'"
     ):
         some_fit(timeout=1.0)
+
+
+def test_functions_have_the_names_that_users_call() -> None:
+    X = np.zeros((4, 1))
+    for call, said in (
+        (jr.compare, r"jaxrules\.compare\(\) .*'metric'; did you mean 'risk'"),
+        (jr.stability, r"jaxrules\.stability\(\) .*'metric'"),
+        (jr.paths.pareto, r"jaxrules\.paths\.pareto\(\)"),
+        (jr.paths.greedy, r"jaxrules\.paths\.greedy\(\)"),
+        (jr.lire.published, r"jaxrules\.lire\.published\(\)"),
+        (jr.boosting.fit, r"jaxrules\.boosting\.fit\(\)"),
+        (jr.finetune, r"jaxrules\.finetune\(\)"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            call(X, X, metric="auc")

@@ -155,7 +155,8 @@ def test_thresholds_of_lists_and_bad_input(rule_list: jr.RuleList, table: jr.Tab
     point = jr.operating_point(rule_list, table, max_alarms=0.5)
     share = jr.predict_proba(rule_list, table)[:, 1]
     assert point.alarms == np.mean(share > point.threshold) <= 0.5
-    assert point[2:] == (None, None)
+    assert point[2:4] == (None, None)
+    assert point.alarms + point.tied == np.mean(share >= share[share <= point.threshold].max())
     with pytest.raises(ValueError, match="max_alarms must lie in"):
         jr.operating_point(rule_list, table, max_alarms=2)
     with pytest.raises(TypeError, match=r"pass fit\.model"):

@@ -523,7 +523,7 @@ def test_little_noise_has_a_small_ridge() -> None:
     blurred = clear ^ (rng.random(300) < 0.3)
     fits = [jr.lire.fit(X, y) for y in (clear, blurred)]
     ridges = [fit.details["l2_penalty"] for fit in fits]
-    assert ridges == [0.15, 1.0] == [dict(fit.model.options)["l2_penalty"] for fit in fits]
+    assert ridges == [0.15, 8.0] == [dict(fit.model.options)["l2_penalty"] for fit in fits]
     share = clear.mean()
     constant = -share * np.log(share) - (1 - share) * np.log(1 - share)
     assert fits[0].details["global_penalty"] == pytest.approx(0.005 * constant)
@@ -729,7 +729,7 @@ def test_regression_finds_the_rules_of_a_step_function() -> None:
     rng = np.random.default_rng(2)
     satisfied = rng.random((250, 30)) < 0.4
     y = 1000.0 + 3.0 * satisfied[:, 4] - 2.0 * satisfied[:, 17] + 0.1 * rng.normal(size=250)
-    fit = fit_pool(satisfied, y, loss="squared")
+    fit = fit_pool(satisfied, y, loss="squared", l2_penalty=1.0)
     assert chosen_rules(fit.model) == [4, 17]
     np.testing.assert_allclose(fit.model.weights[:, 0], [3.0, -2.0], atol=0.05)
     assert fit.model.intercept[0] == pytest.approx(1000.0, abs=0.05)
@@ -1139,7 +1139,7 @@ def test_classes_are_fitted_one_against_the_rest(learner: Any) -> None:
     objectives = []
     for k, label in enumerate("abc"):
         alone = learner(satisfied, y == label, sample_weight=weight)
-        used = np.flatnonzero(model.weights[:, k])
+        used = sorted(np.flatnonzero(model.weights[:, k]), key=lambda r: chosen_rules(model)[r])
         assert [chosen_rules(model)[r] for r in used] == chosen_rules(alone.model)
         np.testing.assert_array_equal(model.weights[used, k], alone.model.weights[:, 0])
         assert model.intercept[k] == alone.model.intercept[0]
@@ -1332,7 +1332,7 @@ def test_bad_paths_and_objectives() -> None:
     model = fit_pool(satisfied, target).model
     with pytest.raises(TypeError, match="model must be a RuleEnsemble"):
         lire.objective(rules, X, target, **PENALTIES)
-    with pytest.raises(ValueError, match="one of the classes"):
+    with pytest.raises(ValueError, match="labels that the model does not know"):
         lire.objective(model, X, target + 5, **PENALTIES)
     terms = jr.LinearTerms(
         np.array([0], np.int32), np.ones((1, 1)), np.array([0.0]), np.array([1.0])

@@ -2,6 +2,7 @@
 explanations, transformations.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -287,22 +288,24 @@ def test_validate_names_what_is_wrong() -> None:
     )
     on_categories = jr.Conjunctions.build(categorical, [[]] * 4)
     cases = {
-        "weights must have shape": broken(weights=good.weights[1:]),
-        "must be finite": broken(intercept=np.array([np.nan])),
-        "intercept must have shape": broken(intercept=np.float64(1)),
-        "unknown link": broken(link="probit"),
-        "does not fit classes": broken(link="identity"),
-        "outputs do not fit": numeric_many(),
-        "have the shapes": broken(linear={"lower": np.zeros(3)}),
-        "names feature 7": broken(linear={"feature": np.array([7, 0], np.int32)}),
-        "categorical feature 'z'": broken(conjunctions=on_categories),
-        "coefficients must be finite": broken(linear={"coefficients": np.full((2, 1), np.inf)}),
-        "must not exceed": broken(linear={"lower": np.array([2.0, 0.0])}),
-        "must have shape \\(terms,\\)": broken(linear={"feature": np.int32(0)}),
+        "weights must have shape": lambda: broken(weights=good.weights[1:]),
+        "must be finite": lambda: broken(intercept=np.array([np.nan])),
+        "intercept must have shape": lambda: broken(intercept=np.array(1.0)),
+        "link must be": lambda: broken(link="probit"),
+        "does not fit classes": lambda: broken(link="identity"),
+        "outputs do not fit": lambda: numeric_many(),
+        "have the shapes": lambda: broken(linear={"lower": np.zeros(3)}),
+        "names feature 7": lambda: broken(linear={"feature": np.array([7, 0], np.int32)}),
+        "categorical feature 'z'": lambda: broken(conjunctions=on_categories),
+        "coefficients must be finite": lambda: broken(
+            linear={"coefficients": np.full((2, 1), np.inf)}
+        ),
+        "must not exceed": lambda: broken(linear={"lower": np.array([2.0, 0.0])}),
+        "must have shape \\(terms,\\)": lambda: broken(linear={"feature": np.array(0, np.int32)}),
     }
-    for message, model in cases.items():
+    for message, make in cases.items():
         with pytest.raises(ValueError, match=message):
-            model.validate()
+            make()
 
 
 @pytest.mark.parametrize(
@@ -311,16 +314,17 @@ def test_validate_names_what_is_wrong() -> None:
         ({"weights": np.ones(4)}, r"weights must have shape \(rules, outputs\), got \(4,\)"),
         ({"weights": np.ones((1, 1))}, "weights must have shape"),
         ({"intercept": np.zeros(2)}, "weights must have shape"),
-        ({"link": "logit"}, "unknown link 'logit'"),
+        ({"link": "logit"}, "link must be"),
         ({"link": "identity"}, "the link 'identity' does not fit classes"),
     ],
 )
-def test_models_made_by_hand_are_checked_when_they_predict(
-    changes: dict[str, Any], message: str
-) -> None:
-    model = models.RuleEnsemble(
-        **{**vars(numeric_ensemble("logistic", 1, linear=False)), **changes}
-    )
+def test_models_made_by_hand_are_checked(changes: dict[str, Any], message: str) -> None:
+    good = numeric_ensemble("logistic", 1, linear=False)
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(good, **changes)
+    model = jax.tree.map(lambda leaf: leaf, good)  # JAX puts models together unchecked
+    for name, value in changes.items():
+        object.__setattr__(model, name, value)
     for ask in (jr.predict, jr.decision_function, jr.explain):
         with pytest.raises(ValueError, match=message):
             ask(model, np.zeros((2, len(model.schema.features))))
@@ -340,15 +344,15 @@ def test_validate_rule_lists(rule_list: jr.RuleList) -> None:
 
     without_classes = rule_list.conjunctions.with_schema(rule_list.schema.with_classes(None))
     cases = {
-        "needs classes": broken(conjunctions=without_classes),
-        "must have shapes": broken(labels=rule_list.labels[1:]),
-        "class codes": broken(labels=np.full(4, 2, np.int32)),
-        "sum to 1": broken(probabilities=rule_list.probabilities / 2),
-        "at least 0": broken(probabilities=np.tile([[-1.0, 2.0]], (4, 1))),
+        "needs classes": lambda: broken(conjunctions=without_classes),
+        "must have shapes": lambda: broken(labels=rule_list.labels[1:]),
+        "class codes": lambda: broken(labels=np.full(4, 2, np.int32)),
+        "sum to 1": lambda: broken(probabilities=rule_list.probabilities / 2),
+        "at least 0": lambda: broken(probabilities=np.tile([[-1.0, 2.0]], (4, 1))),
     }
-    for message, model in cases.items():
+    for message, make in cases.items():
         with pytest.raises(ValueError, match=message):
-            model.validate()
+            make()
 
 
 # Under JAX

@@ -124,7 +124,11 @@ def test_support_path_counts_rules(two_columns: Any) -> None:
     model, X = two_columns
     models = [
         jr.RuleEnsemble(
-            model.conjunctions, model.weights * keep, model.intercept, options=(("l1_penalty", p),)
+            model.conjunctions,
+            model.weights * keep,
+            model.intercept,
+            link=model.link,
+            options=(("l1_penalty", p),),
         )
         for keep, p in (([[0.0], [0.0], [0.0]], 1.0), ([[1.0], [1.0], [1.0]], 0.1))
     ]

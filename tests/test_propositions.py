@@ -116,7 +116,7 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])
     with pytest.raises(ValueError, match="distinct and ascending"):
         Halfspace((1, 0), (1.0, 1.0), 0.0)
-    with pytest.raises(ValueError, match="at least one feature"):
+    with pytest.raises(ValueError, match="at least one of features"):
         Halfspace((1,), (), 0.0)
 
 
@@ -139,8 +139,8 @@ def test_bad_input_is_refused() -> None:
     for proposition, message in [
         (Threshold(1, "<=", 0.0), "give it categories"),
         (Threshold(7, "<=", 0.0), "names feature 7"),
-        (Category(0, "==", 0), "does not have"),
-        (Category(1, "==", 3), "does not have"),
+        (Category(0, "==", 0), "a Category is for categories"),
+        (Category(1, "==", 3), "code must be at most 2"),
     ]:
         with pytest.raises(ValueError, match=message):
             PropositionPool.of(table.schema, [proposition])

@@ -25,6 +25,7 @@ from jaxrules.solvers.rule_search import (
     SearchSpace,
     SecondOrder,
     SignedWeights,
+    SumOverClasses,
     beam,
     depth_first,
     search_beams,
@@ -357,6 +358,8 @@ def worths(objective: Objective, rows: np.ndarray, length: np.ndarray) -> np.nda
         value = np.abs(q @ objective.gradient)
     elif isinstance(objective, SignedWeights):
         value = q @ objective.weights
+    elif isinstance(objective, SumOverClasses):
+        value = np.asarray(sum(worths(part, rows, 0 * length) for part in objective.parts))
     elif isinstance(objective, CorrectiveDecrease):
         # distances to the rules found, a row more per penalty: normal equations lose
         # digits where rules are equal
@@ -421,7 +424,9 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
         "growth": draw(st.sampled_from([0.0, 0.0, 0.2])),
     }
     kind = draw(
-        st.sampled_from(["second order", "corrective", "gradient sum", "signed", "orthogonal"])
+        st.sampled_from(
+            ["second order", "corrective", "gradient sum", "signed", "orthogonal", "classes"]
+        )
     )
     if kind == "second order":
         return space, SecondOrder(g, h, ridge, **prices)
@@ -438,6 +443,12 @@ def objectives(draw: st.DrawFn, most_propositions: int = 12) -> tuple[SearchSpac
         penalties = np.array([ridge] * len(rules))
         penalties[:1] = draw(st.sampled_from([0.0, ridge]))
         return space, CorrectiveDecrease(g, h, ridge, found, penalties, **prices)
+    if kind == "classes":
+        classes = [(g, h), (random.normal(size=len(g)), random.random(len(g))), (-g, h)]
+        span = np.column_stack([np.ones(len(g), bool), found])
+        penalties = np.array([0.0] + [ridge] * len(rules))
+        parts = tuple(CorrectiveDecrease(*one, ridge, span, penalties) for one in classes)
+        return space, SumOverClasses(parts, **prices)
     weights = random.integers(1, 5, len(g)) / 2.0 if draw(st.booleans()) else None
     return space, Orthogonal(g, found, weights, **prices)
 
@@ -515,6 +526,26 @@ def test_pairs_are_exact_for_every_objective(
     )
     assert stopped.objective >= best_worth(space, objective, min(max_length, 1)) - scale
     assert stopped.bound >= best - scale
+
+
+@settings(max_examples=100)
+@given(problem=objectives(8), looks=st.integers(0, 2), limit=st.integers(1, 60))
+def test_triples_are_exact_for_every_objective(
+    problem: tuple[SearchSpace, Objective], looks: int, limit: int
+) -> None:
+    space, objective = problem
+    best = best_worth(space, objective, 3)
+    scale = 1e-9 * max(1.0, abs(best))
+    found = rule_search.search_triples(space, objective)
+    assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
+    assert found.status == Status.OPTIMAL
+    assert len(found.propositions) <= 3
+    assert found.objective <= found.bound <= found.objective * (1 + 2e-9) + scale
+    left = iter(range(looks))
+    for limits in ({"max_evaluations": limit}, {"stopped": lambda: next(left, -1) < 0}):
+        limited = rule_search.search_triples(space, objective, **limits)
+        assert limited.bound >= best - scale
+        assert limited.objective <= best + scale
 
 
 def test_pairs_need_few_cells_and_short_rules() -> None:

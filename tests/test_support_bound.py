@@ -133,6 +133,7 @@ def test_every_dual_point_bounds_every_support(
     st.sampled_from(["signed", "binary"]),
     st.sampled_from([None, 2]),
 )
+@example(296612, "logistic", "binary", 2)  # the bound of a node without free columns decides
 def test_branch_and_bound_finds_the_optimum_from_the_empty_model(
     seed: int, loss: str, encoding: str, most: int | None
 ) -> None:

@@ -4,6 +4,7 @@ schema, targets, weights.
 
 import datetime
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -373,20 +374,20 @@ def test_one_hot() -> None:
 def test_schema_is_hashable_and_validates() -> None:
     schema = jr.Schema((jr.Feature("a"), jr.Feature("b", ("x", "y"))))
     assert hash(schema) == hash(jr.Schema((jr.Feature("a"), jr.Feature("b", ("x", "y")))))
-    schema.with_classes((0, 1)).validate()
-    bad = [
-        jr.Schema(()),
-        jr.Schema((jr.Feature("a"), jr.Feature("a"))),
-        jr.Schema((jr.Feature("a", ()),)),
-        jr.Schema((jr.Feature("a", ("x", "x")),)),
-        jr.Schema((jr.Feature("a"),), "drop"),
-        schema.with_classes((1,)),
-        schema.with_classes((1, 1)),
-        schema.with_classes((1, "a")),
+    schema.with_classes((0, 1))
+    bad: list[Callable[[], object]] = [
+        lambda: jr.Schema(()),
+        lambda: jr.Schema((jr.Feature("a"), jr.Feature("a"))),
+        lambda: jr.Feature("a", ()),
+        lambda: jr.Feature("a", ("x", "x")),
+        lambda: jr.Schema((jr.Feature("a"),), "drop"),  # type: ignore[arg-type]
+        lambda: schema.with_classes((1,)),
+        lambda: schema.with_classes((1, 1)),
+        lambda: schema.with_classes((1, "a")),
     ]
-    for schema in bad:
+    for make in bad:
         with pytest.raises(ValueError):
-            schema.validate()
+            make()
 
 
 # Conforming new data
@@ -691,3 +692,81 @@ def test_a_table_is_an_array_or_a_dataframe(table: jr.Table) -> None:
         np.testing.assert_array_equal(again.columns[0], table.columns[0])
         assert list(frame["job"])[:3] == ["clerk", "cook", "smith"]
         assert frame["job"].is_null()[3] if backend == "polars" else frame["job"].isna()[3]
+
+
+# Order and hand-made tables
+
+
+def test_an_index_in_another_order_is_refused() -> None:
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 5})
+    y = pd.Series(np.where(frame["a"] > 1, "yes", "no"))
+    weight = pd.Series(np.ones(20))
+    model = jr.boosting.fit(frame, y, max_rules=1).model
+    calls: list[Callable[..., object]] = [
+        lambda X, y, w: jr.boosting.fit(X, y, w, max_rules=1),
+        lambda X, y, w: jr.exact_list.fit(X, y, w, max_rules=1),
+        lambda X, y, w: jr.paths.direct(X, (y == "yes") * 1.0, sample_weight=w),
+        lambda X, y, w: jr.default_forest(X, y, n_trees=2, sample_weight=w),
+        lambda X, y, w: jr.estimators.RuleBoostingClassifier(max_rules=1).fit(X, y, w),
+        lambda X, y, w: jr.accuracy(model, X, y, w),
+        lambda X, y, w: jr.risk(model, X, y, w),
+        lambda X, y, w: jr.refit(model, X, y, sample_weight=w),
+        lambda X, y, w: jr.calibrate(model, X, y, sample_weight=w),
+        lambda X, y, w: jr.operating_point(model, X, y, max_alarms=0.5, sample_weight=w),
+        lambda X, y, w: jr.scores_by_group(model, X, y, "a", w),
+        lambda X, y, w: jr.lire.objective(
+            model, X, y, global_penalty=0.1, local_penalty=0.1, sample_weight=w
+        ),
+    ]
+    for call in calls:
+        call(frame, y, weight)
+        with pytest.raises(ValueError, match="y has the index of X in another order"):
+            call(frame, y.iloc[::-1], weight)
+        with pytest.raises(ValueError, match="sample_weight has the index of X in another order"):
+            call(frame, y, weight.iloc[::-1])
+        with pytest.raises(TypeError, match="sample_weight is a masked array"):
+            call(frame, y, np.ma.masked_equal(np.arange(20.0), 3))
+    split = frame.iloc[5:15]  # another index: the rows are paired by position
+    jr.accuracy(model, split, y.iloc[5:15].reset_index(drop=True))
+    with pytest.raises(ValueError, match="sample_weight has the index of y"):
+        jr.boosting.fit(frame.to_numpy(), y, weight.iloc[::-1], max_rules=1)
+
+
+def test_tables_made_by_hand_are_checked() -> None:
+    table = jr.as_table(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+    a, b = table.columns
+    for columns, message in (
+        ((a,), "must be 2, one per feature, got 1"),
+        ((a, b[:1]), "must have one length"),
+        ((b, b), "'a' must be an array of numbers"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            jr.Table(table.schema, columns)
+    with pytest.raises(ValueError, match="'b' of X has categories"):
+        jr.as_table(jr.Table(table.schema, (a, b + 1)))
+    with pytest.raises(ValueError, match="'b' of X has categories"):
+        conform(jr.Table(table.schema, (a, b + 1)), table.schema)
+
+
+# Looking at a table
+
+
+def test_head_description_and_pandas() -> None:
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 4.0], "b": ["x", "y", None, "y"]})
+    table = own(frame)
+    assert len(table.head(2)) == 2
+    assert len(table.head()) == 4
+    back = table.to_pandas()
+    assert back.isna().equals(frame.isna())
+    assert back.dropna().to_numpy().tolist() == frame.dropna().to_numpy().tolist()
+    assert str(table).splitlines()[1].split() == ["a", "b"]
+    assert str(table).splitlines()[2].split() == ["1", "x"]
+    lines = str(table.describe()).splitlines()
+    assert lines[2].split() == ["a", "number", "1", "1", "to", "4", "2", "3", "3.5"]
+    assert lines[3].split() == ["b", "text", "1", "2", "categories", "y", "(2),", "x", "(1)"]
+    assert table._repr_html_().count("<tr>") == 5
+    assert "categories" in table.describe()._repr_html_()
+    wide = jr.as_table(np.zeros((2, 20)))
+    assert str(wide).splitlines()[1].endswith("...")
+    with pytest.raises(ValueError, match="n must be at least 0"):
+        table.head(-1)

@@ -72,6 +72,7 @@ class Stability:
         failures: errors by replicate.
         status: CONVERGED, or TIME_LIMIT or INTERRUPTED if fits are missing.
         seconds: wall time.
+        models: the bootstrap models.
     """
 
     model: Model
@@ -84,6 +85,7 @@ class Stability:
     failures: tuple[tuple[int, str], ...]
     status: Status
     seconds: float
+    models: tuple[Model, ...] = ()
 
     def to_dataframe(self, backend: Backend | None = None) -> Any:
         """A row per rule of the model: rule, exact, alike, correlation.
@@ -233,6 +235,7 @@ def stability(
         failures,
         status,
         run.seconds(),
+        tuple(found),
     )
 
 

@@ -215,7 +215,8 @@ def size_of(found: Any, measure: Measure) -> float:
 
     A linear model of scikit-learn counts its nonzero coefficients as linear terms; a tree counts
     each leaf as a rule and each split as one proposition; an ensemble sums its trees; a pipeline
-    counts as its last step. NaN for anything else.
+    counts as its last step. Models of imodels and interpret are counted in the same units, see
+    `_size_of_peer`. NaN for anything else.
     """
     model = model_of(found)
     if isinstance(model, CoordinatePath):
@@ -229,10 +230,47 @@ def size_of(found: Any, measure: Measure) -> float:
     try:
         trees = read_forest(model).trees
     except TypeError:
-        return float("nan")
+        return _size_of_peer(model, measure)
     split = ~trees.is_leaf
     leaves = trees.is_leaf & (trees.parent >= 0)  # a tree of one leaf is a constant
     return float(leaves.sum() + (2 if measure == "nonzeros" else 1) * split.sum())
+
+
+def _size_of_peer(model: Any, measure: Measure) -> float:
+    """The complexity of a model of imodels or interpret, read from its public attributes.
+
+    imodels: ``rules_`` are rules, of conditions joined by "and" (a linear RuleFit counts those with
+    a coefficient), ``trees_`` (FIGS) count as trees, and models around an estimator as that. An EBM
+    of interpret counts, for every step of a term's function, a rule with one proposition, and for
+    every cell of a pair that is not 0, a rule with two.
+    """
+    if hasattr(model, "term_scores_"):
+        total = 0
+        for scores in model.term_scores_:
+            inner = np.asarray(scores)[(slice(1, -1),) * np.ndim(scores)]  # no missing, unknown
+            steps = np.count_nonzero(np.diff(inner) if inner.ndim == 1 else inner)
+            total += (1 + inner.ndim) * int(steps)
+        return float(total)
+    if rules := getattr(model, "rules_", None):
+        weights = np.ravel(getattr(model, "coef", np.ones(len(rules))))
+        used = [rule for rule, w in zip(rules, weights[-len(rules) :], strict=False) if w]
+        conditions = sum(1 + str(rule).count(" and ") for rule in used)
+        per_condition = 2 if measure == "nonzeros" else 1
+        linear = np.count_nonzero(weights[: -len(rules)])
+        return float(len(used) + per_condition * conditions + linear)
+    if hasattr(model, "trees_"):
+        return float(sum(_size_of_node(tree, measure) for tree in model.trees_))
+    parts = getattr(model, "estimators_", [getattr(model, "estimator_", None)])
+    parts = [part for part in parts if part is not None]
+    return float(sum(size_of(part, measure) for part in parts)) if parts else float("nan")
+
+
+def _size_of_node(node: Any, measure: Measure) -> int:
+    """The leaves and splits below a node of FIGS."""
+    if node.left is None and node.right is None:
+        return 1
+    split = 2 if measure == "nonzeros" else 1
+    return split + sum(_size_of_node(one, measure) for one in (node.left, node.right))
 
 
 # The learners of this library; settings are named as in their `fit`

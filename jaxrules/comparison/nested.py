@@ -376,12 +376,20 @@ class Comparison:
         )
 
     def __repr__(self) -> str:
-        return f"{self._caption()}\n{display.text_table(*self._table())}"
+        return f"{self.caption}\n{display.text_table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return display.html_table(self._caption(), *self._table())
+        return display.html_table(self.caption, *self._table())
 
-    def _caption(self) -> str:
+    def to_latex(self) -> str:
+        """The printed table as a LaTeX tabular."""
+        heading, rows = self._table()
+        cells = [[display.latex(cell) for cell in row] for row in (heading, *rows)]
+        return display.latex_table("l" + "r" * (len(heading) - 1), cells[0], cells[1:])
+
+    @property
+    def caption(self) -> str:
+        """What was compared and how, in one line."""
         n_repeats, n_folds = len(self.folds), self.folds.max() + 1
         several = "" if n_repeats == 1 else f" x {n_repeats}"
         ended = "" if self.status is Status.CONVERGED else f"; {self.status.advice}"

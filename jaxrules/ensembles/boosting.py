@@ -56,14 +56,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints
+from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
+from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import (
     SHARE,
     arguments_of,
@@ -73,13 +73,24 @@ from jaxrules.cross_validation import (
     last_fit,
     sizes_to_try,
 )
+from jaxrules.ensembles import oblique_boosting
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.ensembles.joint import (
+    ONE_VS_REST,
+    SMALLEST_CURVATURE,
+    JointEnsemble,
+    Pruning,
+    Step,
+    check_prune,
+)
+from jaxrules.ensembles.oblique_boosting import ObliqueSpace, Proposition
 from jaxrules.fits import Details, Fit, Status
-from jaxrules.losses import LossOption, best_constant, best_shift, derivatives
+from jaxrules.losses import LossOption, best_constant, best_shift, derivatives, mean_loss
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers import rule_search
+from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import (
     Found,
@@ -90,9 +101,10 @@ from jaxrules.solvers.rule_search import (
     search_depth_first,
     search_pairs,
     search_published,
+    search_triples,
     search_using,
 )
-from jaxrules.solvers.rule_search.space import check_cut_points
+from jaxrules.solvers.rule_search.space import TIE, check_cut_points
 from jaxrules.table import Table
 from jaxrules.training import (
     TrainingData,
@@ -105,12 +117,9 @@ from jaxrules.training import (
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam"]
+Multiclass = Literal["joint", "one_vs_rest"]
 Floats = NDArray[np.float64]
 
-_SMALLEST_CURVATURE = 1e-8
-"""With l2_penalty = 0 curvatures are raised to this share of the largest one,
-so that (2.3) stays finite.
-"""
 _NOTHING_LEFT = 1e-14
 """By (2.3), a rule must reduce the risk by more than this share of it; less is rounding."""
 _FEW_RULES = 10
@@ -119,10 +128,21 @@ _SOME_VISITS = 50_000_000
 _FEW = 64
 """With at most this many propositions, rules may have three of them by default, else two."""
 _CUT_POINTS = 20
+_ROWS, _FEWEST_ROWS, _MOST_NOISE = 32.0, 4.0, 0.9
+"""The default ridge is this many rows if noise and signal are equal, and never fewer than four;
+a larger share of noise counts as nine tenths. See docs/defaults.md.
+"""
+_BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
+"""A rule explains this number over the number of rows of the constant's loss by chance, and all
+rules at most the second number.
+"""
 _WORTH_KEEPING = 0.5
 """Elimination removes what gains less than this share of the last rule's gain,
 both per unit of complexity.
 """
+
+_WORTH_CHANGING = 1e-4
+"""A sweep keeps a change that lowers the risk by this share of it."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
@@ -132,6 +152,7 @@ PAPER: Mapping[str, Any] = MappingProxyType(
         "intercept": False,
         "max_length": None,
         "max_evaluations": None,
+        "l2_penalty": 1.0,
     }
 )
 """The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
@@ -146,12 +167,23 @@ class BoostingDetails(Details):
         propositions: the number of searched propositions; the bounds cover rules of these.
         risks: the regularised risk after 0, 1, ... stages.
         sample: the number of rows that the propositions come from; None for all.
+        l2_penalty: the ridge.
+        chosen: why the data chose this ridge; empty if it was given.
+        pruning: what `prune` cost, None without it. The risks are those before.
     """
 
     stages: tuple[Stage, ...]
     propositions: int
     risks: tuple[float, ...]
     sample: int | None
+    l2_penalty: float
+    chosen: str = ""
+    pruning: Pruning | None = None
+
+    @property
+    def proved_stages(self) -> tuple[int, int]:
+        """The number of stages whose rule is proved the best, and of all."""
+        return sum(stage.status is Status.OPTIMAL for stage in self.stages), len(self.stages)
 
 
 @dataclass(frozen=True)
@@ -161,13 +193,16 @@ class Stage:
     Attributes:
         objective: the value of the stage's objective, the rule's gain; over 1 + length if
             `per_unit`, and over (1 + objective_tolerance)^length.
-        bound: proved upper bound over all conjunctions, None for greedy and beam search. A finished
-            search states its tolerance: objectives within 1e-10 relative are ties.
+        bound: proved upper bound over all conjunctions, None for greedy and beam search, and with
+            `max_nonzeros` above 1. A finished search states its tolerance: objectives within 1e-10
+            relative are ties.
+        axis_parallel_bound: proved upper bound over all conjunctions of conditions on single
+            columns; None for greedy and beam search. A rule with a direction may exceed it.
         status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT,
             MAX_ITERATIONS (max_evaluations) or INTERRUPTED.
-        weight: the rule's weight when it was added.
+        weight: the rule's weight when it was added; one per class for classes fitted together.
         length: number of propositions.
-        evaluations: objective evaluations of the search.
+        evaluations: objective evaluations of the search for conditions on single columns.
         counts: search nodes and pruning activations by mechanism.
         seconds: of the search.
     """
@@ -175,11 +210,12 @@ class Stage:
     objective: float
     bound: float | None
     status: Status
-    weight: float
+    weight: float | tuple[float, ...]
     length: int
     evaluations: int
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)
+    axis_parallel_bound: float | None = None
 
     @property
     def gap(self) -> float | None:
@@ -187,6 +223,9 @@ class Stage:
         if self.bound is None:
             return None
         return abs(self.bound - self.objective) / max(self.objective, 1e-12)
+
+
+_penalty = partial(checks.optional, checks.penalty)
 
 
 def _known_search(name: str, value: Any) -> Any:
@@ -213,11 +252,22 @@ class _Shared(FitOptions):
         corrective: refit all weights after every rule, instead of keeping the earlier ones.
         intercept: start from the best constant. The paper starts from 0, with the empty
             conjunction, true everywhere, as a candidate rule.
+        multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
+            weight per class and rule, see `jaxrules.ensembles.joint`; it needs the logistic loss
+            and the default `objective`, `corrective`, `intercept`, `eliminate` and `monotone`.
+            "one_vs_rest" fits one model per class against the rest. None: "joint" if it
+            can, else "one_vs_rest".
+        prune: of the weights of classes fitted together, the number (an int) or share (a float)
+            to keep for reading; each rule keeps at least one, and the rest is refitted.
+            ``details.pruning`` states the cost. None keeps all.
         eliminate: after every rule, remove rules and conditions, the cheapest first, while one
             costs less than half of the gain of that rule, both per unit of complexity. Weights are
             refitted. The model may have fewer rules than stages.
         objective_tolerance: the relative gain of the objective that every further proposition must
             exceed.
+        max_nonzeros: the most columns in a condition. With 2 or more, a rule may use conditions on
+            linear combinations of columns, `2.8 variance + 1.5 skewness >= -0.3`, where they pay
+            their complexity; see `jaxrules.ensembles.oblique_boosting`. Nothing is proved of these.
         propositions: the propositions to build rules from; None takes
             `jaxrules.conditions.propositions_of`.
         forbidden: columns, by name or position, that no rule may use.
@@ -259,8 +309,13 @@ class _Shared(FitOptions):
     per_unit: bool = option(checks.flag, default=True)
     corrective: bool = option(checks.flag, default=True)
     intercept: bool = option(checks.flag, default=True)
+    multiclass: Multiclass | None = option(
+        checks.choice, default=None, known=(None, *get_args(Multiclass))
+    )
+    prune: float | int | None = option(check_prune, default=None)
     eliminate: bool = option(checks.flag, default=False)
     objective_tolerance: float = option(checks.number, default=0.0, at_least=0)
+    max_nonzeros: int = option(checks.integer, default=1, at_least=1)
     propositions: PropositionPool | None = None
     forbidden: Iterable[str | int] = ()
     required: Iterable[str | int] = ()
@@ -281,6 +336,43 @@ class _Shared(FitOptions):
                 raise ValueError(
                     f'{name} refits all weights; set corrective=True, or objective="second_order"'
                 )
+        if self.max_nonzeros > 1 and self.propositions is not None:
+            raise ValueError(
+                "max_nonzeros above 1 cannot be combined with propositions, which fix all "
+                "conditions; leave out one of them"
+            )
+
+    def joins(self, data: TrainingData) -> bool:
+        """Whether the classes of these data are fitted together.
+
+        Raises:
+            ValueError: if they must be and cannot.
+        """
+        several = data.target.ndim > 1
+        against = [
+            name
+            for name, differs in (
+                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
+                (f'objective="{self.objective}"', self.objective != "corrective_decrease"),
+                ("intercept=False", not self.intercept),
+                ("eliminate=True", self.eliminate),
+                (f"max_nonzeros={self.max_nonzeros}", self.max_nonzeros > 1),
+                ("monotone", asks(self.monotone)),
+            )
+            if differs
+        ]
+        joint = several and self.multiclass != "one_vs_rest" and not against
+        if several and self.multiclass == "joint" and against:
+            raise ValueError(
+                f'{" and ".join(against)} cannot be combined with multiclass="joint"; {ONE_VS_REST}'
+            )
+        if self.prune is not None and not joint:
+            remedy = f"; leave out {' and '.join(against)}" if several and against else ""
+            raise ValueError(
+                "prune drops weights of more than two classes fitted together "
+                f'(multiclass="joint"){remedy or "; leave it out"}'
+            )
+        return joint
 
     def longest(self, propositions: int) -> int | None:
         """The most propositions of a rule, given their number; None for any number."""
@@ -302,16 +394,21 @@ class Options(_Shared):
     """The options of `fit` and `path`.
 
     Attributes:
-        max_rules: the number of rules; fewer if no further rule reduces the risk.
-        l2_penalty: the paper's lambda >= 0, against sums over rows. 1 keeps weights readable on
-            separable data: on breast_cancer, banknote, tic_tac_toe and heart none exceeds 5 in
-            log-odds; without it they reach 41 to 165 with ten rules, and 900 to 44 000 with thirty.
-            With 0, curvatures are raised to 1e-8 of the largest, because saturated rows of the
-            logistic loss have almost none.
+        max_rules: the number of rules, with multiclass="one_vs_rest" of each class; fewer if no
+            further rule reduces the risk.
+        l2_penalty: the paper's lambda >= 0, against sums over rows. None: a first fit of ten rules
+            with a small ridge leaves a share q of the constant's loss (ten rules explain 30 / rows
+            of it by chance, which is added, but at most .2); the ridge is 32 q / (1 - q) times the
+            mean curvature of the loss at the constant, at least 4 times it: 1 to 72 for two equal
+            classes, 8 to 576 for the squared loss. It does not depend on `max_rules`;
+            ``details["chosen"]`` says why. For several classes fitted together nothing is added to
+            q, and the ridge is at least 1; fitted one against the rest they have one each. With 0,
+            curvatures are raised to 1e-8 of the largest, because saturated rows of the logistic
+            loss have almost none.
     """
 
     max_rules: int = option(checks.integer, default=10, at_least=1)
-    l2_penalty: float = option(checks.penalty, default=1.0)
+    l2_penalty: float | None = option(_penalty, default=None)
 
 
 @options
@@ -324,7 +421,7 @@ class Grid(Folds, _Shared):
     """
 
     max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
-    l2_penalties: Sequence[float] = option(checks.penalties, default=(1.0,))
+    l2_penalties: Sequence[float] = option(checks.penalties, default=(1.0, 8.0))
 
 
 @learner(Options)
@@ -336,13 +433,13 @@ def fit(
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
-            "exponential", shape (rows,). More than two classes are fitted one against the rest: an
-            ensemble with one output per class.
+            "exponential", shape (rows,). For more than two classes see `multiclass`: an ensemble
+            with one output per class.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose objective is the regularised risk (2.1), with `BoostingDetails`. For more than
-        two classes see `jaxrules.training.one_against_rest`.
+        A Fit whose objective is the regularised risk (2.1), with `BoostingDetails`. For one model
+        per class see `jaxrules.training.one_against_rest`.
 
     Raises:
         ValueError: for bad values in any argument, a target that the loss is not defined for, more
@@ -351,7 +448,9 @@ def fit(
         TypeError: for arguments of the wrong type.
     """
     task = _Task.of(X, y, sample_weight, options)
-    return one_against_rest(task.data, task.run, lambda part, run: _boost(part, task, run)[-1])
+    return one_against_rest(
+        task.data, task.run, lambda part, run: _fits(part, task, run)[-1], joint=task.joint
+    )
 
 
 @learner(Options)
@@ -374,7 +473,7 @@ def path(
     task = _Task.of(X, y, sample_weight, options)
     before = len(task.candidates.first)
     return paths_against_rest(
-        task.data, task.run, lambda part, run: _boost(part, task, run), before
+        task.data, task.run, lambda part, run: _fits(part, task, run), before, joint=task.joint
     )
 
 
@@ -506,7 +605,10 @@ class _Task:
     Attributes:
         settings: which the model keeps.
         sample: the rows that the propositions come from, None for all.
+        joint: whether more than two classes are fitted together.
         find: the search for one rule.
+        constraints: on the rules.
+        chosen: why the data chose the ridge.
     """
 
     data: TrainingData
@@ -515,7 +617,19 @@ class _Task:
     run: Run
     settings: tuple[tuple[str, Any], ...]
     sample: int | None
+    joint: bool
     find: Callable[..., Found]
+    constraints: Constraints
+    chosen: str = ""
+
+    def with_ridge(self, ridge: float, max_rules: int, why: str = "") -> _Task:
+        """The same, with a ridge that the data chose."""
+        return replace(
+            self,
+            options=replace(self.options, l2_penalty=ridge, max_rules=max_rules),
+            settings=tuple((dict(self.settings) | {"l2_penalty": ridge}).items()),
+            chosen=why,
+        )
 
     @classmethod
     def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> _Task:
@@ -525,7 +639,9 @@ class _Task:
             X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
             constant=True,
         )  # fmt: skip
-        schema, n_outputs = data.table.schema, len(data.outputs)
+        schema, n_outputs, joint = data.table.schema, len(data.outputs), options.joins(data)
+        several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
+        settings = options.settings(loss=data.loss, **several)
         constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
         constraints.warn_of_constants(data.table)
         first = constraints.first(schema, options.first, n_outputs)
@@ -535,9 +651,10 @@ class _Task:
         if propositions is None and not constraints.required:
             sample = sample_in_time(data, run, options.seed)
         if sample is not None:
-            propositions = _found_on(sample, replace(options, loss=data.loss), run)
+            propositions = _found_on(sample, replace(options, loss=data.loss, prune=None), run)
             if options.max_length == "auto":
                 options = replace(options, max_length=2)
+            options = replace(options, max_nonzeros=1)  # directions are among the propositions
             run.shortened = True
 
         def candidates() -> Candidates:
@@ -549,7 +666,8 @@ class _Task:
         run.preparing("propositions")
         found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
         size = None if sample is None else len(sample.weights)
-        return cls(data, found, options, run, options.settings(loss=data.loss), size, _best_rule)
+        find = _joint_rule if joint else _best_rule
+        return cls(data, found, options, run, settings, size, joint, find, constraints)
 
 
 def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
@@ -578,17 +696,137 @@ def _found_on(sample: TrainingData, options: Options, run: Run) -> PropositionPo
     return PropositionPool.build(sample.schema, [[condition] for condition in found])
 
 
+def _fits(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    """The fits with 1, 2, ... rules for a target of one output.
+
+    If no ridge is given, a first fit of ten rules, in at most half of the time, shows how much
+    noise there is. Its models are the result if its ridge is right, or if no time is left.
+    """
+    if task.options.l2_penalty is not None:
+        return _boost(data, task, run)
+    n_first = len(task.candidates.first)
+    wanted, least = task.options.max_rules - n_first, _ridge(data, task.options, 0.0)
+    trial = run.child(0.5, f"{run.task}, choice of l2_penalty", n_first + _FEW_RULES)
+    found = _boost(data, task.with_ridge(least, n_first + _FEW_RULES), trial)
+    run.shortened |= trial.stopped()
+    left = _share_left(data, task.options, found[-1])
+    rules = min(len(found), _FEW_RULES)
+    chance = min(_BY_CHANCE * rules / float(data.weights.sum()), _MOST_CHANCE)
+    chance = 0.0 if task.joint else chance
+    ridge = _ridge(data, task.options, left + chance)
+    why = f"l2_penalty={ridge:g}: ten rules with {least:g} leave {left:.0%} of the constant's loss"
+    complete = len(found) >= wanted or (len(found) < _FEW_RULES and not trial.stopped())
+    fits: list[Fit[RuleEnsemble]] = []
+    if not run.stopped() and not (ridge == least and complete):
+        fits = _boost(data, task.with_ridge(ridge, task.options.max_rules, why), run)
+    if len(fits) >= min(len(found), wanted) or (fits and not run.stopped()):
+        return fits
+    if ridge != least:
+        why = f"l2_penalty={least:g}: no time was left to fit again with {ridge:g}"
+    few = [
+        replace(fit, details=BoostingDetails(**{**fit.details, "chosen": why}))
+        for fit in found[:wanted]
+    ]
+    return [*few[:-1], run.whole(few[-1])]
+
+
+def _share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> float:
+    """What a model leaves of the constant's loss, above the least that any scores have."""
+    loss, y, weights, model = data.loss, data.target, data.weights, fit.model
+    ridge = fit.details["l2_penalty"] / (2 * weights.sum()) * np.sum(np.square(model.weights))
+    floor = 0.0
+    if y.ndim > 1:  # classes fitted together: the entropy of their shares, and twice the ridge
+        shares = _shares(data)
+        constant, ridge = -float(shares @ np.log(shares)), 2 * ridge
+    else:
+        nothing = np.zeros(len(y))
+        if loss.conjugate is not None:
+            floor = -float(np.average(loss.conjugate(y, nothing), weights=weights))
+        constant = mean_loss(loss, y, nothing + _constant(data, options), weights) - floor
+    return float((fit.objective - ridge - floor) / constant) if constant > 0 else 0.0
+
+
+def _ridge(data: TrainingData, options: Options, noise: float) -> float:
+    """The default ridge: as many rows of mean curvature as `_ROWS` times noise over signal.
+
+    Hoerl, Kennard and Baldwin, "Ridge Regression: Some Simulations" (1975), set the ridge so.
+    """
+    noise = min(max(noise, 0.0), _MOST_NOISE)
+    rows = max(_FEWEST_ROWS, _ROWS * noise / (1 - noise))
+    if data.target.ndim > 1:
+        ridge = max(1.0, rows * float(np.mean(_shares(data) * (1 - _shares(data)))))
+    else:
+        scores = np.full(len(data.target), _constant(data, options))
+        curvature = derivatives(data.loss, data.target, scores)[1]
+        ridge = rows * (float(np.average(curvature, weights=data.weights)) or 1.0)
+    return float(f"{ridge:.2g}")
+
+
+def _shares(data: TrainingData) -> Floats:
+    """The share of each class, (classes,)."""
+    return np.asarray(np.average(data.target > 0, axis=0, weights=data.weights))
+
+
+def _constant(data: TrainingData, options: Options) -> float:
+    """The score that boosting starts from."""
+    return best_constant(data.loss, data.target, data.weights) if options.intercept else 0.0
+
+
+def _start(data: TrainingData, task: _Task) -> _Ensemble | JointEnsemble:
+    """The ensemble before the first stage."""
+    if task.joint:
+        return JointEnsemble(
+            data, task.candidates, task.options.l2_penalty or 0.0, task.options.max_rules
+        )
+    return _Ensemble(data, task.candidates, task.options)
+
+
 def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]:
-    """One rule after the other, for a target of one output: the fits with 1, 2, ... rules."""
-    candidates, options = task.candidates, task.options
-    pool, space = candidates.pool, candidates.space
-    state = _Ensemble(data, candidates, options)
+    """The fits with 1, 2, ... rules, for one output or classes fitted together."""
+    options = task.options
+    state, steps, stages = _grown(data, task, run)
+    pool = state.candidates.pool
+
+    def finished(m: int) -> Fit[RuleEnsemble]:
+        step, pruning = steps[m], None
+        if options.prune is not None:
+            step, pruning = state.pruned(step, options.prune)
+        rules, weights, intercept, risk = step
+        model = RuleEnsemble(
+            pool.conjunctions(rules, data.schema), weights, intercept, None,
+            "softmax" if task.joint else data.loss.link, task.settings, data.loss.name,
+        )  # fmt: skip
+        status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
+        details = BoostingDetails(
+            stages=tuple(stages[:m]),
+            propositions=task.candidates.n_searched,
+            risks=tuple(step.risk for step in steps[: m + 1]),
+            sample=task.sample,
+            l2_penalty=options.l2_penalty or 0.0,
+            chosen=task.chosen,
+            pruning=pruning,
+        )
+        fit = run.finish(model, risk, "min", status, details=details)
+        return fit if m == len(stages) else run.earlier(fit, m, status)
+
+    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
+
+
+def _grown(data: TrainingData, task: _Task, run: Run) -> tuple[Any, list[Any], list[Stage]]:
+    """One rule after the other, for one output or classes fitted together: the ensemble, its state
+    after 0, 1, ... stages, and the stages.
+    """
+    options = task.options
+    state: Any = _start(data, task)
+    combinations: _Combinations | None = None
     steps = [state.step()]
     stages: list[Stage] = []
     to_find = options.max_rules - state.n_first
     nothing_else = False  # only rules for required columns are left
     with run:
         run.phase = "search"
+        if options.max_nonzeros > 1:
+            combinations = _Combinations.of(data, task, run)
         for rule in range(to_find):
             if run.stopped():
                 break
@@ -598,53 +836,44 @@ def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]
                 break
             stage = run.child(1 / (to_find - rule))
             found = _search(state, task, must, stage)
+            before, bound = copy.copy(state), found.bound
+            if combinations is not None:
+                found = replace(found, bound=None)
+                if not must:
+                    found = combinations.better(state, found, stage)
             seconds = stage.seconds()
-            before = copy.copy(state)
-            weight = state.add(found.propositions, space.selected(found.propositions))
+            rows = state.candidates.selected(found.propositions)
+            if rows.all() and not must and state.shifted():
+                continue
+            weight = state.add(found.propositions, rows)
             if not (must or state.gain > _NOTHING_LEFT * abs(steps[0].risk)):
                 run.shortened |= found.status is Status.TIME_LIMIT
                 nothing_else, state = True, before
                 continue
+            if combinations is not None and options.corrective:
+                state = combinations.swept(state, run.stopped)
             if options.eliminate:
-                gain = (steps[-1].risk - state.step().risk) / (1 + len(found.propositions))
-                state = state.eliminated(space, _WORTH_KEEPING * gain, run.stopped)
-            why = stage.limit or found.status if found.status is Status.TIME_LIMIT else found.status
-            length = len(found.propositions)
+                gain = (steps[-1].risk - state.step().risk) / state.units(found.propositions)
+                state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
             steps.append(state.step())
-            stages.append(
-                Stage(
-                    found.objective, found.bound, why, weight, length, found.evaluations, seconds,
-                    found.counts,
-                )
-            )  # fmt: skip
+            stages.append(_stage(found, weight, stage.limit, seconds, bound))
             run.step(steps[-1].risk, len(steps[-1].rules))
-
-    def finished(m: int) -> Fit[RuleEnsemble]:
-        rules, weights, intercept, risk = steps[m]
-        model = RuleEnsemble(
-            pool.conjunctions(rules, data.schema), weights[:, None], np.array([intercept]), None,
-            data.loss.link, task.settings, data.loss.name,
-        )  # fmt: skip
-        status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
-        details = BoostingDetails(
-            stages=tuple(stages[:m]),
-            propositions=candidates.n_searched,
-            risks=tuple(step.risk for step in steps[: m + 1]),
-            sample=task.sample,
-        )
-        fit = run.finish(model, risk, "min", status, details=details)
-        return fit if m == len(stages) else run.earlier(fit, m, status)
-
-    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
+    return state, steps, stages
 
 
-class _Step(NamedTuple):
-    """An ensemble and its regularised risk (2.1)."""
-
-    rules: tuple[tuple[int, ...], ...]
-    weights: Floats
-    intercept: float
-    risk: float
+def _stage(
+    found: Found,
+    weight: float | tuple[float, ...],
+    limit: Status | None,
+    seconds: float,
+    bound: float | None,
+) -> Stage:
+    """What is kept of a search that ended after these seconds, perhaps at a limit of its run."""
+    why = limit or found.status if found.status is Status.TIME_LIMIT else found.status
+    return Stage(
+        found.objective, found.bound, why, weight, len(found.propositions), found.evaluations,
+        seconds, found.counts, bound,
+    )  # fmt: skip
 
 
 class _Ensemble:
@@ -654,24 +883,19 @@ class _Ensemble:
 
     def __init__(self, data: TrainingData, candidates: Candidates, options: Options) -> None:
         self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
-        self.l2_penalty, self.corrective, self.has_intercept = (
-            options.l2_penalty,
-            options.corrective,
-            options.intercept,
-        )
+        self.l2_penalty: float = 0.0 if options.l2_penalty is None else options.l2_penalty
+        self.corrective, self.has_intercept = options.corrective, options.intercept
         self.total_weight = float(self.sample_weight.sum())
         self.intercept = (
             best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
         )
-        self.sides, self.signs_of = candidates.sides(data.output), candidates.signs[data.output]
-        self.using, self.any_sign = candidates.using, bool(self.signs_of.all())
-        self.n_searched = candidates.n_searched
+        self.candidates, self.output = candidates, data.output
+        self.sides, self.n_searched = candidates.sides(data.output), candidates.n_searched
+        self.by_nonzeros = options.max_nonzeros > 1
         self.rules = [
             rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()
         ]
-        self.extents: list[NDArray[np.bool_]] = [
-            candidates.space.selected(rule) for rule in self.rules
-        ]
+        self.extents: list[NDArray[np.bool_]] = [candidates.selected(rule) for rule in self.rules]
         self.weights = [0.0] * len(self.rules)
         self.n_first = len(self.rules)
         self.scores = np.full(len(self.y), self.intercept)
@@ -681,6 +905,21 @@ class _Ensemble:
         )
         if self.rules:
             self._refit()
+
+    @property
+    def signs_of(self) -> NDArray[np.bool_]:
+        """The signs that weights may have, (propositions, 2); see `Candidates`."""
+        return self.candidates.signs[self.output]
+
+    @property
+    def using(self) -> tuple[NDArray[np.bool_], ...]:
+        """Which propositions use each required column."""
+        return self.candidates.using
+
+    @property
+    def any_sign(self) -> bool:
+        """Whether no weight has a required sign."""
+        return bool(self.signs_of.all())
 
     @property
     def signs(self) -> NDArray[np.int_]:
@@ -719,7 +958,7 @@ class _Ensemble:
                 raise ValueError(
                     "l2_penalty must be positive, since the loss has zero curvature at every row"
                 )
-            h = np.maximum(h, _SMALLEST_CURVATURE * largest)
+            h = np.maximum(h, SMALLEST_CURVATURE * largest)
         self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
         return self._derivatives[1:]
 
@@ -759,9 +998,25 @@ class _Ensemble:
             self._refit()
         return self.weights[-1]
 
+    def shifted(self) -> bool:
+        """Move the intercept of corrective boosting to its best value: a rule for every row belongs
+        to it. False if it is there.
+        """
+        if not (self.has_intercept and self.corrective):
+            return False
+        before, risk = (self.intercept, self.scores), self.step().risk
+        change = best_shift(self.loss, self.y, self.scores, self.sample_weight)
+        self.intercept, self.scores = self.intercept + change, self.scores + change
+        if self.step().risk < risk - _NOTHING_LEFT * abs(risk):
+            return True
+        self.intercept, self.scores = before
+        return False
+
     def _refit(self) -> None:
         """All weights at once."""
-        extents = np.stack(self.extents, axis=1)
+        extents = np.zeros((len(self.y), len(self.extents)), bool)
+        for r, rows in enumerate(self.extents):
+            extents[:, r] = rows
         weights, self.intercept = refit_weights(
             self.loss,
             self.y,
@@ -775,9 +1030,38 @@ class _Ensemble:
         self.weights = weights.tolist()
         self.scores = self.intercept + extents @ weights
 
-    def eliminated(
-        self, space: SearchSpace, allowed: float, stopped: Callable[[], bool]
-    ) -> _Ensemble:
+    def units(self, rule: tuple[int, ...]) -> int:
+        """The complexity of a rule: 1 for it, and for every condition 1, and with directions also
+        its columns.
+        """
+        if not self.by_nonzeros:
+            return 1 + len(rule)
+        pool = self.candidates.pool
+        on = pool.feature[list(rule)] - len(pool.schema.features)
+        return 1 + 2 * len(rule) + int((pool.directions.nonzeros[on[on >= 0]] - 1).sum())
+
+    def replaced(self, r: int, others: Sequence[tuple[int, ...]]) -> _Ensemble:
+        """With other rules, which keep its weight, in the place of a rule; not refitted."""
+        ensemble = copy.copy(self)
+        ensemble.rules = [*self.rules[:r], *others, *self.rules[r + 1 :]]
+        ensemble.extents = [
+            *self.extents[:r],
+            *map(self.candidates.selected, others),
+            *self.extents[r + 1 :],
+        ]
+        ensemble.weights = [
+            *self.weights[:r],
+            *(self.weights[r] for _ in others),
+            *self.weights[r + 1 :],
+        ]
+        return ensemble
+
+    def refitted(self) -> _Ensemble:
+        """Itself, with all weights refitted."""
+        self._refit()
+        return self
+
+    def eliminated(self, allowed: float, stopped: Callable[[], bool]) -> _Ensemble:
         """Without the rules and conditions that reduce the risk by less than
         `allowed` per unit of complexity.
 
@@ -786,7 +1070,7 @@ class _Ensemble:
         kept, risk = self, self.step().risk
         while True:
             rises: list[tuple[float, _Ensemble]] = []
-            for simpler, units in kept._simpler(space):
+            for simpler, units in kept._simpler():
                 if stopped():
                     return kept
                 rises.append(((simpler.step().risk - risk) / units, simpler))
@@ -795,7 +1079,7 @@ class _Ensemble:
                 return kept
             kept, risk = cheapest, cheapest.step().risk
 
-    def _simpler(self, space: SearchSpace) -> Iterator[tuple[_Ensemble, int]]:
+    def _simpler(self) -> Iterator[tuple[_Ensemble, int]]:
         """Every ensemble with one rule or condition less, and the decrease in complexity."""
         missing = len(self.unused())
         for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
@@ -804,22 +1088,11 @@ class _Ensemble:
             )
             for other in ([], *([one] for one in shorter)):
                 if len(self.rules) > 1 or other:
-                    ensemble = copy.copy(self)
-                    ensemble.rules = [*self.rules[:r], *other, *self.rules[r + 1 :]]
-                    ensemble.extents = [
-                        *self.extents[:r],
-                        *map(space.selected, other),
-                        *self.extents[r + 1 :],
-                    ]
-                    ensemble.weights = [
-                        *self.weights[:r],
-                        *(self.weights[r] for _ in other),
-                        *self.weights[r + 1 :],
-                    ]
+                    ensemble = self.replaced(r, other)
                     if len(ensemble.unused()) > missing:
                         continue
-                    ensemble._refit()
-                    yield ensemble, 1 if other else 1 + len(rule)
+                    fewer = self.units(rule) - sum(map(self.units, other))
+                    yield ensemble.refitted(), fewer
 
     def _rise(self, weight: float, rows: NDArray[np.bool_]) -> float:
         """By how much a new rule changes the regularised risk, times the rows'
@@ -833,7 +1106,7 @@ class _Ensemble:
             rise = self.sample_weight[rows] @ (after - before) + self.l2_penalty * weight**2 / 2
         return float(rise) - 1e-12 * float(self.sample_weight[rows] @ np.abs(before))
 
-    def step(self) -> _Step:
+    def step(self) -> Step:
         """The current ensemble and risk."""
         penalty = (
             self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
@@ -841,10 +1114,10 @@ class _Ensemble:
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
         kept = [r for r in range(len(self.rules)) if self._counts(r)]
-        return _Step(
+        return Step(
             tuple(self.rules[r] for r in kept),
-            np.array(self.weights)[np.array(kept, int)],
-            self.intercept,
+            np.array(self.weights)[np.array(kept, int)][:, None],
+            np.array([self.intercept]),
             risk,
         )
 
@@ -858,7 +1131,9 @@ class _Ensemble:
         return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
 
 
-def _search(state: _Ensemble, task: _Task, must: list[NDArray[np.bool_]], stage: Run) -> Found:
+def _search(
+    state: _Ensemble | JointEnsemble, task: _Task, must: list[NDArray[np.bool_]], stage: Run
+) -> Found:
     """The next rule; if it must use one of some columns, via the propositions on them."""
     options = task.options
     parts, longest = [], options.longest(state.n_searched)
@@ -913,6 +1188,39 @@ def _best_rule(
     )  # fmt: skip
 
 
+@one_blas_thread()
+def _joint_rule(
+    space: SearchSpace,
+    objective: rule_search.Objective,
+    options: Options,
+    longest: int | None,
+    share: int,
+    stopped: Callable[[], bool],
+) -> Found:
+    """The best conjunction for several classes together, in `_best_rule`'s place.
+
+    Rules of more than two conditions: all triples by histograms, or best-first search with the
+    classes' bounds; a limit ends it with the better of what it has found and the best pair.
+    """
+    length, histograms = space.longest(longest), space.partitions is not None
+    pairs = length <= 2 and histograms and options.max_evaluations in ("auto", None)
+    if options.search != "optimal" or pairs:
+        return _best_rule(space, objective, options, longest, share, stopped)
+    terms = objective.one_row(space)
+    if length == 3 and histograms:  # an evaluation reads sums, no rows
+        limit = options.evaluations(len(terms), share)
+        return search_triples(space, objective, max_evaluations=limit, stopped=stopped)
+    limit = options.evaluations(terms.size, share)
+    found = search_best_first(
+        space, objective, max_length=longest, approximation=options.approximation,
+        max_evaluations=limit, stopped=stopped,
+    )  # fmt: skip
+    if found.status is Status.OPTIMAL or not histograms:
+        return found
+    pair = search_pairs(space, objective, max_length=min(length, 2), stopped=stopped)
+    return best_of([found, pair])
+
+
 def _published_rule(
     space: SearchSpace,
     objective: rule_search.Objective,
@@ -933,12 +1241,18 @@ def _published_rule(
     return found
 
 
-def _objective(state: _Ensemble, options: Options, sign: int = 0) -> rule_search.Objective:
+def _objective(
+    state: _Ensemble | JointEnsemble, options: Options, sign: int = 0
+) -> rule_search.Objective:
     """What the next rule maximises, among those whose weight has this sign."""
-    g, h = state.derivatives()
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
     }  # fmt: skip
+    if isinstance(state, JointEnsemble):
+        return state.objective(price)
+    g, h = state.derivatives()
+    if options.max_nonzeros > 1:
+        price |= oblique_boosting.PRICE
     if sign > 0:  # the weight has the sign of -g
         g = -g
     if options.objective == "orthogonal":
@@ -953,3 +1267,97 @@ def _objective(state: _Ensemble, options: Options, sign: int = 0) -> rule_search
         penalties = np.array([0.0] * free + [ridge] * (span.shape[1] - free))
         return rule_search.CorrectiveDecrease(g, h, ridge, span, penalties, **price)
     return rule_search.SecondOrder(g, h, ridge, **price)
+
+
+# Conditions on several columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Combinations:
+    """The search for rules with conditions on linear combinations of columns, for one output; see
+    `jaxrules.ensembles.oblique_boosting`.
+
+    Attributes:
+        known: those in use, in standardised columns.
+    """
+
+    space: ObliqueSpace
+    options: Options
+    constraints: Constraints
+    known: dict[Condition, Proposition] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: TrainingData, task: _Task, run: Run) -> _Combinations | None:
+        """None if fewer than two columns vary, or without the time to standardise them."""
+        if oblique_boosting.seconds_to_make(data.table) > run.deadline.remaining() / 2:
+            run.shortened = True
+            return None
+        options, cuts = task.options, task.options.max_cut_points
+        space = ObliqueSpace(
+            data.table, data.weights,
+            task.constraints.of_output(data.output, len(task.candidates.signs)),
+            options.max_nonzeros, _CUT_POINTS if cuts == "auto" else cuts, options.seed,
+        )  # fmt: skip
+        return cls(space, options, task.constraints) if len(space.values) > 1 else None
+
+    def better(self, state: _Ensemble, found: Found, stage: Run) -> Found:
+        """The better one of the rule that the search on single columns found and of the best rule
+        with a direction. What is found with directions around is not proved.
+        """
+        if found.status is Status.OPTIMAL:
+            found = replace(found, status=Status.CONVERGED)
+        if stage.stopped():
+            return found
+        known = [self._known(state, place) for rule in state.rules for place in rule]
+        earlier = [one.w for one in known if one is not None and np.count_nonzero(one.w) > 1]
+        rule = oblique_boosting.best_rule(
+            self.space, _objective(state, self.options), *state.derivatives(), earlier,
+            self.options.longest(state.n_searched), stage.stopped,
+        )  # fmt: skip
+        if rule is None or not rule.worth > found.objective * (1 + TIE):
+            return found
+        places: tuple[int, ...] = ()
+        for one in rule.propositions:
+            places = (*places, self._add(state, one, state.candidates.selected(places)))
+        return replace(found, propositions=places, objective=rule.worth)
+
+    def swept(self, state: _Ensemble, stopped: Callable[[], bool]) -> _Ensemble:
+        """With every condition of the learned rules improved, the others fixed."""
+        for r in range(state.n_first, len(state.rules)):
+            for k in range(len(state.rules[r])):
+                if stopped():
+                    return state
+                state = self._improved(state, r, k, stopped)
+        return state
+
+    def _improved(self, state: _Ensemble, r: int, k: int, stopped: Callable[[], bool]) -> _Ensemble:
+        """With a better condition k in rule r, if there is one."""
+        rule = state.rules[r]
+        rest = (*rule[:k], *rule[k + 1 :])
+        one, others = self._known(state, rule[k]), state.candidates.selected(rest)
+        if one is None:
+            return state
+        without = state.replaced(r, []).refitted()
+        better = oblique_boosting.improved(
+            self.space, _objective(without, self.options), *without.derivatives(), one, others,
+            state.signs_of[list(rest)].all(axis=0), stopped,
+        )  # fmt: skip
+        if better is None:
+            return state
+        trial = copy.copy(state)
+        place = self._add(trial, better, others)
+        trial = trial.replaced(r, [(*rule[:k], place, *rule[k + 1 :])]).refitted()
+        before, after = state.step().risk, trial.step().risk
+        return trial if after < before - _WORTH_CHANGING * abs(before) else state
+
+    def _known(self, state: _Ensemble, place: int) -> Proposition | None:
+        """A proposition of the pool in standardised columns, None if it cannot be moved."""
+        (condition,) = state.candidates.pool.rule(place)
+        return self.known.get(condition) or self.space.proposition(condition)
+
+    def _add(self, state: _Ensemble, one: Proposition, among: NDArray[np.bool_]) -> int:
+        """Add a proposition to those of the ensemble; returns its place."""
+        condition, rows = self.space.condition(one, among)
+        self.known[condition] = one
+        state.candidates = state.candidates.extended(condition, rows, self.constraints)
+        return len(state.candidates.pool) - 1

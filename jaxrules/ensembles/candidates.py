@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
 from jaxrules.solvers.rule_search import SearchSpace, Side, sides_of
 from jaxrules.training import TrainingData
@@ -19,13 +20,14 @@ class Candidates:
     """The propositions that rules are built from.
 
     Attributes:
-        pool: the searched propositions, then those of the expert's rules.
+        pool: the searched propositions, then those of the expert's rules, then further ones.
         n_searched: the number of searched propositions.
-        space: all of them, on the rows.
+        space: all but the further ones, on the rows.
         first: the propositions of each of the expert's rules.
         using: for each required column, which propositions use it.
         signs: for every output whether a rule with the proposition may have a negative, and a
             positive weight, (outputs, propositions, 2).
+        further: the rows of each further proposition, (rows,) each; see `extended`.
     """
 
     pool: PropositionPool
@@ -34,6 +36,7 @@ class Candidates:
     first: tuple[tuple[int, ...], ...]
     using: tuple[NDArray[np.bool_], ...]
     signs: NDArray[np.bool_]
+    further: tuple[NDArray[np.bool_], ...] = ()
 
     @classmethod
     def of(
@@ -63,3 +66,31 @@ class Candidates:
         return sides_of(
             self.space if space is None else space, self.signs[output] & searched[:, None]
         )
+
+    def extended(
+        self,
+        condition: Condition,
+        rows: NDArray[np.bool_],
+        constraints: Constraints,
+    ) -> Candidates:
+        """With a further proposition, which searches do not see; and the rows that satisfy it."""
+        one = PropositionPool.build(self.pool.schema, [[condition]])
+        n = len(self.signs)
+        signs = np.stack([constraints.signs(one, output, n) for output in range(n)])
+        using = zip(self.using, constraints.using(one), strict=True)
+        return replace(
+            self,
+            pool=PropositionPool.concatenate([self.pool, one]),
+            using=tuple(np.concatenate(both) for both in using),
+            signs=np.concatenate([self.signs, signs], axis=1),
+            further=(*self.further, rows),
+        )
+
+    def selected(self, rule: Sequence[int]) -> NDArray[np.bool_]:
+        """The rows on which all propositions of a rule hold, (rows,)."""
+        n = len(self.space)
+        rows = self.space.selected([one for one in rule if one < n])
+        for one in rule:
+            if one >= n:
+                rows = rows & self.further[one - n]
+        return rows

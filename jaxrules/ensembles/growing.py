@@ -25,6 +25,7 @@ from jaxrules import checks
 from jaxrules.table import (
     Table,
     as_table,
+    check_order,
     check_sample_weight,
     class_target,
     refuse_large,
@@ -61,6 +62,7 @@ class GrownTrees:
     n_features_in_: int
 
 
+@checks.known_arguments
 def default_forest(
     X: Any,
     y: ArrayLike,
@@ -101,6 +103,7 @@ def default_forest(
     checks.require(
         kind != "both" or n_trees > 1, "n_trees must be at least 2 for both kinds of trees"
     )
+    check_order(X, y=y, sample_weight=sample_weight)
     table = as_table(X, missing="own_category")
     target = target_array(y, table.n_rows)
     if classification:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, cast, get_args
-
-from numpy.typing import NDArray
 
 from jaxrules import checks, display
 from jaxrules.export.program import FirstMatch, Sum, Term, program_of
-from jaxrules.table import Feature, Table
+from jaxrules.table import Table
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 
@@ -36,10 +34,7 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         ImportError: if none is installed.
     """
     if isinstance(model, Table):
-        features = zip(model.schema.features, model.columns, strict=True)
-        return frame(
-            {feature.name: _values(feature, column) for feature, column in features}, backend
-        )
+        return frame(model.to_columns(), backend)
     program = program_of(model)
     texts, conditions = (
         [rule.text for rule in program.rules],
@@ -74,7 +69,7 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
     return frame(columns, backend)
 
 
-def frame(columns: Mapping[str, Sequence[Any]], backend: Backend | None) -> Any:
+def frame(columns: Mapping[str, Any], backend: Backend | None) -> Any:
     """A dataframe of these columns.
 
     Raises:
@@ -85,13 +80,6 @@ def frame(columns: Mapping[str, Sequence[Any]], backend: Backend | None) -> Any:
 
     chosen = checks.choice("backend", backend, (*get_args(Backend), None)) or _installed()
     return nw.from_dict(dict(columns), backend=chosen).to_native()
-
-
-def _values(feature: Feature, column: NDArray[Any]) -> Any:
-    if feature.categories is None:
-        return column
-    known = dict(enumerate(feature.categories))
-    return [known.get(code) for code in column.tolist()]
 
 
 def _text(term: Term) -> str:

@@ -10,8 +10,11 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
 from jaxrules.checks import require
 from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, program_of
+from jaxrules.models import sigmoid
 from jaxrules.table import MISSING, Label
 
 _FUNCTIONS = {
@@ -31,10 +34,10 @@ def to_pmml(model: Any) -> str:
 
     A rule list is a RuleSetModel (first hit) with the class shares as score distributions; it
     outputs only labels. An ensemble or the last model of a coordinate path is a RegressionModel
-    whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. Classes that were
-    fitted one against the rest are normalised by "simplemax", with their own probabilities as
-    predictors; the link "exponential" doubles the coefficients. PMML leaves the order of sums, and
-    ties between labels, to the consumer: scores agree up to rounding.
+    whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. For classes that
+    were fitted one against the rest the predictors are the logarithms of their own probabilities,
+    and "softmax" scales these to sum to one; the link "exponential" doubles the coefficients. PMML
+    leaves the order of sums, and ties between labels, to the consumer: scores agree up to rounding.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path.
@@ -122,10 +125,19 @@ def _outputs(parent: Element, program: Program, names: list[str]) -> None:
         if classes is None
         else ("categorical", _DATA_TYPES[type(classes[0])])
     )
+    if isinstance(program, Sum) and program.threshold:
+        _thresholded(parent, program, kind, names)
+        return
     name = _new("prediction", names)
     _add(
         parent, "OutputField", name=name, optype=kind[0], dataType=kind[1], feature="predictedValue"
     )
+    _probabilities(parent, program, names)
+
+
+def _probabilities(parent: Element, program: Program, names: list[str]) -> list[str]:
+    """The output fields of the probabilities of a sum, by class: their names."""
+    classes, added = program.schema.classes, []
     for label in map(_label, classes or () if isinstance(program, Sum) else ()):
         name = _new(f"probability({label})", names)
         attributes = {
@@ -135,6 +147,29 @@ def _outputs(parent: Element, program: Program, names: list[str]) -> None:
             "feature": "probability",
         }
         _add(parent, "OutputField", **attributes, value=label)
+        added.append(name)
+    return added
+
+
+def _thresholded(parent: Element, program: Sum, kind: tuple[str, str], names: list[str]) -> None:
+    """The probabilities, and the label that the threshold gives."""
+    classes, name = program.schema.classes or (), _new("prediction", names)
+    second = _probabilities(parent, program, names)[1]
+    factor = 2.0 if program.link == "exponential" else 1.0
+    limit = float(sigmoid(np.array(factor * program.threshold)))
+    field = _add(
+        parent,
+        "OutputField",
+        name=name,
+        optype=kind[0],
+        dataType=kind[1],
+        feature="transformedValue",
+    )
+    above = _apply("greaterThan", Element("FieldRef", field=second), _constant(limit))
+    labels = [Element("Constant", dataType=kind[1]) for _ in classes]
+    for element, label in zip(labels, classes, strict=True):
+        element.text = _label(label)
+    field.append(_apply("if", above, labels[1], labels[0]))
 
 
 def _derive(
@@ -267,16 +302,14 @@ def _regression(
     elif len(classes) == 2:
         body.set("normalizationMethod", "logit")
         tables, targets = [*tables, (0.0, [])], classes[::-1]
-    elif program.link == "softmax":
-        body.set("normalizationMethod", "softmax")
-        targets = classes
     else:
-        body.set("normalizationMethod", "simplemax")
-        shares = [
-            _derive(derived, f"own probability {k + 1}", _share(*table), names)
-            for k, table in enumerate(tables)
-        ]
-        tables, targets = [(0.0, [(share, 1.0)]) for share in shares], classes
+        body.set("normalizationMethod", "softmax")
+        if program.link != "softmax":
+            for k, scored in enumerate(tables):
+                score = _derive(derived, f"score {k + 1}", _score(*scored), names)
+                own = _derive(derived, f"log probability {k + 1}", _log_probability(score), names)
+                tables[k] = (0.0, [(own, 1.0)])
+        targets = classes
     for target, (constant, coefficients) in zip(targets, tables, strict=True):
         of = {} if target is None else {"targetCategory": _label(target)}
         table = _add(body, "RegressionTable", intercept=repr(constant), **of)
@@ -284,15 +317,19 @@ def _regression(
             _add(table, "NumericPredictor", name=field, coefficient=repr(weight))
 
 
-def _share(constant: float, coefficients: Iterable[tuple[str, float]]) -> Element:
-    """1 / (1 + exp(-score))."""
+def _score(constant: float, coefficients: Iterable[tuple[str, float]]) -> Element:
     terms = [
-        _constant(-constant),
-        *(_times(-weight, Element("FieldRef", field=field)) for field, weight in coefficients),
+        _constant(constant),
+        *(_times(weight, Element("FieldRef", field=field)) for field, weight in coefficients),
     ]
-    return _apply(
-        "/", _constant(1.0), _apply("+", _constant(1.0), _apply("exp", _nested("+", terms)))
-    )
+    return _nested("+", terms)
+
+
+def _log_probability(score: str) -> Element:
+    """ln(1 / (1 + exp(-score))) = min(score, 0) - ln(1 + exp(-|score|)), finite for any score."""
+    minus_size = _times(-1.0, _apply("abs", Element("FieldRef", field=score)))
+    tail = _apply("ln", _apply("+", _constant(1.0), _apply("exp", minus_size)))
+    return _apply("-", _apply("min", Element("FieldRef", field=score), _constant(0.0)), tail)
 
 
 # Rule lists

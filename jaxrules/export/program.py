@@ -41,12 +41,13 @@ class Test(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The tests that a row must pass, the rule as text, and its weight per
-    output (none in a rule list).
+    """The tests that a row must pass, the rule as text, its position in the model, and its weight
+    per output (none in a rule list).
     """
 
     tests: tuple[Test, ...]
     text: str
+    position: int
     weights: tuple[float, ...] = ()
 
 
@@ -105,6 +106,8 @@ class Sum(Program):
 
     intercept: tuple[float, ...]
     link: Link
+    threshold: float = 0.0
+    """Of two classes, the second is predicted for scores above it."""
 
     @property
     def scored(self) -> tuple[Label | None, ...]:
@@ -141,7 +144,7 @@ def _(model: RuleEnsemble) -> Sum:
     used = np.flatnonzero(weights.any(axis=1))
     rules, weights = model.conjunctions.take(used), weights[used]
     kept = [
-        Rule(tests, rules.describe(r), tuple(weights[r].tolist()))
+        Rule(tests, rules.describe(r), int(used[r]), tuple(weights[r].tolist()))
         for r, tests in enumerate(_tests(rules))
         if not any(test.fails for test in tests)
     ]
@@ -161,6 +164,7 @@ def _(model: RuleEnsemble) -> Sum:
         _refused(schema),
         intercept,
         model.link,
+        model.threshold,
     )
 
 
@@ -170,7 +174,9 @@ def _(model: RuleList) -> FirstMatch:
     schema, rules, classes = model.schema, model.conjunctions, model.schema.classes or ()
     labels = tuple(classes[code] for code in model.labels.tolist())
     shares = tuple(map(tuple, model.probabilities.tolist()))
-    listed = tuple(Rule(tests, rules.describe(r, " AND ")) for r, tests in enumerate(_tests(rules)))
+    listed = tuple(
+        Rule(tests, rules.describe(r, " AND "), r) for r, tests in enumerate(_tests(rules))
+    )
     return FirstMatch(schema, _directions(rules), listed, (), _refused(schema), labels, shares)
 
 

@@ -154,7 +154,9 @@ def _functions(program: Sum) -> list[str]:
     )
     kind = "softmax" if program.link == "softmax" else "several" if several else "two"
     blocks += [
-        _LABEL_OF_SEVERAL if several else _LABEL_OF_TWO,
+        _LABEL_OF_SEVERAL
+        if several
+        else _LABEL_OF_TWO.replace("THRESHOLD", repr(program.threshold or 0)),
         _PROBABILITIES[kind].replace("MARGINS", margins),
     ]
     return [*blocks, _EXPLAIN.replace("SHARES", "probabilities(row)")]
@@ -207,7 +209,7 @@ def predict(row):
 _LABEL_OF_TWO = '''\
 def predict(row):
     """The label."""
-    return CLASSES[score(row) > 0]'''
+    return CLASSES[score(row) > THRESHOLD]'''
 
 _LABEL_OF_SEVERAL = '''\
 def predict(row):

@@ -199,7 +199,8 @@ def _prediction(program: Sum, scores: Sequence[str], chosen: Label | None) -> st
         return f"EXP{scores[0]}" if program.link == "log" else scores[0]
     labels = [_literal(label) for label in program.schema.classes]
     if len(scores) == 1:
-        return f"CASE WHEN {scores[0]} > 0.0E0 THEN {labels[1]} ELSE {labels[0]} END"
+        second = f"{scores[0]} > {_number(program.threshold)}"
+        return f"CASE WHEN {second} THEN {labels[1]} ELSE {labels[0]} END"
     # the first of the largest: earlier classes are excluded, so it must be no
     # smaller than later ones
     cases = []

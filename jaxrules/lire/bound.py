@@ -252,7 +252,9 @@ class BranchAndBound:
         relaxation, objective = self._relaxation, self.best.objective
         out, inside, free = relaxation.kernels.OUT, relaxation.kernels.IN, relaxation.kernels.FREE
         for _ in range(_PASSES):
-            accuracy = max(_ACCURACY * abs(objective), _ACCURACY_OF_GAP * (objective - node.bound))
+            accuracy = _ACCURACY * abs(objective)
+            if (node.state == free).any():  # else this bound is the last
+                accuracy = max(accuracy, _ACCURACY_OF_GAP * (objective - node.bound))
             solution = relaxation.solve(node, accuracy)
             weights, intercept = solution.weights, solution.intercept
             found = relaxation.bounds(node, weights, intercept)

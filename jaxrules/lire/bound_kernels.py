@@ -5,12 +5,17 @@ use: numba is. A node of some hundred patterns and forty columns takes a fractio
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules.solvers.linear.coordinate_descent import reverse_huber_sweep
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+States = NDArray[np.int8]
 
 LOSSES = ("exponential", "logistic", "squared")
 OUT, IN, FREE = 0, 1, 2
@@ -39,20 +44,20 @@ class Data(NamedTuple):
     """
 
     loss: int
-    target: Any
-    mass: Any
-    columns: Any
-    gram: Any
-    along: Any
-    ridge: Any
-    coverage: Any
-    cap: Any
+    target: Floats
+    mass: Floats
+    columns: Floats
+    gram: Floats
+    along: Floats
+    ridge: Floats
+    coverage: Floats
+    cap: Floats
     gamma: float
     lam: float
 
 
 @_summing
-def _dot(one: Any, other: Any) -> float:
+def _dot(one: Floats, other: Floats) -> float:
     total = 0.0
     for i in range(len(one)):
         total += one[i] * other[i]
@@ -60,13 +65,15 @@ def _dot(one: Any, other: Any) -> float:
 
 
 @_summing
-def _add(scores: Any, weight: float, column: Any) -> None:
+def _add(scores: Floats, weight: float, column: Floats) -> None:
     for i in range(len(scores)):
         scores[i] += weight * column[i]
 
 
 @_compiled
-def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvature: Any) -> float:
+def _terms(
+    loss: int, target: Floats, mass: Floats, scores: Floats, downhill: Floats, curvature: Floats
+) -> float:
     """As `jaxrules.lire.objective.loss_terms`, into arrays."""
     value = 0.0
     for i in range(len(target)):
@@ -96,7 +103,7 @@ def _terms(loss: int, target: Any, mass: Any, scores: Any, downhill: Any, curvat
 
 
 @_summing
-def _second_order(data: Data, chosen: Any, curvature: Any) -> tuple[Any, Any, float]:
+def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, Floats, float]:
     """The Hessian of these columns once the intercept follows, their products with the intercept,
     and its own.
     """
@@ -123,7 +130,9 @@ def _second_order(data: Data, chosen: Any, curvature: Any) -> tuple[Any, Any, fl
 
 
 @_compiled
-def _reverse_huber(data: Data, state: Any, largest: int) -> tuple[Any, Any, Any, Any]:
+def _reverse_huber(
+    data: Data, state: States, largest: int
+) -> tuple[Floats, Floats, Floats, Floats]:
     """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
     (columns,).
 
@@ -157,7 +166,7 @@ def _paid(weight: float, slope: float, turn: float, ridge: float) -> float:
 
 
 @_compiled
-def _spread(matrix: Any) -> Any:
+def _spread(matrix: Floats) -> Floats:
     """The diagonal of the inverse, by Cholesky's factor; pivots of equal columns are not 0."""
     n = len(matrix)
     factor, inverse, spread = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
@@ -186,13 +195,13 @@ def _spread(matrix: Any) -> Any:
 @_compiled
 def relax(
     data: Data,
-    state: Any,
+    state: States,
     largest: int,
-    weights: Any,
+    weights: Floats,
     intercept: float,
     accuracy: float,
     steps: int,
-) -> tuple[float, Any, Any, bool]:
+) -> tuple[float, Floats, Floats, bool]:
     """Proximal Newton steps on the relaxation of a node.
 
     Args:
@@ -283,15 +292,15 @@ def relax(
 @_compiled
 def _share_and_rise(
     data: Data,
-    state: Any,
-    weights: Any,
-    chosen: Any,
-    hessian: Any,
-    price: Any,
-    slope: Any,
-    turn: Any,
-    cap: Any,
-) -> tuple[Any, Any]:
+    state: States,
+    weights: Floats,
+    chosen: Ints,
+    hessian: Floats,
+    price: Floats,
+    slope: Floats,
+    turn: Floats,
+    cap: Floats,
+) -> tuple[Floats, Floats]:
     """z of every column, and the estimates of `relax`; `hessian` is that of the chosen columns,
     changed in place.
     """
@@ -321,8 +330,8 @@ def _share_and_rise(
 
 @_compiled
 def _dual_point(
-    data: Data, state: Any, weights: Any, intercept: float, centre: float, loss: float
-) -> tuple[float, Any]:
+    data: Data, state: States, weights: Floats, intercept: float, centre: float, loss: float
+) -> tuple[float, Floats]:
     """-L*(theta), less what the sum of theta may subtract, and -theta: the gradient of the loss at
     these scores, with the best intercept.
     """
@@ -347,14 +356,14 @@ def _dual_point(
 @_compiled
 def dual(
     data: Data,
-    state: Any,
+    state: States,
     least: int,
     largest: int,
-    weights: Any,
+    weights: Floats,
     intercept: float,
     centre: float,
     loss: float,
-) -> tuple[float, Any, Any, Any, Any]:
+) -> tuple[float, Floats, Floats, Floats, Floats]:
     """What the gradient of the loss at these scores proves about the supports of a node.
 
     Args:

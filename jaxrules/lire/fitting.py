@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.cross_validation import (
@@ -31,6 +30,7 @@ from jaxrules.lire.descents import Watch, minimise
 from jaxrules.lire.options import Grid, Options, PathOptions, Prices
 from jaxrules.lire.search import Incumbent, Search
 from jaxrules.lire.solution import LireDetails, Solution
+from jaxrules.losses import logistic
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Run
@@ -88,23 +88,14 @@ def fit(
         rules = _rules_of(sample, options, prices, run)
     candidates = Candidates.of(data, rules, constraints, options, run)
     task = _Task(data, candidates, options, None if sample is None else len(sample.weights))
-    if not options.follows_noise:
-        return task.fit(prices, run)
-
-    # A first model shows how much noise there is
-    first = replace(task, options=replace(options, search="combo", max_nodes=None))
-    found = first.fit(prices, run)
-    lower = Prices.for_little_noise(data, float(np.mean(found.details["loss"])))
-    if lower is None and options.search == "combo":
-        return found
-    return task.fit(lower or prices, run)
+    return task.fit(prices, run)
 
 
 def _rules_of(sample: TrainingData, options: Options, prices: Prices, run: Run) -> RuleSource:
     """The rules of a model that is fitted to some rows in half of the time."""
     run.shortened = True
     part = replace(
-        options, global_penalty=prices.global_penalty, local_penalty=prices.local_penalty,
+        options, **prices._asdict(),
         time_limit=run.child(0.5).deadline, progress=False,
     )  # fmt: skip
     found = fit.with_options(*arguments_of(sample), part).model.conjunctions
@@ -144,6 +135,7 @@ def path(
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     same, pairs = options.to(Options), options.pairs(data)
+    same = replace(same, l2_penalty=same.prices(data).l2_penalty)
     candidates = Candidates.of(data, same.rules, constraints, same, run)
     fits: list[Fit[RuleEnsemble]] = []
     with run, ThreadPoolExecutor(1) as ahead:  # L1 solutions, one penalty ahead of the search
@@ -254,10 +246,29 @@ class _Task:
     sample: int | None = None
 
     def fit(self, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
-        """The best models found at these penalties, one per output."""
-        return one_against_rest(
-            self.data, run, lambda part, run: self._fit_output(part, prices, run)
-        )
+        """The best models found at these penalties, one per output; if no ridge is given, lower
+        ones follow as long as the model shows little noise.
+        """
+        by_noise = self.options.l2_penalty is None and self.data.loss == logistic
+        fit_one = self._fit_by_noise if by_noise else self._fit_output
+        return one_against_rest(self.data, run, lambda part, run: fit_one(part, prices, run))
+
+    def _fit_by_noise(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
+        """One fit per ridge, each from the model before; the last one with the search asked for."""
+        proves = self.options.search == "optimal"
+        local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
+        said, lower, constant = "", prices, data.constant_loss
+        while True:
+            prices, fit = lower, local._fit_output(data, lower, run)
+            left = fit.details["loss"] / constant
+            said += f"{',' if said else ':'} {prices.l2_penalty:g} leaves {left:.0%}"
+            lower = self.options.prices_for_less_noise(self.data, prices, left)
+            if lower == prices or run.stopped():
+                break
+        if proves and not run.stopped():
+            fit = self._fit_output(data, prices, run)
+        why = f"l2_penalty={prices.l2_penalty:g}{said} of the constant's loss"
+        return replace(fit, details=LireDetails(**{**fit.details, "chosen": why}))
 
     def _fit_output(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
         """Local search, a proof if it was asked for, the model."""

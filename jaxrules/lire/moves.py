@@ -52,11 +52,11 @@ ONES = 0
 _quiet = np.errstate(all="ignore")  # predictions may overflow or vanish; refits decide
 
 
-def _numpy(array: Any) -> Any:
+def _numpy(array: Array) -> Array:
     return jnp if isinstance(array, jax.Array) else np
 
 
-def _put(array: Any, index: Any, values: Any) -> Any:
+def _put(array: Array, index: Array, values: Array) -> Array:
     """The array with other values at an index."""
     if isinstance(array, jax.Array):
         return array.at[index].set(values)
@@ -65,7 +65,7 @@ def _put(array: Any, index: Any, values: Any) -> Any:
     return array
 
 
-def _inverse(hessian: Any) -> Any:
+def _inverse(hessian: Array) -> Array:
     """Of a positive definite matrix, float64."""
     if isinstance(hessian, jax.Array):
         factor = jnp.linalg.cholesky(hessian)
@@ -119,13 +119,13 @@ class Sums(NamedTuple):
     every pattern.
     """
 
-    value: Any
+    value: Array
     slope: Reals
     own: Reals
     products: Reals
 
 
-def _product(rows: Array, data: Data) -> Any:
+def _product(rows: Array, data: Data) -> Array:
     """rows @ columns.T in float32, (R, C); traced rows keep their dtype. How it rounds does not
     depend on the number of threads.
     """
@@ -174,11 +174,11 @@ def on_accelerator(columns: NDArray[np.int8]) -> jax.Array | None:
 
 
 @x64_kernel
-def _device_product(rows: Any, blocks: Any) -> Any:
+def _device_product(rows: Array, blocks: Array) -> Array:
     """rows @ columns.T for the matrix `on_accelerator`, padded rows (R, P) of float32."""
     parts = jnp.moveaxis(rows.reshape(len(rows), len(blocks), -1), 1, 0)
 
-    def add(total: Any, part: tuple[Any, Any]) -> tuple[Any, None]:
+    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
         rows, block = part
         product = lax.dot_general(
             rows, block.astype(rows.dtype), (((1,), (1,)), ((), ())), precision="highest"
@@ -211,7 +211,7 @@ def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: E
 # The penalties after moves, and which moves are allowed
 
 
-def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Any, Any]:
+def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Array, Array]:
     return charges.counted[columns].sum(), charges.coverage[columns].sum()
 
 
@@ -229,7 +229,7 @@ def _move_penalties(
     return drop, add, drop[:, None] + rises
 
 
-def _paid(charges: Charges, support: Support) -> Any:
+def _paid(charges: Charges, support: Support) -> Array:
     """What the ridge takes for the weights."""
     return charges.ridge[support.columns] @ support.weights**2 / 2
 
@@ -291,11 +291,11 @@ def _rank(
     products: Reals,
     slope: Reals,
     own: Reals,
-    value: Any,
+    value: Array,
     charges: Charges,
     support: Support,
     terms: Terms,
-    curved: Any,
+    curved: Array,
 ) -> tuple[Reals, Reals, Reals, Floats]:
     """Predicted objective of every move, all weights refitted, by the second-order model of loss
     and ridge.
@@ -336,7 +336,7 @@ def _rank(
             return total * (1 - xp.sqrt(1 - xp.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
 
-    numbers: list[Any] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
+    numbers: list[Array] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
     single, prices = Charges(*numbers), Terms(*(xp.asarray(term, dtype) for term in terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
     drop_cost = weights**2 / (2 * spread)
@@ -501,7 +501,7 @@ def _closed_form_losses(
         drop = grow * value + tilt * slopes[columns]
         swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * sums.products
 
-        def least(moved: Any, slope: Reals) -> Reals:
+        def least(moved: Array, slope: Reals) -> Reals:
             return least_loss((moved + slope) / 2, (moved - slope) / 2, *charged)
 
         return (
@@ -516,7 +516,7 @@ def _closed_form_losses(
     up, down = xp.expm1(weights), xp.expm1(-weights)
     drop = value + up * helped[columns] + down * harmed[columns]
 
-    def best(value: Any, helped: Reals, harmed: Reals) -> Reals:
+    def best(value: Array, helped: Reals, harmed: Reals) -> Reals:
         return value - helped - harmed + least_loss(helped, harmed, *charged)
 
     swap_helped = helped[None, :] + up[:, None] * (sums.products + tilted) / 2

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks
 from jaxrules.losses import Loss, loss_by_name, mean_loss
+from jaxrules.metrics import known_labels
 from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.table import check_sample_weight, conform, regression_target
+from jaxrules.table import check_order, check_sample_weight, conform, regression_target
 
 Array = Any  # a number, a NumPy array or a jax array
 
@@ -219,6 +220,7 @@ def objective(
     lam = checks.penalty("local_penalty", local_penalty)
     ridge = checks.penalty("l2_penalty", l2_penalty)
     checks.concrete("X", X)
+    check_order(X, y=y, sample_weight=sample_weight)
     options = dict(model.options)
     penalise_intercept = checks.optional(checks.flag, "penalise_intercept", penalise_intercept)
     if penalise_intercept is None:
@@ -232,9 +234,7 @@ def objective(
     if classes is None:
         target = regression_target(y, len(scores))[:, None]
     else:
-        truth = np.asarray(y)
-        if truth.shape != scores.shape[:1] or not np.isin(truth, classes).all():
-            raise ValueError(f"y must hold one of the classes {classes} for every row of X")
+        truth = known_labels(y, classes, len(scores))
         target = np.where(truth[:, None] == np.asarray(classes[-model.n_outputs :]), 1.0, -1.0)
     total, loss = (
         0.0,

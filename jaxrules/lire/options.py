@@ -32,7 +32,7 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 )
 """The problem of the paper, ``fit(X, y, **PAPER)``; `jaxrules.lire.published` has its algorithm."""
 
-_RIDGE = 1.0
+_RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0}
 _SHARE = 0.005
 """The default gamma is at least this share of the mean loss of the best constant."""
 _NOISE = 6.0
@@ -40,9 +40,9 @@ _NOISE = 6.0
 the losses by about the logarithm of their number (Foster and George, "The Risk Inflation
 Criterion", 1994).
 """
-_LITTLE, _SMALL_RIDGE = 0.25, 0.15
-"""A model that leaves less than this share of the constant's loss indicates little noise: this
-ridge is enough.
+_LESS_NOISE, _LITTLE_NOISE = (0.4, 1.0), (0.15, 0.15)
+"""A model that leaves less than the first share of the constant's loss indicates so little noise
+that the second number is ridge enough. See docs/defaults.md.
 """
 _GRID = np.geomspace(4, 0.2, 5)
 """Default values of gamma for paths and cross-validation, times the default of `fit`."""
@@ -63,13 +63,6 @@ class Prices(NamedTuple):
         """The given ones; gamma is by default that of the data, and lambda 2 gamma."""
         gamma = default_penalty(data) if gamma is None else gamma
         return cls(gamma, 2 * gamma if lam is None else lam, ridge)
-
-    @classmethod
-    def for_little_noise(cls, data: TrainingData, loss: float) -> Prices | None:
-        """Smaller ones, for a model that leaves little of the constant's loss; None for others."""
-        if loss >= _LITTLE * data.constant_loss:
-            return None
-        return cls.of(data, _SHARE * data.constant_loss, None, _SMALL_RIDGE)
 
 
 def default_penalty(data: TrainingData) -> float:
@@ -175,7 +168,10 @@ class _Single(_Shared):
     Attributes:
         l2_penalty: mu, the ridge on the weights of the rules, against the sum of the losses as in
             `jaxrules.boosting`, at least 0. It shrinks large weights, most of all those of rules
-            that hold for few rows. 0 is the paper's problem. None: 1.
+            that hold for few rows. 0 is the paper's problem. None: 8, and 1 for the exponential
+            loss. If the loss is logistic and the model leaves less than 40 % of the constant's
+            loss, there is less noise: the search goes on with 1; below 15 %, with .15.
+            ``details["chosen"]`` says why; each of several classes has its own. `path` stays at 8.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the
             candidates, and the search starts from them, too. The result is at least as good as they
             are with the best weights.
@@ -193,12 +189,10 @@ class Options(_Single):
         global_penalty: gamma, the penalty on a rule, at least 0. None: half a percent of the mean
             loss of the best constant, so that a rule must explain as much; below 1200 rows 6/n of
             it, because the best of some hundred rules explains as much by chance (n is the
-            effective number of rows, (sum w)^2 / sum w^2). If all three penalties are None, the
-            loss is logistic and a model with these penalties leaves less than a quarter of the
-            constant's loss, there is little noise: the search goes on from it with a ridge of .15
-            and a gamma of half a percent. With gamma = 0, every rule that lowers the loss, or holds
-            for fewer rows than the average rule of the model, joins it, and only `max_rules`,
-            `max_iterations` and `time_limit` end the fit.
+            effective number of rows, (sum w)^2 / sum w^2). Where `l2_penalty` is None and becomes
+            .15, it is half a percent for any number of rows. With gamma = 0, every rule that lowers
+            the loss, or holds for fewer rows than the average rule of the model, joins it, and only
+            `max_rules`, `max_iterations` and `time_limit` end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
             paper's experiments. Without it, lambda = 0, this is L0-penalised selection.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
@@ -241,15 +235,22 @@ class Options(_Single):
             )
 
     def prices(self, data: TrainingData) -> Prices:
-        """The penalties, those of the data if they are None."""
-        ridge = _RIDGE if self.l2_penalty is None else self.l2_penalty
+        """The penalties; those of noisy data if they are None."""
+        ridge = _RIDGES[data.loss.name] if self.l2_penalty is None else self.l2_penalty
         return Prices.of(data, self.global_penalty, self.local_penalty, ridge)
 
-    @property
-    def follows_noise(self) -> bool:
-        """Whether the penalties are chosen by what a first model leaves of the loss."""
-        given = (self.global_penalty, self.local_penalty, self.l2_penalty)
-        return self.loss == "logistic" and given == (None, None, None)
+    def prices_for_less_noise(self, data: TrainingData, prices: Prices, left: float) -> Prices:
+        """The penalties after a model that leaves this share of the constant's loss."""
+        if self.l2_penalty is not None or self.loss != "logistic":
+            return prices
+        (share, ridge), (little, small) = _LESS_NOISE, _LITTLE_NOISE
+        if left < little and prices.l2_penalty == ridge:
+            gamma = self.global_penalty
+            gamma = _SHARE * data.constant_loss if gamma is None else gamma
+            return Prices.of(data, gamma, self.local_penalty, small)
+        if left < share and prices.l2_penalty > ridge:
+            return prices._replace(l2_penalty=ridge)
+        return prices
 
 
 @options

@@ -53,12 +53,14 @@ class LireDetails(PublishedDetails):
             refitted and none improves, as for small pools and the squared loss; False if only the
             most promising were.
         nodes: of branch-and-bound.
+        chosen: why the data chose this ridge; empty if it was given.
     """
 
     l2_penalty: float
     start: str
     swap_optimal: bool
     nodes: int
+    chosen: str = ""
 
 
 @dataclass(frozen=True, eq=False)

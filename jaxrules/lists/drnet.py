@@ -55,7 +55,7 @@ from jaxrules.float64 import in_x64
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.reading import limit
 from jaxrules.losses import logistic
-from jaxrules.models import RuleList
+from jaxrules.models import RuleList, first_satisfied
 from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.rows import needed
 from jaxrules.runs import Run
@@ -622,10 +622,10 @@ def _as_list(
     labels = np.array([*(code for code, found in sets for _ in found.rules), default], np.int32)
     conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
     decided = np.ones((len(labels), len(classes)))  # one row of each class, as in `jaxrules.ssrl`
-    model = RuleList(conjunctions, labels, decided, options.settings())
-    first = model.position(data.table)
+    first = first_satisfied(conjunctions, data.table)
     np.add.at(decided, (first, data.codes), data.weights)
-    model = replace(model, probabilities=decided / decided.sum(axis=1, keepdims=True))
+    decided /= decided.sum(axis=1, keepdims=True)
+    model = RuleList(conjunctions, labels, decided, options.settings())
     error = float(data.weights @ (labels[first] != data.codes) / data.weights.sum())
     details = DRNetDetails(
         n_literals=len(task.pool), errors=errors, order=tuple(classes[code] for code, _ in sets)

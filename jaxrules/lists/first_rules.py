@@ -15,7 +15,7 @@ from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import rules_for
 from jaxrules.lists.reading import ListOptions
-from jaxrules.models import RuleList
+from jaxrules.models import RuleList, first_satisfied
 from jaxrules.table import Label
 from jaxrules.training import TrainingData
 
@@ -55,7 +55,7 @@ class FirstRules:
             TypeError, ValueError: naming the argument; also if no row or no rule is left to learn.
         """
         rules = rules_for(data.table.schema, "first", options.first)
-        position = RuleList(rules, np.zeros(0, np.int32), np.zeros(0)).position(data.table)
+        position = first_satisfied(rules, data.table)
         decided = np.zeros((len(rules) + 1, class_weights.shape[1]))
         np.add.at(decided, position, class_weights)
         labels = _labels(options.first_labels, len(rules), data.classes or ())
@@ -98,18 +98,38 @@ class FirstRules:
 
     def before(
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
-        options: tuple[tuple[str, Any], ...],
+        options: tuple[tuple[str, Any], ...], shrinkage: float | None = None,
     ) -> RuleList:  # fmt: skip
-        """The model of these rules and those learned on the rest; frequencies get one extra row per
-        class.
+        """The model of these rules and those learned on the rest.
+
+        Args:
+            decided: the weight of every class among the rows that each rule decides.
+            shrinkage: the weight of rows, with the shares of all rows, that joins them in the
+                frequencies; None for one row of each class.
         """
-        decided = np.concatenate([self.decided, decided]) + 1
+        decided = np.concatenate([self.decided, decided])
+        labels = np.concatenate([self.labels, labels]).astype(np.int32)
+        decided = decided + 1 if shrinkage is None else shrunk(decided, labels, shrinkage)
         return RuleList(
             Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),
-            np.concatenate([self.labels, labels]).astype(np.int32),
+            labels,
             decided / decided.sum(axis=1, keepdims=True),
             options,
         )
+
+
+def shrunk(
+    decided: NDArray[np.float64], labels: NDArray[np.int32], most: float
+) -> NDArray[np.float64]:
+    """The weights of the classes, and rows of at most this weight with the shares of all rows:
+    fewer if the label would not stay the heaviest class, and one if it only was level with another.
+    """
+    shares = decided.sum(axis=0) / decided.sum()
+    lead = np.take_along_axis(decided, labels[:, None], axis=1) - decided
+    lag = shares - shares[labels][:, None]
+    rival = (lag > 0) & (lead >= 0) & decided.any(axis=1, keepdims=True)
+    room = np.where(lead > 0, (1 - 1e-9) * lead / np.where(rival, lag, 1.0), 1.0)
+    return decided + np.where(rival, room, most).min(axis=1, initial=most, keepdims=True) * shares
 
 
 def _labels(given: Any, n_rules: int, classes: tuple[Label, ...]) -> NDArray[np.int32] | None:

@@ -218,12 +218,12 @@ class _Problem(NamedTuple):
     # float32 (positions, classes): positive to negative weight of all rows, at most 1; like `ends`
     ratio: Array
     labels: Array  # bool (classes, literals): which literals a rule of each label may have
-    positions: Any  # m + 1
-    default: Any
-    alpha: Any
-    penalty: Any
-    limit: Any  # most literals
-    at_least: Any  # insertions must gain more than this
+    positions: Array  # m + 1
+    default: Array
+    alpha: Array
+    penalty: Array
+    limit: Array  # most literals
+    at_least: Array  # insertions must gain more than this
 
 
 class _Scores(NamedTuple):
@@ -231,13 +231,13 @@ class _Scores(NamedTuple):
     (classes, states, literals).
     """
 
-    gain: Any
-    purity: Any  # positive weight minus half of the negative
-    accuracy: Any  # weighted relative accuracy
-    potential: Any  # the positive weight at the first position: no refinement gains more
+    gain: Array
+    purity: Array  # positive weight minus half of the negative
+    accuracy: Array  # weighted relative accuracy
+    potential: Array  # the positive weight at the first position: no refinement gains more
 
 
-def _worth(cells: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
+def _worth(cells: Array, default: Array) -> tuple[list[Array], list[Array], Array]:
     """Sums over the rows from a position on -> by label n_l - s and its positive part,
     both per alpha; charged rows.
 
@@ -397,7 +397,7 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
     states = jnp.moveaxis(rows.reshape(len(rows), n_blocks, -1), 1, 0)
     literals = problem.literals.reshape(n_blocks, states.shape[2], -1)
 
-    def add_block(block: Any, cells: jax.Array) -> jax.Array:
+    def add_block(block: Array, cells: jax.Array) -> jax.Array:
         if bits:
             counts = jax.lax.population_count(
                 states[block][:, :, None] & literals[block][None]
@@ -456,10 +456,10 @@ class _Beam(NamedTuple):
     rows: Array  # those that each state covers; of no state none
     found: Array  # bool (_FOUND, literals): the best conditions, the first one first
     gains: Array  # float32 (_FOUND,)
-    idle: Any  # layers since the last improvement
+    idle: Array  # layers since the last improvement
 
 
-def _needed(best: Any) -> Any:
+def _needed(best: Array) -> Array:
     """A gain must exceed this to count as better than the best."""
     return best + _TOLERANCE * (1.0 + abs(best))
 
@@ -534,7 +534,7 @@ def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
     )
 
 
-def _meet(rows: Any, others: Any) -> Any:
+def _meet(rows: Array, others: Array) -> Array:
     """The rows in both sets."""
     return rows & others if rows.dtype == jnp.uint32 else rows * others
 
@@ -688,7 +688,7 @@ def _exhaust(
 # ModMod, the paper's own sub-problem solver (Algorithm 4)
 
 
-_Round = tuple[jax.Array, jax.Array, Any, Any, Any]
+_Round = tuple[jax.Array, jax.Array, Array, Array, Array]
 """The condition, the best so far and its gain, the number of the round, and whether
 it changed the condition.
 """

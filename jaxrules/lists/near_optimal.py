@@ -121,7 +121,7 @@ class NearOptimal:
         return f"NearOptimal({len(self)} lists, complete={self.complete})"
 
     def __str__(self) -> str:
-        lines, rows = self._told(), self._rows()
+        lines, rows = list(self.summary), self._rows()
         lines += (
             ["Share of the lists in which a condition occurs:", *display.aligned(rows)]
             if rows
@@ -134,7 +134,7 @@ class NearOptimal:
     def _repr_html_(self) -> str:
         heading = ("share of the lists", f"condition, of {len(self.conditions)}")
         return (
-            display.html_table(" ".join(self._told()), heading, self._rows())
+            display.html_table(" ".join(self.summary), heading, self._rows())
             + self[0]._repr_html_()
         )
 
@@ -144,8 +144,9 @@ class NearOptimal:
         shares = self.occurrences / len(self)
         return [(display.share_text(float(shares[r])), self.conditions.describe(r)) for r in order]
 
-    def _told(self) -> list[str]:
-        """How many lists there are, and whether these are all."""
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """Sentences: how many lists there are, and whether these are all."""
         least, n = display.number(self.threshold), len(self)
         proved = "" if self.bound == self.optimum else f" (at most {display.number(self.bound)})"
         best = f"the best: {display.number(self.optimum)}{proved}"
@@ -158,7 +159,7 @@ class NearOptimal:
                 f"There may be more, at most {self.at_most}: {what}. Raise the limits, or lower "
                 "`within`."
             )
-        return lines
+        return tuple(lines)
 
 
 class _Found(NamedTuple):

@@ -16,6 +16,12 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -23,17 +29,17 @@ _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 class Given(NamedTuple):
     """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
 
-    covers: Any  # the groups that each condition covers, uint64 (conditions, words)
-    dense: Any  # the same as numbers, (64 words, conditions), or empty if too large
-    counts: Any  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
+    covers: Words  # the groups that each condition covers, uint64 (conditions, words)
+    dense: Floats  # the same as numbers, (64 words, conditions), or empty if too large
+    counts: Floats  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
     # the groups of each class if they weigh the same, uint64 (classes, words); else (0, 0)
-    members: Any
-    scale: Any  # and the weights, (classes,)
-    prices: Any  # the penalties of the conditions, (conditions,)
-    labels: Any  # which labels the rule of a condition may have, (classes, conditions)
-    defaults: Any  # which labels the default may be, (classes,)
-    uses: Any  # which of the required features a condition uses, as bits, (conditions,)
-    required: Any  # all of them
+    members: Words
+    scale: Floats  # and the weights, (classes,)
+    prices: Floats  # the penalties of the conditions, (conditions,)
+    labels: Flags  # which labels the rule of a condition may have, (classes, conditions)
+    defaults: Flags  # which labels the default may be, (classes,)
+    uses: Words  # which of the required features a condition uses, as bits, (conditions,)
+    required: np.uint64  # all of them
 
 
 def _ones(context: Any, word: Any) -> Any:
@@ -60,7 +66,13 @@ _lowest: Any = intrinsic(_place)
 
 @_jit
 def _capture(
-    free: Any, words: Any, cover: Any, counts: Any, members: Any, scale: Any, sums: Any
+    free: Words,
+    words: Ints,
+    cover: Words,
+    counts: Floats,
+    members: Words,
+    scale: Floats,
+    sums: Floats,
 ) -> None:
     """The weight of the free rows that a condition covers, by class and of the heaviest classes,
     into `sums`.
@@ -86,7 +98,7 @@ def _capture(
 
 
 @_jit
-def _captures(given: Any, free: Any, sums: Any, right: Any) -> Any:
+def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
 
@@ -138,8 +150,8 @@ def _captures(given: Any, free: Any, sums: Any, right: Any) -> Any:
 
 @_jit
 def expand(
-    given: Any, free: Any, values: Any, used: Any, after: int, settled: float,
-    parents: Any, moves: Any, bounds: Any, reached: Any, stops: Any,
+    given: tuple[Any, ...], free: Words, values: Floats, used: Words, after: int, settled: float,
+    parents: Ints, moves: Ints, bounds: Floats, reached: Floats, stops: Floats,
 ) -> int:  # fmt: skip
     """The prefixes with one further rule that may lead to a list better than `settled`.
 
@@ -203,7 +215,7 @@ def expand(
 
 @_jit
 def finish(
-    given: Any, free: Any, values: Any, used: Any, settled: float
+    given: tuple[Any, ...], free: Words, values: Floats, used: Words, settled: float
 ) -> tuple[int, int, int, float, int]:
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 

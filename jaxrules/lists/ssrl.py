@@ -65,6 +65,12 @@ Bools = NDArray[np.bool_]
 
 _TIE = 1e-9
 """f must rise by more than this share of the rows' weight to count as better."""
+_SMALL_PENALTY, _LARGE_PENALTY, _LITTLE = 1.0, 4.0, 0.2
+"""The default penalty is the large one, unless a list with the small one leaves less than this
+share of the errors. See docs/defaults.md.
+"""
+_ROWS_OF_ALL = 20.0
+"""If there is noise, this weight of rows with the shares of all rows joins those of every rule."""
 _LARGEST_PENALTY = 1e30
 """float32, in which the kernels count, holds it."""
 
@@ -78,12 +84,16 @@ class SSRLDetails(Details):
         rounds: of minorise-maximise.
         insertions: the number of sub-problems solved.
         greedy_objective: f before the local search.
+        literal_penalty: lambda.
+        chosen: why the data chose this penalty; empty if it was given.
     """
 
     n_literals: int
     rounds: int
     insertions: int
     greedy_objective: float
+    literal_penalty: float
+    chosen: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,13 +103,12 @@ class CrossValidatedDetails(SSRLDetails):
     Attributes:
         cross_validation: the folds as a `jaxrules.CrossValidation`; its risk is the share of the
             held-out weight that is classified wrongly.
-        literal_penalty, max_rules: the chosen setting.
+        max_rules: the chosen limit.
         accuracies: on the held-out rows, shape (folds, literal_penalties, max_rules); NaN if time
             ran out.
         rules, literals: the size of every list, of the same shape.
     """
 
-    literal_penalty: float
     max_rules: int
     accuracies: Floats
     rules: Floats
@@ -181,12 +190,14 @@ class PathOptions(_Shared):
 
     Attributes:
         max_rules: the paper's nu, the most rules.
-        literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
+        literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain. None:
+            1 if a list with 1 leaves less than a fifth of the errors of the heaviest class. Else
+            there is noise: 4, and probabilities are shrunk towards the shares of the classes.
     """
 
     max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
-    literal_penalty: float = option(
-        checks.number, default=1.0, at_least=0, at_most=_LARGEST_PENALTY
+    literal_penalty: float | None = option(
+        partial(checks.optional, checks.number), default=None, at_least=0, at_most=_LARGEST_PENALTY
     )
 
 
@@ -251,8 +262,9 @@ def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options)
     Returns:
         A Fit with f as objective, to be maximised, and `SSRLDetails`; "converged" is a local
         optimum. The probabilities of the model are the weights of the classes among the training
-        rows that each rule decides, one row of each class added. The history has a step per
-        insertion.
+        rows that each rule decides, one row of each class added. If the penalty was chosen and
+        there is noise, a weight of 20 with the shares of all rows is added instead, or less if the
+        label would not stay the most probable class. The history has a step per insertion.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -261,8 +273,32 @@ def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options)
     """
     run = options.run()
     task = _Task.of(X, y, sample_weight, options, run, options.max_rules, options.start)
-    search = task.search(task.data.weights, options, run, start=task.start)
-    return task.finished(search, run, options.settings())
+    settings = options.settings()
+    penalty, why, trial = _penalty(task, options, run)
+    options = replace(options, literal_penalty=penalty)
+    if trial is None or (penalty != _SMALL_PENALTY and not run.stopped()):
+        trial = task.search(task.data.weights, options, run, start=task.start)
+    return task.finished(trial, run, settings, why)
+
+
+def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _Search | None]:
+    """The penalty of a literal, why it was chosen, and the search that showed it; that took at most
+    half of the time.
+    """
+    if options.literal_penalty is not None:
+        return options.literal_penalty, "", None
+    small = replace(options, literal_penalty=_SMALL_PENALTY)
+    trial = task.search(task.data.weights, small, run.child(0.5), start=task.start)
+    weights = np.bincount(task.codes, task.data.weights)
+    wrong = float(task.data.weights @ task.first.rest) - trial.best.right()
+    wrong += float(task.data.weights @ (~task.first.rest & ~task.first.right))
+    left = wrong / float(weights.sum() - weights.max())
+    penalty = _SMALL_PENALTY if left < _LITTLE or run.stopped() else _LARGE_PENALTY
+    why = (
+        f"literal_penalty={penalty:g}: a list with {_SMALL_PENALTY:g} leaves {left:.0%} of the "
+        "errors of the heaviest class"
+    )
+    return penalty, why, trial
 
 
 @learner(PathOptions)
@@ -270,7 +306,8 @@ def path(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
-    what `fit` returns with that limit and that start. No list is worse than a shorter one.
+    what `fit` returns with that limit, that start and the same `literal_penalty`. No list is worse
+    than a shorter one.
 
     The lists are no prefixes of one run: the gains of the greedy steps depend on `max_rules`. Data
     are read and kernels compiled once.
@@ -293,15 +330,17 @@ def path(
     run = options.run()
     task = _Task.of(X, y, sample_weight, options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
+    penalty, why, _ = _penalty(task, options, run)
     fits: list[Fit[RuleList]] = []
     start: _Start = ()
     while not fits:  # repeats only after Ctrl-C, for a first incumbent
         with run:
             for size in sizes:
                 part = run.child(1 / (sizes[-1] + 1 - size))
-                one = replace(options, max_rules=size)
+                given = replace(options, max_rules=size)
+                one = replace(given, literal_penalty=penalty)
                 search = task.search(task.data.weights, one, part, options.max_rules, start)
-                fits.append(task.finished(search, part, one.settings()))
+                fits.append(task.finished(search, part, given.settings(), why))
                 start = tuple(zip(search.best.conditions, search.best.labels, strict=True))
                 if run.stopped():
                     break
@@ -353,7 +392,7 @@ def cross_validate(
     found = CrossValidation(tuple(grid), 1 - accuracies, rules, chosen)
     details = CrossValidatedDetails(
         **{**fit.details, "cross_validation": found},
-        **grid[chosen],
+        max_rules=grid[chosen]["max_rules"],
         accuracies=accuracies.reshape(shape),
         rules=rules.reshape(shape),
         literals=literals.reshape(shape),
@@ -577,16 +616,18 @@ class _Task:
         return search
 
     def finished(
-        self, search: _Search, run: Run, settings: tuple[tuple[str, Any], ...]
+        self, search: _Search, run: Run, settings: tuple[tuple[str, Any], ...], why: str = ""
     ) -> Fit[RuleList]:
         """The best list of a search on all rows as a model."""
         best, examples = search.best, search.examples
+        noisy = bool(why) and search.penalty == _LARGE_PENALTY
+        shrinkage = _ROWS_OF_ALL if noisy else None
         decided = np.zeros((len(best) + 1, examples.n_classes))
         np.add.at(decided, best.first(), examples.counts)
         rules = self.pool.conjunctions(best.conditions, self.data.schema)
         labels = np.append(best.labels, examples.default).astype(np.int32)
         return run.finish(
-            self.first.before(rules, labels, decided, settings),
+            self.first.before(rules, labels, decided, settings, shrinkage),
             search.offset + best.objective(),
             "max",
             Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED,
@@ -595,6 +636,8 @@ class _Task:
                 rounds=search.rounds,
                 insertions=search.insertions,
                 greedy_objective=search.offset + search.greedy_objective,
+                literal_penalty=search.penalty,
+                chosen=why,
             ),
         )
 
@@ -701,7 +744,7 @@ class _Search:
     ) -> None:
         self.examples, self.options, self.watch, self.find = examples, options, run, find
         self.required = required  # for each required column, the literals on it
-        self.penalty = options.literal_penalty
+        self.penalty: float = options.literal_penalty or 0.0
         self.offset = 0.0 if first is None else first.objective(self.penalty)
         self.before = 0 if first is None else len(first.rules)
         self.max_rules = options.max_rules - self.before

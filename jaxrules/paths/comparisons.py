@@ -31,6 +31,7 @@ MAX_ORDERED = 18
 """The most columns whose best order is found over all subsets; beyond, the order is greedy."""
 
 
+@checks.known_arguments
 def greedy(
     X: Any,
     y: ArrayLike,
@@ -63,6 +64,7 @@ def greedy(
     return space.path(greedy_path(space.problem(weights)), weights)
 
 
+@checks.known_arguments
 def direct(
     X: Any,
     y: ArrayLike,
@@ -106,6 +108,7 @@ def direct(
     return space.path(Changes(features, models), weights)
 
 
+@checks.known_arguments
 def lasso_sequence(
     X: Any,
     y: ArrayLike,

@@ -36,6 +36,7 @@ from jaxrules.table import (
     Table,
     as_table,
     binary_target,
+    check_order,
     check_sample_weight,
     refuse_large,
     regression_target,
@@ -126,6 +127,7 @@ class ModelSpace:
         Raises:
             TypeError, ValueError: as `fit`.
         """
+        check_order(X, y=y, sample_weight=sample_weight)
         table = as_table(X, missing=options.missing)
         refuse_large(table, 1e100, "whose squares overflow")
         weights = check_sample_weight(sample_weight, table.n_rows)

@@ -18,6 +18,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -30,34 +35,34 @@ DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba free
 class Given(NamedTuple):
     """The problem and the tables of its bounds."""
 
-    Q: Any  # curvature of the cost, (features, features)
-    g: Any  # its linear part, (features,)
-    s: Any  # its constant
-    weights: Any  # alpha, (steps,)
-    shares: Any  # of the weights that the remainder owns, (steps + 1,)
-    rest: Any  # bounds on what follows, by step and support; `tighten` raises them
-    masks: Any  # the supports of the table
-    larger: Any  # positions of the supports that one more feature makes, (features, supports + 2)
-    no_repeats: Any  # whether a feature may not change twice in a row
+    Q: Floats  # curvature of the cost, (features, features)
+    g: Floats  # its linear part, (features,)
+    s: float  # its constant
+    weights: Floats  # alpha, (steps,)
+    shares: Floats  # of the weights that the remainder owns, (steps + 1,)
+    rest: Floats  # bounds on what follows, by step and support; `tighten` raises them
+    masks: Ints  # the supports of the table
+    larger: Ints  # positions of the supports that one more feature makes, (features, supports + 2)
+    no_repeats: bool  # whether a feature may not change twice in a row
 
 
 class Stack(NamedTuple):
     """The states on the way to the current one, a level per step."""
 
-    A: Any  # curvature of the cost-to-come, (levels, features, features)
-    h: Any  # its slope, (levels, features)
-    phi: Any  # its constant, (levels,)
-    support: Any  # the support as a list ...
-    size: Any  # ... of this length
-    member: Any  # ... and as flags
-    position: Any  # ... and as a position in the table
-    bounds: Any  # bounds of the open children, ascending, (levels, features)
-    features: Any  # the features they change
-    count: Any  # how many children are open
-    following: Any  # the next child; -1 where the state is not expanded yet
-    own: Any  # the state's own bound
-    sequence: Any  # the features of the current state, (steps,)
-    best: Any  # the best complete sequence, (steps,)
+    A: Floats  # curvature of the cost-to-come, (levels, features, features)
+    h: Floats  # its slope, (levels, features)
+    phi: Floats  # its constant, (levels,)
+    support: Ints  # the support as a list ...
+    size: Ints  # ... of this length
+    member: Flags  # ... and as flags
+    position: Ints  # ... and as a position in the table
+    bounds: Floats  # bounds of the open children, ascending, (levels, features)
+    features: Ints  # the features they change
+    n_open: Ints  # how many children are open
+    following: Ints  # the next child; -1 where the state is not expanded yet
+    own: Floats  # the state's own bound
+    sequence: Ints  # the features of the current state, (steps,)
+    best: Ints  # the best complete sequence, (steps,)
 
 
 def workspace(n_features: int, steps: int) -> Stack:
@@ -73,7 +78,7 @@ def workspace(n_features: int, steps: int) -> Stack:
         position=np.zeros(levels, np.int64),
         bounds=np.zeros((levels, d)),
         features=np.zeros((levels, d), np.int64),
-        count=np.zeros(levels, np.int64),
+        n_open=np.zeros(levels, np.int64),
         following=np.full(levels, -1, np.int64),
         own=np.full(levels, -np.inf),
         sequence=np.zeros(steps, np.int64),
@@ -82,7 +87,7 @@ def workspace(n_features: int, steps: int) -> Stack:
 
 
 @_inline
-def _children(given: Any, stack: Any, level: int, weight: float, out: Any) -> None:
+def _children(given: Given, stack: Stack, level: int, weight: float, out: Floats) -> None:
     """Least values of all children of a state whose new step has this weight, into `out`."""
     Q, g = given.Q, given.g
     A, h = stack.A[level], stack.h[level]
@@ -144,7 +149,7 @@ def _children(given: Any, stack: Any, level: int, weight: float, out: Any) -> No
 
 
 @_inline
-def _append(given: Any, stack: Any, level: int, feature: int) -> None:
+def _append(given: Given, stack: Stack, level: int, feature: int) -> None:
     """Write the child that changes `feature` to the next level."""
     Q, g, weight = given.Q, given.g, given.weights[level]
     A, h, phi, support, member = stack.A, stack.h, stack.phi, stack.support, stack.member
@@ -180,7 +185,7 @@ def _append(given: Any, stack: Any, level: int, feature: int) -> None:
 
 
 @_inline
-def _open(given: Any, stack: Any, level: int, first: int, limit: float, values: Any) -> None:
+def _open(given: Given, stack: Stack, level: int, first: int, limit: float, values: Floats) -> None:
     """List the children of a state whose bounds are below the limit, ascending."""
     bounds, features = stack.bounds, stack.features
     n = 0
@@ -198,21 +203,21 @@ def _open(given: Any, stack: Any, level: int, first: int, limit: float, values: 
                 bounds[level, j] = bound
                 features[level, j] = i
                 n += 1
-    stack.count[level] = n
+    stack.n_open[level] = n
     stack.following[level] = 0
 
 
 @_jit
 def search(
-    given: Any,
-    stack: Any,
+    given: tuple[Any, ...],
+    stack: tuple[Any, ...],
     level: int,
     first: int,
     last: int,
     incumbent: float,
     tolerance: float,
     budget: int,
-) -> Any:
+) -> tuple[int, float, int]:
     """Depth-first from `level` (the state at `first`, prepared or interrupted) to the states at
     `last`.
 
@@ -233,14 +238,14 @@ def search(
             _children(given, stack, level, given.weights[level] * own_share, values)
             _open(given, stack, level, first, incumbent - tolerance, values)
             if level == last - 1:
-                if stack.count[level] > 0:
+                if stack.n_open[level] > 0:
                     incumbent = bounds[level, 0]
                     stack.sequence[level] = features[level, 0]
                     stack.best[:] = stack.sequence
                 level -= 1
                 continue
         child = following[level]
-        if child >= stack.count[level] or bounds[level, child] >= incumbent - tolerance:
+        if child >= stack.n_open[level] or bounds[level, child] >= incumbent - tolerance:
             level -= 1
             continue
         following[level] += 1
@@ -253,27 +258,27 @@ def search(
 
 
 @_jit
-def open_bound(stack: Any, first: int, level: int, incumbent: float) -> float:
+def open_bound(stack: tuple[Any, ...], first: int, level: int, incumbent: float) -> float:
     """The least bound among the open states of an interrupted search."""
     stack = Stack(*stack)
-    bounds, count, following, own = stack.bounds, stack.count, stack.following, stack.own
+    bounds, n_open, following, own = stack.bounds, stack.n_open, stack.following, stack.own
     least = incumbent
     for k in range(first, level + 1):
         if following[k] < 0:
             least = min(least, own[k])
-        elif following[k] < count[k]:
+        elif following[k] < n_open[k]:
             least = min(least, bounds[k, following[k]])
     return least
 
 
 @_jit
 def tighten(
-    given: Any,
-    stack: Any,
+    given: tuple[Any, ...],
+    stack: tuple[Any, ...],
     step: int,
     last: int,
-    positions: Any,
-    before: Any,
+    positions: Ints,
+    before: Floats,
     incumbent: float,
     budget: int,
 ) -> int:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -215,11 +215,11 @@ def _depth_first_search(
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
     given = tuple(
         depth_first.Given(
-            cost.curvature, cost.linear, cost.constant, prefixes.weights, prefixes.shares,
+            cost.curvature, cost.linear, float(cost.constant), prefixes.weights, prefixes.shares,
             prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats,
         )
     )  # fmt: skip
-    stack = tuple(depth_first.workspace(len(prefixes.features), steps))
+    stack: tuple[Any, ...] = tuple(depth_first.workspace(len(prefixes.features), steps))
     before = supports.beginnings(prefixes.weights, prefixes.shares)
     for window, per_support in (*(rung for rung in RUNGS if rung[0] < steps), (steps, 10_000)):
         for p in range(steps - 1, 0, -1):

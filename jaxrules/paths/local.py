@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -119,14 +118,24 @@ def _pad(choices: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.pad(choices, ((0, 0), (0, length - choices.shape[1]), (0, 0)))
 
 
+# of a descent: the sequence, its objective, the next choice, choices since the last improvement
+_State = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+
+
 @x64_kernel(static=("batch",))
 def _descend(
-    P: Any, G: Any, constant: Any, sequences: Any, choices: Any, n_choices: Any, batch: int
-) -> Any:
+    P: jax.Array,
+    G: jax.Array,
+    constant: jax.Array,
+    sequences: jax.Array,
+    choices: jax.Array,
+    n_choices: jax.Array,
+    batch: int,
+) -> tuple[jax.Array, jax.Array]:
     tolerance = 1e-11 * constant
 
-    def descend(sequence: Any, order: Any) -> Any:
-        def advance(state: Any) -> Any:
+    def descend(sequence: jax.Array, order: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def advance(state: _State) -> _State:
             sequence, objective, cursor, stale = state
             chosen = order[cursor % n_choices]
             candidates = _candidates(P, G, constant, sequence, chosen, batch)
@@ -153,7 +162,7 @@ def _descend(
 _compiled_in_time = Patient(_descend)
 
 
-def _least(candidates: Any) -> Any:
+def _least(candidates: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The position and value of a table's minimum, row by row: this vectorises better than one
     argmin.
     """
@@ -165,7 +174,14 @@ def _least(candidates: Any) -> Any:
     return jnp.concatenate([first[None], rest]), value
 
 
-def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch: int) -> Any:
+def _candidates(
+    P: jax.Array,
+    G: jax.Array,
+    constant: jax.Array,
+    sequence: jax.Array,
+    chosen: jax.Array,
+    batch: int,
+) -> jax.Array:
     """Objectives of all assignments of features to the chosen steps, shape (features,) * batch.
 
     The kept steps are factored once, H = L L'. What they leave of the chosen steps is the Schur
@@ -191,7 +207,7 @@ def _candidates(P: Any, G: Any, constant: Any, sequence: Any, chosen: Any, batch
     solved = inverse_factor @ jnp.concatenate(right, axis=1)
     columns, last = jnp.split(solved[:, :-1], batch, axis=1), solved[:, -1]
 
-    def on_axes(array: Any, *axes: int) -> Any:
+    def on_axes(array: jax.Array, *axes: int) -> jax.Array:
         return array.reshape([array.shape[axes.index(a)] if a in axes else 1 for a in range(batch)])
 
     linear = [on_axes(G[chosen[a]] - columns[a].T @ last, a) for a in range(batch)]

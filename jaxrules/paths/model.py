@@ -27,6 +27,7 @@ from jaxrules.models import (
 )
 from jaxrules.paths.problem import geometric_weights
 from jaxrules.persistence import register_model
+from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
 from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
 
 Array = NDArray[Any] | jax.Array
@@ -87,7 +88,7 @@ def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.
 
 
 @register_model
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class ModelSequence:
     """A sequence of linear models b_0, ..., b_K, each with its cost.
@@ -133,13 +134,30 @@ class ModelSequence:
         changed = np.diff(np.asarray(self.models), axis=0) != 0
         return tuple(dict.fromkeys(np.nonzero(changed)[1].tolist()))
 
+    def __post_init__(self) -> None:
+        checks.instance("schema", self.schema, Schema, "jaxrules.as_table(X).schema")
+        check_arrays(self)
+        check_options(self.options)
+        if not isinstance(self.columns, tuple) or not all(
+            isinstance(column, EncodedColumn) for column in self.columns
+        ):
+            raise TypeError(f"columns must be a tuple of EncodedColumn, got {self.columns!r}")
+        if concrete_arrays(self.models, self.intercepts, self.costs):
+            self._check()
+
     def validate(self) -> None:
         """Check shapes and values.
 
         Raises:
             ValueError: naming what is wrong.
         """
-        self.schema.validate()
+        self._check()
+
+    def _check(self) -> None:
+        checks.require(
+            self.costs.ndim == 1 and len(self.costs) > 0,
+            f"costs must have shape (steps + 1,), got {self.costs.shape}",
+        )
         steps, width = len(self), len(self.columns)
         shapes = {
             "models": (self.models, (steps + 1, width)),
@@ -149,19 +167,22 @@ class ModelSequence:
         }
         for name, (array, shape) in shapes.items():
             if np.shape(array) != shape:
-                raise ValueError(f"{name} must have shape {shape}, got {np.shape(array)}")
+                raise ValueError(
+                    f"{name} must have shape {shape} for {len(self.costs)} costs and {width} "
+                    f"columns, got {np.shape(array)}"
+                )
             if not np.isfinite(np.asarray(array)).all():
                 raise ValueError(f"{name} must be finite")
         if not ((np.asarray(self.scale) > 0).all() and np.asarray(self.output_scale) > 0):
             raise ValueError("scale and output_scale must be positive")
         for index, category in self.columns:
-            if not 0 <= index < len(self.schema.features):
-                raise ValueError("a column names a feature that does not exist")
+            if not (isinstance(index, int) and 0 <= index < len(self.schema.features)):
+                raise ValueError(f"columns name feature {index!r}, which does not exist")
             categories = self.schema.features[index].categories
             if category not in (None, MISSING) and not (
                 categories and 0 <= category < len(categories)
             ):
-                raise ValueError("a column names a category that does not exist")
+                raise ValueError(f"columns name category {category!r}, which does not exist")
 
     def scores(self, X: Any, step: int | None = None) -> Array:
         """The scores of model `step` (default: the last), shape (rows,)."""
@@ -249,7 +270,7 @@ class ModelSequence:
 
 
 @register_model
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True, eq=False)
 class CoordinatePath(ModelSequence):
     """A sequence of linear models, each of which differs from the previous one in at most one
@@ -280,13 +301,9 @@ class CoordinatePath(ModelSequence):
         """L_alpha for the path's own step weights: sum_k alpha_k c(b_k), Section 3.2."""
         return weighted_loss(self, self.step_weights)
 
-    def validate(self) -> None:
-        """Check shapes, and that every step changes at most one coefficient.
-
-        Raises:
-            ValueError: naming what is wrong.
-        """
-        super().validate()
+    def _check(self) -> None:
+        """Also that every step changes at most one coefficient."""
+        super()._check()
         steps, width = len(self), len(self.columns)
         if np.shape(self.features) != (steps,) or np.shape(self.step_weights) != (steps,):
             raise ValueError(f"features and step_weights must have shape {(steps,)}")

@@ -26,7 +26,8 @@ hundred steps.
 """
 
 
-Objective = Callable[[Any, Any, Any, Array], Array]
+Tree = Any  # a pytree of arrays
+Objective = Callable[[Tree, Tree, Tree, Array], Array]
 """What is minimised: (parameters, rows, fixed arrays, number of the step) -> values, (lanes,), one
 per problem.
 
@@ -42,15 +43,15 @@ class Descent(NamedTuple):
     """
 
     steps: int
-    parameters: Any
+    parameters: Tree
     values: NDArray[np.float64]
 
 
 def adam(
     objective: Objective,
-    parameters: Any,
-    rows: tuple[Any, ...],
-    fixed: Any = (),
+    parameters: Tree,
+    rows: tuple[Tree, ...],
+    fixed: Tree = (),
     *,
     n_rows: int,
     iterations: int,
@@ -58,7 +59,7 @@ def adam(
     cosine: bool = True,
     batch_size: int | None = None,
     seed: int = 0,
-    ends: tuple[Any, Any] | None = None,
+    ends: tuple[Tree, Tree] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Descent]:
     """Descend, and report after every chunk of steps; ends early when stopped.
@@ -108,16 +109,16 @@ def adam(
 @x64_kernel(static=("objective",))
 def _chunk(
     objective: Objective,
-    parameters: Any,
-    state: Any,
-    rows: Any,
-    fixed: Any,
+    parameters: Tree,
+    state: Tree,
+    rows: Tree,
+    fixed: Tree,
     batches: Array,
     span: Array,
     schedule: Array,
     n_rows: Array,
-    ends: Any,
-) -> tuple[Any, Any, Array]:
+    ends: Tree,
+) -> tuple[Tree, Tree, Array]:
     """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the optimiser,
     sums of the values.
     """
@@ -126,11 +127,11 @@ def _chunk(
     optimiser = optax.scale_by_adam(*_DECAYS)
     size = batches.shape[1]
 
-    def total(parameters: Any, rows: Any, step: Array) -> tuple[Array, Array]:
+    def total(parameters: Tree, rows: Tree, step: Array) -> tuple[Array, Array]:
         values = objective(parameters, rows, fixed, step)
         return jnp.sum(values), values
 
-    def step(i: Array, carry: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
+    def step(i: Array, carry: tuple[Tree, Tree, Array]) -> tuple[Tree, Tree, Array]:
         parameters, state, sums = carry
         used = rows
         if size:

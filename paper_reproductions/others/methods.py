@@ -18,8 +18,28 @@ Options = dict[str, Any]
 MISSING: Any = "own_category"
 
 
-def _learner(fit: Callable[..., Fit[Any]]) -> Callable[[Dataset, Options], Fit[Any]]:
-    return lambda train, options: fit(train.X, train.y, missing=MISSING, **options)
+def _learner(fit: Callable[..., Fit[Any]], **fixed: Any) -> Callable[[Dataset, Options], Fit[Any]]:
+    """With the penalties that were defaults when the archive was measured, unless options differ."""
+    return lambda train, options: fit(train.X, train.y, missing=MISSING, **{**fixed, **options})
+
+
+def _lire(train: Dataset, options: Options) -> Fit[Any]:
+    """By default with a ridge of 1, and from that model on with one of .15 and a smaller penalty if it leaves less than
+    a quarter of the constant's loss.
+    """
+    fit = jr.lire.fit(train.X, train.y, missing=MISSING, **{"l2_penalty": 1.0, **options})
+    shares = np.unique(train.y, return_counts=True)[1] / len(train.y)
+    constant = -float(shares @ np.log(shares))
+    if options or fit.details.loss >= 0.25 * constant:
+        return fit
+    return jr.lire.fit(
+        train.X,
+        train.y,
+        missing=MISSING,
+        start=fit,
+        l2_penalty=0.15,
+        global_penalty=0.005 * constant,
+    )
 
 
 def _rulefit(train: Dataset, options: Options) -> Fit[Any]:
@@ -44,11 +64,11 @@ def boosted_rules(train: Dataset, trees: int, leaves: int) -> jr.Conjunctions:
 
 
 LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
-    "boosting": _learner(jr.boosting.fit),
+    "boosting": _learner(jr.boosting.fit, l2_penalty=1.0, multiclass="one_vs_rest"),
     "GLRM": _learner(jr.glrm.fit),
     "RuleFit": _rulefit,
-    "LIRE": _learner(jr.lire.fit),
-    "rule list": _learner(jr.ssrl.fit),
+    "LIRE": _lire,
+    "rule list": _learner(jr.ssrl.fit, literal_penalty=1.0),
 }
 CLASSIFIERS = ("LIRE", "rule list")
 """Learners that are run on classes only."""

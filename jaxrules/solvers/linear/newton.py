@@ -42,11 +42,13 @@ _ROUNDING = 4.0
 _SHORTEST = 1e-10
 """Steps that descend only at a shorter length do not count."""
 
+Numbers = Any  # an array of NumPy or JAX, or a number
+
 
 # The formulas, for arrays of NumPy and of JAX
 
 
-def _numpy(array: Any) -> Any:
+def _numpy(array: Numbers) -> Numbers:
     return jnp if isinstance(array, jax.Array) else np
 
 
@@ -59,13 +61,19 @@ class Evaluation(NamedTuple):
         curvature: (rows,), second derivatives of the weighted losses.
     """
 
-    value: Any
-    gradient: Any
-    curvature: Any
+    value: Numbers
+    gradient: Numbers
+    curvature: Numbers
 
 
 def evaluate(
-    loss: Loss, columns: Any, target: Any, weights: Any, penalties: Any, point: Any, score: Any
+    loss: Loss,
+    columns: Numbers,
+    target: Numbers,
+    weights: Numbers,
+    penalties: Numbers,
+    point: Numbers,
+    score: Numbers,
 ) -> Evaluation:
     """The objective and its derivatives at a point and its scores."""
     value, gradient, curvature = loss.terms(target, score)
@@ -76,7 +84,7 @@ def evaluate(
     )
 
 
-def damped_hessian(columns: Any, curvature: Any, penalties: Any) -> Any:
+def damped_hessian(columns: Numbers, curvature: Numbers, penalties: Numbers) -> Numbers:
     """(k, k), positive definite, also for repeated columns and columns of zeros."""
     xp = _numpy(columns)
     hessian = (columns * curvature[None]) @ columns.T
@@ -84,7 +92,7 @@ def damped_hessian(columns: Any, curvature: Any, penalties: Any) -> Any:
     return hessian + xp.diag(penalties + ridge)
 
 
-def ends_of(signs: Any) -> tuple[Any, Any]:
+def ends_of(signs: Numbers) -> tuple[Numbers, Numbers]:
     """The least and the greatest coefficients of given signs, (k,) each.
 
     Args:
@@ -95,18 +103,18 @@ def ends_of(signs: Any) -> tuple[Any, Any]:
     return xp.where(signs > 0, 0.0, -xp.inf), xp.where(signs < 0, 0.0, xp.inf)
 
 
-def held(point: Any, slope: Any, least: Any, most: Any) -> Any:
+def held(point: Numbers, slope: Numbers, least: Numbers, most: Numbers) -> Numbers:
     """Which coefficients stay: those at an end that a step down this slope would cross."""
     return ((point <= least) & (slope > 0)) | ((point >= most) & (slope < 0))
 
 
-def within(point: Any, least: Any, most: Any) -> Any:
+def within(point: Numbers, least: Numbers, most: Numbers) -> Numbers:
     """The point projected on its ends."""
     xp = _numpy(point)
     return xp.minimum(xp.maximum(point, least), most)  # faster than np.clip
 
 
-def accepted(now: Any, trial: Any, length: Any, promised: Any) -> Any:
+def accepted(now: Numbers, trial: Numbers, length: Numbers, promised: Numbers) -> Numbers:
     """Whether a step of this length keeps enough of the decrease that the full one promised; never
     if it leads to NaN.
     """
@@ -195,7 +203,12 @@ def newton_on_host(
 
 
 def _step(
-    columns: Floats, now: Evaluation, penalties: Floats, point: Floats, least: Any, most: Any
+    columns: Floats,
+    now: Evaluation,
+    penalties: Floats,
+    point: Floats,
+    least: Numbers,
+    most: Numbers,
 ) -> tuple[Floats, float]:
     """Newton's step, and the decrease that it promises.
 
@@ -225,7 +238,7 @@ def _solved(hessian: Floats, gradient: Floats) -> Floats:
     return np.asarray(gradient / np.diagonal(hessian) if failed else step)
 
 
-def _to_the_end(point: Floats, step: Floats, least: Any, most: Any) -> float:
+def _to_the_end(point: Floats, step: Floats, least: Numbers, most: Numbers) -> float:
     """The part of the step at which the first coefficient reaches its end."""
     moving = step != 0
     room = np.where(step > 0, most, least)[moving] - point[moving]

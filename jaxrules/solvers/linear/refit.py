@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax as shares
 
 from jaxrules.bits import distinct, pack
-from jaxrules.losses import Loss, merge_rows, softmax
+from jaxrules.losses import Loss, logistic, merge_rows
+from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.newton import ends_of, newton_on_host
 
 Floats = NDArray[np.float64]
@@ -100,6 +100,7 @@ def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
     return np.clip(found.x, *ends)
 
 
+@one_blas_thread()
 def refit_softmax(
     y: Floats,
     features: NDArray[np.bool_] | Floats,
@@ -113,6 +114,9 @@ def refit_softmax(
 ) -> tuple[Floats, Floats]:
     """The best weights of K classes together under `jaxrules.losses.softmax`, by L-BFGS.
 
+    Its coordinates are those in which Boehning's bound on the Hessian (1992), 1/2 F'SF + penalty
+    for every class, is the identity; only its diagonal if some weights are held or bounded.
+
     Args:
         y: +1 for the row's class, -1 for the others, (rows, K).
         features, l2_penalty, sample_weight: as in `refit_weights`.
@@ -123,33 +127,56 @@ def refit_softmax(
     """
     from scipy.optimize import minimize
 
-    design: Floats = np.column_stack([features, np.ones(len(y))]).astype(np.float64)
+    target = (1 + y) / 2
+    if len(y) > _MANY_ROWS and features.dtype == bool:  # equal rows have equal scores
+        first, pattern = distinct(pack(features.astype(bool)))
+        merged = [merge_rows(logistic, one, sample_weight, pattern, len(first)) for one in y.T]
+        target = (1 + np.stack([one.target for one in merged], axis=1)) / 2
+        features, sample_weight = features[first], merged[0].weight
+    design: Floats = np.column_stack([features, np.ones(len(target))]).astype(np.float64)
     penalty = np.full((design.shape[1], 1), float(l2_penalty))
     penalty[-1] = 0.0
-    moves = (
-        np.ones(len(penalty), bool)[:, None]
-        if free is None
-        else np.append(free, np.ones((1, y.shape[1]), bool), 0)
-    )
+    held = free is not None and not free.all()
+    bounded = signs is not None and bool(np.any(signs))
+    metric = 0.5 * (design.T * sample_weight) @ design + np.diag(penalty[:, 0])
+    back = _to_weights(metric, diagonal=held or bounded)
+    moves = np.ones((len(penalty), y.shape[1]), bool)
+    if free is not None:
+        moves[:-1] = free
 
     def objective(flat: Floats) -> tuple[float, Floats]:
-        at = flat.reshape(design.shape[1], y.shape[1])
+        at = back @ flat.reshape(moves.shape)
         scores = design @ at
-        slopes = (
-            design.T @ (sample_weight[:, None] * (shares(scores, axis=1) - (1 + y) / 2))
-            + penalty * at
-        )
-        return float(sample_weight @ softmax(y, scores) + 0.5 * (penalty * at**2).sum()), (
-            slopes * moves
-        ).ravel()
+        scores -= scores.max(axis=1, keepdims=True)
+        odds = np.exp(scores)
+        total = odds.sum(axis=1)
+        losses = sample_weight @ (np.log(total) - (target * scores).sum(axis=1))
+        rest = sample_weight[:, None] * (odds / total[:, None] - target)
+        slopes = back.T @ (design.T @ rest + penalty * at)
+        return float(losses + 0.5 * (penalty * at**2).sum()), (slopes * moves).ravel()
 
-    first = np.concatenate([start[0], start[1][None]]).ravel()
-    options = {"maxiter": max_steps, "ftol": 1e-15, "gtol": 1e-10 * float(sample_weight.sum())}
+    begin = np.concatenate([start[0], start[1][None]])
     ends = None
-    if signs is not None and np.any(signs):
-        ends = np.stack(
-            ends_of(np.append(signs, np.zeros((1, y.shape[1]), int), 0).ravel()), axis=1
-        )
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=ends, options=options)
-    best = found.x.reshape(-1, y.shape[1])
+    if bounded and signs is not None:
+        ends = np.stack(ends_of(np.append(signs, np.zeros((1, y.shape[1]), int), 0).ravel()), 1)
+    # A slope of this size promises a fall of the objective by its square: of rounding.
+    options = {
+        "maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20, "ftol": 1e-15,
+        "gtol": 1e-9 * float(np.sqrt(sample_weight.sum())),
+    }  # fmt: skip
+    found = minimize(
+        objective, np.linalg.solve(back, begin).ravel(), jac=True, method="L-BFGS-B", bounds=ends,
+        options=options,
+    )  # fmt: skip
+    best = np.where(moves, back @ found.x.reshape(moves.shape), begin)
     return best[:-1], best[-1]
+
+
+def _to_weights(metric: Floats, diagonal: bool) -> Floats:
+    """From coordinates in which a metric, or its diagonal alone, is the identity."""
+    scale = np.sqrt(np.diag(metric)) + np.finfo(np.float64).tiny
+    if diagonal:
+        return np.diag(1.0 / scale)
+    relative = metric / scale / scale[:, None]
+    relative[np.diag_indices_from(relative)] += 1e-12  # equal rules without a ridge
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(relative)).T / scale[:, None])

@@ -11,8 +11,9 @@ from jaxrules.solvers.rule_search.objectives import (
     Orthogonal,
     SecondOrder,
     SignedWeights,
+    SumOverClasses,
 )
-from jaxrules.solvers.rule_search.pairs import search_pairs
+from jaxrules.solvers.rule_search.pairs import search_pairs, search_triples
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
 from jaxrules.solvers.rule_search.sides import Side, best_of, search_using, sides_of
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
@@ -28,6 +29,7 @@ __all__ = [
     "SecondOrder",
     "Side",
     "SignedWeights",
+    "SumOverClasses",
     "best_of",
     "search_beam",
     "search_beams",
@@ -35,6 +37,7 @@ __all__ = [
     "search_depth_first",
     "search_pairs",
     "search_published",
+    "search_triples",
     "search_using",
     "shortest_equivalent",
     "sides_of",

@@ -21,18 +21,21 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
+from jaxrules.solvers.rule_search.space import IN_SPAN, Partition, SearchSpace
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.problems import Problem
 
 Floats = NDArray[np.float64]
+ValuesOfPairs = Callable[[Partition, Partition], Floats]
+"""Gives (propositions of the first, of the second)."""
 _EPSILON = 1e-6
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
@@ -44,7 +47,9 @@ class Objective:
     Attributes:
         rule_price: of any conjunction but the empty one.
         condition_price: of each of its propositions.
-        per_unit: divide by 1 + length: gain per unit of complexity.
+        per_unit: divide by the complexity to the `power`: gain per unit of complexity.
+        condition_units: the complexity is 1 + this for every proposition.
+        power: of the complexity.
         growth: divide by (1 + growth)^length: every proposition has to raise the value, at least 0,
             by this share.
         one_sided: sums of the gradient below 0 are worth nothing: for a rule whose weight must be
@@ -54,6 +59,8 @@ class Objective:
     rule_price: float = 0.0
     condition_price: float = 0.0
     per_unit: bool = False
+    condition_units: float = 1.0
+    power: float = 1.0
     growth: float = 0.0
     one_sided: bool = False
     compiled: ClassVar[str] = ""
@@ -83,6 +90,12 @@ class Objective:
         """
         return np.ones(members.shape[1])
 
+    def values_of_pairs(self, terms: Floats) -> ValuesOfPairs | None:
+        """The values of all pairs of propositions of two partitions by compiled code, given the
+        terms of `one_row`; None: by `value`.
+        """
+        return None
+
     def counted(self, sums: Floats) -> Floats:
         """The part of sums of the gradient that counts."""
         return np.maximum(sums, 0.0) if self.one_sided else sums
@@ -91,10 +104,12 @@ class Objective:
         length = np.asarray(length)
         return np.where(length > 0, self.rule_price + self.condition_price * length, 0.0)
 
-    def divisor(self, length: ArrayLike) -> Floats:
+    def divisor(self, length: ArrayLike, units: ArrayLike | None = None) -> Floats:
+        """For conjunctions of this length and complexity; None for that of single columns."""
         length = np.asarray(length, np.float64)
+        units = 1.0 + self.condition_units * length if units is None else np.asarray(units)
         grown = np.exp(np.minimum(length * math.log1p(self.growth), _LARGEST_EXPONENT))
-        return (1.0 + self.per_unit * length) * grown
+        return (units**self.power if self.per_unit else 1.0) * grown
 
     def worth(self, value: Floats, length: ArrayLike) -> Floats:
         """Of conjunctions with this value and length."""
@@ -262,6 +277,56 @@ class CorrectiveDecrease(Objective):
             return greatest
         # Shares were raised to IN_SPAN, which may raise a denominator by IN_SPAN H.
         return greatest * (1.0 + IN_SPAN * (terms[1] @ members) / self.ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class SumOverClasses(Objective):
+    """The sum of the decreases of several classes, for a rule with a weight per class.
+
+    Args:
+        parts: one per class, two-sided, with one ridge.
+    """
+
+    parts: tuple[CorrectiveDecrease, ...]
+
+    def terms(self, space: SearchSpace) -> Floats:
+        """Those of the classes one after the other, each with as many rows of 0 as make all of
+        one length.
+        """
+        of_class = [part.terms(space)[0] for part in self.parts]
+        longest = max(map(len, of_class))
+        padded = [np.pad(terms, ((0, longest - len(terms)), (0, 0))) for terms in of_class]
+        return np.concatenate(padded)[None]
+
+    def _by_class(self, sums: Floats) -> Floats:
+        """Terms, or sums of them, (classes, terms of one, ...)."""
+        return sums.reshape(len(self.parts), -1, *sums.shape[1:])
+
+    def value(self, sums: Floats) -> Floats:
+        pairs = zip(self.parts, self._by_class(sums), strict=True)
+        return np.asarray(sum(part.value(of_class) for part, of_class in pairs))
+
+    def bounds(self, terms: Floats, members: Floats) -> Floats:
+        """The sums of the bounds of the classes, each with its own best subset."""
+        pairs = zip(self.parts, self._by_class(terms), strict=True)
+        with np.errstate(over="ignore"):  # without a ridge a bound may be infinite
+            return np.asarray(sum(part.bounds(of_class, members) for part, of_class in pairs))
+
+    def values_of_pairs(self, terms: Floats) -> ValuesOfPairs:
+        from jaxrules.solvers.rule_search.kernels.class_pairs import add_values
+
+        by_row = np.ascontiguousarray(self._by_class(terms).transpose(0, 2, 1))
+        ridge = self.parts[0].ridge
+
+        def values(first: Partition, second: Partition) -> Floats:
+            found = np.zeros((len(first.propositions), len(second.propositions)))
+            add_values(
+                by_row, ridge, IN_SPAN, (first.cell, second.cell),
+                (len(first.members), len(second.members)), (first.chain, second.chain), found,
+            )  # fmt: skip
+            return found
+
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,11 +512,14 @@ class Given(Objective):
     def shares(self, terms: Floats, members: Floats) -> Floats:
         return self.whole.shares(terms, members)
 
+    def values_of_pairs(self, terms: Floats) -> ValuesOfPairs | None:
+        return self.whole.values_of_pairs(terms)
+
     def price(self, length: ArrayLike) -> Floats:
         return super().price(np.asarray(length) + 1)
 
-    def divisor(self, length: ArrayLike) -> Floats:
-        return super().divisor(np.asarray(length) + 1)
+    def divisor(self, length: ArrayLike, units: ArrayLike | None = None) -> Floats:
+        return super().divisor(np.asarray(length) + 1, units)
 
     def worth_of_nothing(self, terms: Floats) -> float:
         return float(self.worth(self.value(terms.sum(axis=1)), 0))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.fits import Status
-from jaxrules.solvers.rule_search.objectives import Floats, Objective
+from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, never
 
@@ -63,6 +63,54 @@ def search_pairs(
     return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
 
+def search_triples(
+    space: SearchSpace,
+    objective: Objective,
+    *,
+    max_evaluations: int | None = None,
+    stopped: Callable[[], bool] = never,
+) -> Found:
+    """A best conjunction of at most three propositions: the best pair, then for one proposition
+    after the other the best pair of later ones among its rows, while its bound allows a better one.
+
+    Arguments and result as of `search_pairs`; the limit ends the search between two propositions.
+    The searched propositions come in descending order of their bounds, so the first one left out
+    bounds all others.
+    """
+    terms = objective.one_row(space)
+    masks = space.masks.astype(np.float64)
+    best = search_pairs(space, objective, stopped=stopped)
+    assert best.bound is not None
+    bound, evaluations, status = best.bound, best.evaluations, best.status
+    length = 3 if status is Status.OPTIMAL else 1  # all shorter ones are examined
+    bounds = np.asarray(objective.worth(objective.bounds(terms, masks), length), np.float64)
+    order = np.argsort(-bounds, kind="stable")
+    for rank, proposition in enumerate(order.tolist()):
+        if bounds[proposition] <= best.objective * (1.0 + TIE):
+            break
+        if stopped() or (max_evaluations is not None and evaluations >= max_evaluations):
+            status = Status.TIME_LIMIT if stopped() else Status.MAX_ITERATIONS
+            bound = max(bound, float(bounds[proposition]))
+            break
+        inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
+        found = search_pairs(
+            space.take(later).within(inside), Given.of(objective, terms[None], inside),
+            stopped=stopped,
+        )  # fmt: skip
+        assert found.bound is not None
+        bound, evaluations = max(bound, found.bound), evaluations + found.evaluations
+        if found.status is not Status.OPTIMAL:
+            status = found.status
+        if found.objective > best.objective * (1.0 + TIE):
+            rule = (proposition, *later[list(found.propositions)].tolist())
+            best = replace(found, propositions=tuple(sorted(rule)))
+    found = conclude(
+        space, objective, terms, best.propositions, status, evaluations, bound, stopped=stopped,
+    )  # fmt: skip
+    assert found.bound is not None
+    return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
+
+
 class _Pairs:
     """The best conjunction so far, and histograms to find a better one."""
 
@@ -71,11 +119,13 @@ class _Pairs:
         self.best: tuple[int, ...] = ()
         self.worth, self.evaluations = objective.worth_of_nothing(terms), 1
         self.of_cells = [self._histograms(part.cell, len(part.members)) for part in partitions]
+        self.compiled = objective.values_of_pairs(terms)
 
     def examine_single(self) -> None:
         """All single propositions."""
         for part, sums in zip(self.partitions, self.of_cells, strict=True):
-            self._take_best((sums @ part.members)[:, :, None], 1, part, part)
+            values = self.objective.value(sums @ part.members)
+            self._take_best(values[:, None], 1, part, part)
 
     def examine_pairs(self, stopped: Callable[[], bool]) -> bool:
         """All pairs, partition by partition; False if the search was stopped before the end."""
@@ -83,32 +133,41 @@ class _Pairs:
             if stopped():
                 return False
             first, second = self.partitions[a], self.partitions[b]
-            if a == b:  # both propositions hold in the cells that they share
-                left = first.members.T * self.of_cells[a][:, None]
+            if self.compiled is not None:
+                values = self.compiled(first, second)
             else:
-                shape = len(first.members), len(second.members)
-                joint = self._histograms(first.cell * shape[1] + second.cell, shape[0] * shape[1])
-                left = first.members.T @ joint.reshape(len(self.terms), *shape)
-            self._take_best(left @ second.members, 2, first, second)
+                values = self.objective.value(self._sums(a, b))
+            self._take_best(values, 2, first, second)
         return True
+
+    def _sums(self, a: int, b: int) -> Floats:
+        """Over the rows of all pairs of propositions of two partitions, (terms, of a, of b)."""
+        first, second = self.partitions[a], self.partitions[b]
+        if a == b:  # both propositions hold in the cells that they share
+            left = first.members.T * self.of_cells[a][:, None]
+        else:
+            shape = len(first.members), len(second.members)
+            joint = self._histograms(first.cell * shape[1] + second.cell, shape[0] * shape[1])
+            left = first.members.T @ joint.reshape(len(self.terms), *shape)
+        return np.asarray(left @ second.members)
 
     def _histograms(self, cell: NDArray[np.intp], size: int) -> Floats:
         """The sums of every term over the rows of each cell, (terms, cells)."""
         return np.stack([np.bincount(cell, row, size) for row in self.terms])
 
-    def _take_best(self, sums: Floats, length: int, first: Partition, second: Partition) -> None:
+    def _take_best(self, values: Floats, length: int, first: Partition, second: Partition) -> None:
         """Take the best of the conjunctions of a proposition of each partition if it is better.
 
         Args:
-            sums: (terms, propositions of the first, of the second); the latter one for length 1.
+            values: (propositions of the first, of the second); the latter one for length 1.
         """
-        worths = np.ravel(self.objective.worth(self.objective.value(sums), length))
+        worths = np.ravel(self.objective.worth(values, length))
         self.evaluations += len(worths)
         most = float(worths.max(initial=-math.inf))
         if most > self.worth + TIE * abs(self.worth):
             place = int(np.argmax(worths >= most - TIE * abs(most)))
             chosen = (
-                first.propositions[place // sums.shape[2]],
-                second.propositions[place % sums.shape[2]],
+                first.propositions[place // values.shape[1]],
+                second.propositions[place % values.shape[1]],
             )
             self.best, self.worth = tuple(sorted(set(map(int, chosen[:length])))), most

@@ -6,6 +6,7 @@ import bisect
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from jaxrules.bits import pack, unpack
 from jaxrules.fits import Status
 from jaxrules.runs import checkpoint
 from jaxrules.table import Table
+
+if TYPE_CHECKING:
+    from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
 
 _BYTES = 6.0
 """Memory of a search per row and proposition, about."""
@@ -42,6 +46,13 @@ class Partition:
     cell: NDArray[np.intp]
     propositions: NDArray[np.intp]
     members: NDArray[np.float64]
+
+    @functools.cached_property
+    def chain(self) -> Chain:
+        """The propositions in the order in which compiled histograms sum them up."""
+        from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
+
+        return Chain.of(self.members)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,255 @@
+"""Do the defaults of boosting, LIRE and SSRL do harm on small, noisy data?
+
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/defaults.py [--sets NAME ...]
+        [--splits 5] [--methods boosting ...] [--only-summary]
+
+Every cell (set, split, method) is fitted to at most 800 rows, 70 % of the set. Its risk is the mean
+log-loss (with probabilities of at least 1 / 2n of the n training rows) or the mean squared error of
+at most 4000 other rows, over that of the best constant of the training rows. "Before" are the
+defaults of version 0.2.0, given explicitly. Cells are appended to results/defaults.csv, and are not
+computed again.
+
+A set is noisy if the risk of the L1 regression is above .8. The recipes were chosen on the sets of
+CHOOSE, the others are in SHOW. Means are geometric over sets of the mean over splits; the standard
+error is that over sets, in percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LassoCV, LogisticRegressionCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import jaxrules as jr
+from jaxrules.datasets import Dataset
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fronts import design
+
+RESULTS = Path(__file__).parent / "results" / "defaults.csv"
+CLASSES = (
+    "small_australian", "small_bands", "small_breast", "small_bupa", "small_crx",
+    "small_housevotes", "small_monk_2", "small_chile", "small_benefits", "small_birthwt",
+    "small_participation", "heart", "liver", "titanic", "tic_tac_toe", "breast_cancer", "banknote",
+    "ibm_hr", "voice", "telco_churn", "compas_lire", "fico_lire", "magic", "bank", "adult_train",
+)  # fmt: skip
+NUMBERS = (
+    "small_housing", "small_hedonic", "small_fair", "small_quine", "small_cpus", "small_caschool",
+    "diabetes", "boston", "friedman1", "friedman2", "friedman3", "insurance", "red_wine_quality",
+    "used_cars", "life_expectancy", "world_happiness", "prestige", "bike_day",
+    "california_housing", "demographics", "mobile_prices",
+)  # fmt: skip
+SEVERAL = ("small_contraceptive", "small_tae", "cardio", "iris", "wine", "page_blocks")
+SETS = (*CLASSES, *NUMBERS, *SEVERAL)
+CHOOSE = {name for kind in (CLASSES, NUMBERS, SEVERAL) for name in sorted(kind)[::2]}
+ROWS, TEST_ROWS, LEAST = 800, 4000, 1e-3
+Model = Any
+
+
+def split(name: str, seed: int) -> tuple[Dataset, Dataset]:
+    """Training rows, and test rows of classes that they have."""
+    data = jr.datasets.load(name)
+    order = np.random.default_rng(seed).permutation(len(data))
+    n = min(ROWS, int(0.7 * len(data)))
+    train, test = data[np.sort(order[:n])], data[np.sort(order[n : n + TEST_ROWS])]
+    return train, test if data.task == "regression" else test[np.isin(test.y, train.y)]
+
+
+# The defaults before
+
+
+def boosting(train: Dataset, **options: Any) -> Model:
+    return jr.boosting.fit(train.X, train.y, missing="own_category", **options).model
+
+
+def lire_before(train: Dataset) -> Model:
+    """A ridge of 1; .15 and a penalty of half a percent if little of the loss is left."""
+    given: dict[str, Any] = {"missing": "own_category"}
+    fit = jr.lire.fit(train.X, train.y, l2_penalty=1.0, **given)
+    if train.task == "regression":
+        return fit.model
+    codes = (train.y[:, None] == np.unique(train.y)).mean(axis=0)
+    one = codes if len(codes) > 2 else codes[:1]
+    constant = -np.mean(one * np.log(one) + (1 - one) * np.log(1 - one))
+    if np.mean(fit.details["loss"]) >= 0.25 * constant:
+        return fit.model
+    lower = {"l2_penalty": 0.15, "global_penalty": 0.005 * constant, "start": fit.model}
+    return jr.lire.fit(train.X, train.y, **lower, **given).model
+
+
+def ssrl_before(train: Dataset) -> Model:
+    """A row for a literal, and a row of each class in every frequency."""
+    model = jr.ssrl.fit(train.X, train.y, missing="own_category", literal_penalty=1.0).model
+    counts = np.ones((len(model.labels), len(model.schema.classes or ())))
+    codes = np.searchsorted(np.unique(train.y), train.y)
+    np.add.at(counts, (model.position(jr.as_table(train.X, missing="own_category")), codes), 1)
+    return replace(model, probabilities=counts / counts.sum(axis=1, keepdims=True))
+
+
+def linear(train: Dataset) -> Model:
+    """L1 regression of standardised columns, its penalty by five folds."""
+    if train.task == "regression":
+        kind = LassoCV(cv=5)
+    else:
+        kind = LogisticRegressionCV(
+            Cs=10, cv=5, l1_ratios=(1.0,), solver="saga", scoring="neg_log_loss", max_iter=500,
+            use_legacy_attributes=False,
+        )  # fmt: skip
+    return make_pipeline(StandardScaler(), kind).fit(design(train, train), train.y)
+
+
+METHODS: dict[str, Callable[[Dataset], Model]] = {
+    "boosting, before": lambda train: boosting(train, l2_penalty=1.0),
+    "boosting": boosting,
+    "boosting 40, before": lambda train: boosting(train, l2_penalty=1.0, max_rules=40),
+    "boosting 40": lambda train: boosting(train, max_rules=40),
+    "LIRE, before": lire_before,
+    "LIRE": lambda train: jr.lire.fit(train.X, train.y, missing="own_category").model,
+    "SSRL, before": ssrl_before,
+    "SSRL": lambda train: jr.ssrl.fit(train.X, train.y, missing="own_category").model,
+    "L1 regression": linear,
+}
+
+
+# Cells
+
+
+def measured(name: str, seed: int, method: str) -> dict[str, Any]:
+    """The risk, the accuracy over that of the majority, the number of rules and CPU seconds."""
+    train, test = split(name, seed)
+    start = time.process_time()
+    model = METHODS[method](train)
+    seconds = time.process_time() - start
+    ours = method != "L1 regression"
+    X = test.X if ours else design(train, test)
+    row: dict[str, Any] = {"set": name, "split": seed, "method": method}
+    if train.task == "regression":
+        said = np.asarray(jr.predict(model, X) if ours else model.predict(X))
+        row["risk"] = np.mean((test.y - said) ** 2) / np.mean((test.y - train.y.mean()) ** 2)
+        row["gain"] = ""
+    else:
+        classes, codes = np.unique(train.y, return_inverse=True)
+        truth = np.searchsorted(classes, test.y)
+        shares = np.bincount(codes) / len(codes)
+        said = np.asarray(jr.predict_proba(model, X) if ours else model.predict_proba(X))
+        own = np.maximum(said[np.arange(len(truth)), truth], 1 / (2 * len(codes)))
+        row["risk"] = np.log(own).sum() / np.log(shares[truth]).sum()
+        right = np.asarray(jr.predict(model, X) if ours else model.predict(X)) == test.y
+        row["gain"] = np.mean(right) - np.mean(truth == shares.argmax())
+    return {**row, "rules": jr.support(model) if ours else "", "seconds": seconds}
+
+
+def known() -> list[dict[str, str]]:
+    if not RESULTS.is_file():
+        return []
+    with RESULTS.open() as file:
+        return list(csv.DictReader(file))
+
+
+def add(row: dict[str, Any]) -> None:
+    RESULTS.parent.mkdir(exist_ok=True)
+    new = not RESULTS.is_file()
+    with RESULTS.open("a") as file:
+        writer = csv.DictWriter(file, list(row))
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+# The table
+
+
+def told(risks: dict[str, list[float]]) -> str:
+    """The geometric mean over sets, with its standard error, and the cells above 1.02."""
+    logs = [np.log(max(float(np.mean(cells)), LEAST)) for cells in risks.values()]
+    cells = [risk for some in risks.values() for risk in some]
+    error = 100 * np.std(logs, ddof=1) / len(logs) ** 0.5 if len(logs) > 1 else np.nan
+    above = f"{sum(risk > 1.02 for risk in cells)} of {len(cells)}"
+    return f"{np.exp(np.mean(logs)):.3f} | {above} | {max(cells):.2f} | {error:.0f} %"
+
+
+def compared(after: dict[str, list[float]], before: dict[str, list[float]]) -> str:
+    """The ratio of the two, set by set, and its standard error."""
+    ratios = [
+        np.log(max(np.mean(after[name]), LEAST) / max(np.mean(before[name]), LEAST))
+        for name in after.keys() & before.keys()
+    ]
+    error = np.std(ratios, ddof=1) / len(ratios) ** 0.5 if len(ratios) > 1 else np.nan
+    return f"{np.exp(np.mean(ratios)):.3f} +- {error:.3f}"
+
+
+def summary(splits: int) -> None:
+    cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    gains: dict[str, list[float]] = defaultdict(list)
+    for row in known():
+        if int(row["split"]) < splits:
+            cells[row["method"]][row["set"]].append(float(row["risk"]))
+            if row["gain"]:
+                gains[row["method"]].append(float(row["gain"]))
+    noisy = {name for name, risks in cells["L1 regression"].items() if np.mean(risks) > 0.8}
+    everything = set().union(*cells.values())
+    groups: dict[str, Any] = {
+        "all sets": everything,
+        "chosen on": CHOOSE,
+        "shown on": everything - CHOOSE,
+        "noisy": noisy,
+        "clean": everything - noisy,
+        "several classes": set(SEVERAL),
+        "regression": set(NUMBERS),
+    }
+    for group, names in groups.items():
+        print(
+            f"\n| {group} | risk | above 1.02 | worst | se | to before |\n|---|---|---|---|---|---|"
+        )
+        for method in METHODS:
+            risks = {name: cells[method][name] for name in names & cells[method].keys()}
+            if not risks:
+                continue
+            before = cells.get(f"{method}, before", {})
+            ratio = compared(risks, {name: before[name] for name in names & before.keys()})
+            print(f"| {method} | {told(risks)} | {ratio if before else ''} |")
+    print("\nAccuracy over the majority's, cells below it by more than .01, fewest")
+    for method, some in gains.items():
+        below = sum(gain < -0.01 for gain in some)
+        print(f"{method}: {np.mean(some):.4f}, {below} of {len(some)}, {min(some):.3f}")
+    print("\nSets on which boosting with 40 rules is more than 2 % above 10:")
+    for method in ("boosting{}, before", "boosting{}"):
+        few, many = (cells[method.format(size)] for size in ("", " 40"))
+        worse = {
+            name: round(float(np.mean(many[name]) / np.mean(few[name])), 3)
+            for name in few.keys() & many.keys()
+            if np.mean(many[name]) > 1.02 * np.mean(few[name])
+        }
+        print(f"{method.format(' 40')}: {len(worse)} of {len(few)}: {worse}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=SETS, choices=SETS)
+    parser.add_argument("--methods", nargs="*", default=tuple(METHODS), choices=tuple(METHODS))
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--only-summary", action="store_true")
+    given = parser.parse_args()
+    done = {(row["set"], int(row["split"]), row["method"]) for row in known()}
+    for seed in range(0 if given.only_summary else given.splits):
+        for name in given.sets:
+            for method in given.methods:
+                lists_only = method.startswith("SSRL") and name in NUMBERS
+                if not lists_only and (name, seed, method) not in done:
+                    add(measured(name, seed, method))
+    summary(given.splits)
+
+
+if __name__ == "__main__":
+    main()
