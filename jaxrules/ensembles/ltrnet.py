@@ -447,10 +447,13 @@ class _Objective:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class SoftModel:
-    """The network before discretisation: ``soft_model(X)`` is differentiable in all arrays and in
-    X.
+    """The network as it was trained, before discretisation: ``soft_model(X)`` is differentiable in
+    all arrays and in X.
 
         jax.grad(lambda soft: jnp.mean((y - soft(X)) ** 2))(fit.details.soft_model)
+
+    With training="straight_through" its scores are those of steps, and its gradients those of the
+    sigmoids.
 
     Attributes:
         net: the parameters, for standardised columns and the user's target.
@@ -458,6 +461,7 @@ class SoftModel:
         encoded: the feature, or category of a feature, of each column.
         schema: the features.
         steepness: a of the modified sigmoid.
+        straight_through: whether both layers are steps in the forward pass.
     """
 
     net: Net
@@ -466,6 +470,7 @@ class SoftModel:
     encoded: tuple[EncodedColumn, ...] = field(metadata={"static": True})
     schema: Schema = field(metadata={"static": True})
     steepness: float = field(metadata={"static": True})
+    straight_through: bool = field(metadata={"static": True})
 
     def __call__(self, X: Any) -> Array:
         """The scores of rows, (rows,) or (rows, outputs).
@@ -486,7 +491,10 @@ class SoftModel:
         ]
         net = jax.tree.map(jnp.asarray, self.net)
         scores = forward(
-            net, jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1])), self.steepness
+            net,
+            jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1])),
+            self.steepness,
+            self.straight_through,
         ).T
         return scores if scores.shape[1] > 1 else scores[:, 0]
 
@@ -699,6 +707,7 @@ class _Training:
             self.columns.encoded,
             data.schema,
             options.steepness,
+            options.straight_through,
         )
         details = LTRNetDetails(
             soft_model=soft,
