@@ -31,6 +31,7 @@ from jaxrules.models import (
     with_weights,
 )
 from jaxrules.persistence import load, save
+from jaxrules.placement import rows_over
 from jaxrules.runs import Deadline, Progress
 from jaxrules.table import Feature, Schema, Table, as_table
 
@@ -144,6 +145,7 @@ __all__ = [
     "refit",
     "report",
     "risk",
+    "rows_over",
     "rule_report",
     "rulefit",
     "save",

@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import numpy as np
+
+from jaxrules import placement
 
 
 @contextlib.contextmanager
@@ -39,7 +40,7 @@ def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with our_settings(), jax.enable_x64(True):
-            return jax.tree.map(np.asarray, function(*args, **kwargs))
+            return jax.tree.map(placement.to_host, function(*args, **kwargs))
 
     return call
 
@@ -69,12 +70,16 @@ def worth_an_accelerator(entries: int) -> bool:
     """Whether a matrix of this many entries belongs on an accelerator: it is large, and JAX has
     one. Small ones do not start JAX's backend.
     """
-    return entries > _WORTH_IT and jax.default_backend() != "cpu"
+    return entries > _WORTH_IT and placement.device().platform != "cpu"
 
 
-def on_device(arrays: Any) -> Any:
-    """The arrays in the memory of the device, float64 kept: only for kernels, which otherwise copy
+def on_device(arrays: Any, rows: int | None = None) -> Any:
+    """The arrays in the memory of the devices, float64 kept: only for kernels, which otherwise copy
     them at every call.
+
+    Args:
+        arrays: a pytree.
+        rows: their axis of rows, which `placement.rows_over` splits; see `placement.place`.
     """
     with our_settings(), jax.enable_x64(True):
-        return jax.device_put(arrays)
+        return jax.tree.map(lambda array: placement.place(array, rows), arrays)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules import placement
 from jaxrules.bits import Words, distinct, n_words, numbered, pack, take_columns, transposed, unpack
 from jaxrules.conditions import Conjunctions
 from jaxrules.table import Table
@@ -300,7 +300,7 @@ def check_memory(
 
 def available_memory() -> int:
     """Free memory in bytes: of the accelerator, or of the machine."""
-    statistics = jax.devices()[0].memory_stats()
+    statistics = placement.device().memory_stats()
     if statistics and "bytes_limit" in statistics:
         return int(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
+from jaxrules import checks, placement
 from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Fit, OneVsRestDetails, Status
 from jaxrules.losses import (
@@ -172,6 +172,7 @@ def training_data(
     """
     check_order(X, y=y, sample_weight=sample_weight)
     table = as_table(X, missing=missing)
+    placement.check_rows(table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)
     classes: tuple[Label, ...] | None = None
     if loss.target == "sign":

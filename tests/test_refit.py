@@ -144,6 +144,7 @@ def test_rows_of_equal_rules_are_merged_and_nothing_else_changes(name: str, sign
         "intercept": True,
         "sample_weight": rng.integers(3, size=1500).astype(float),
         "start": (np.zeros(6), 0.0),
+        "offset": np.zeros(1500),
         "signs": np.array([1, 1, 0, 0, -1, -1]) if signed else None,
     }
     merged, whole = (

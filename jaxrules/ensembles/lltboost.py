@@ -66,6 +66,7 @@ from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss, LossOption, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.placement import padded
 from jaxrules.runs import Run
 from jaxrules.solvers.linear.l1_path import Separators, l1_path
 from jaxrules.solvers.linear.newton import newton
@@ -478,7 +479,7 @@ class _Ensemble:
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)
         self.directions = self.columns.directions(bound) if task.constraints.monotone else None
-        self.n_rows, size = n, bucket(max(n, _SMALLEST_SHAPE[0]))
+        self.n_rows, size = n, padded(bucket(max(n, _SMALLEST_SHAPE[0])))
         width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
         target = np.ones(size)
         target[:n] = data.target
@@ -489,7 +490,8 @@ class _Ensemble:
                 target,
                 _padded(self.fit_weights[None], 1, size)[0],
                 _padded(self.check_weights[None], 1, size)[0],
-            )
+            ),
+            rows=-1,
         )
         # Relative changes are of the risk above its smallest value: of the deviance for Poisson
         # counts. This least loss of a row is -loss*(0), with the conjugate loss*.
@@ -564,7 +566,9 @@ class _Ensemble:
             options.refine_thresholds,
             options.axis_parallel,
         )
-        fitted = Fitted(self.design, self.fitted, self.n_rules + 1, options.l2_penalty)
+        design, held = on_device((self.design, lanes.held), rows=-1)
+        fitted = Fitted(design, self.fitted, self.n_rules + 1, options.l2_penalty)
+        lanes = lanes._replace(held=held)
         answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, program=program)
         if answers is None:
             return None

@@ -89,7 +89,7 @@ def adam(
     random = np.random.default_rng(seed)
     nothing = jax.tree.map(np.zeros_like, parameters)
     state = optax.ScaleByAdamState(np.zeros((), np.int32), nothing, nothing)
-    rows, fixed, ends = on_device((rows, fixed, ends))
+    rows, (fixed, ends) = on_device(rows, rows=-1), on_device((fixed, ends))
     done = 0
     while done < iterations and not stopped():
         steps = min(_STEPS_PER_CHUNK, iterations - done)

@@ -58,5 +58,5 @@ class Patient:
 def _kind(leaf: Any) -> Any:
     """The part of an argument that a kernel is compiled for."""
     if hasattr(leaf, "dtype"):
-        return leaf.shape, leaf.dtype
+        return leaf.shape, leaf.dtype, getattr(leaf, "sharding", None)
     return type(leaf) if isinstance(leaf, (bool, int, float)) else leaf

@@ -56,7 +56,7 @@ def refit_weights(
     if len(y) > _MANY_ROWS and features.dtype == bool and loss.mergeable and not np.any(offset):
         first, pattern = distinct(pack(features.astype(bool)))  # equal rows have equal scores
         y, sample_weight, _ = merge_rows(loss, y, sample_weight, pattern, len(first))
-        features = features[first]
+        features, offset = features[first], 0.0
     columns: Floats = np.ones((features.shape[1] + intercept, len(y)))
     columns[: features.shape[1]] = features.T
     point = np.append(start[0], start[1]) if intercept else np.asarray(start[0], np.float64)
