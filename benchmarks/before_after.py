@@ -129,6 +129,8 @@ JOBS: dict[str, Callable[[], Job]] = {
     "lire path adult": lambda: lire("adult_train", 0.0, path=True),
     "rulefit path compas": lambda: rulefit("compas_lire"),
     "rulefit path heart": lambda: rulefit("heart"),
+    "rulefit path fico": lambda: rulefit("fico_lire"),
+    "rulefit path magic": lambda: rulefit("magic"),
     "boosting wine": lambda: boosting("wine", "logistic", 1.0, 10),
     "boosting titanic": lambda: boosting("titanic_orb", "logistic", 1.0, 10),
     "boosting diabetes": lambda: boosting("diabetes", "squared", 2.0, 4),

@@ -818,3 +818,18 @@ def test_duals_become_orthogonal_to_everything_unpenalised(columns) -> None:
     dual = project_out(data, np.array([1.0, 2.0, 3.0, 5.0]), curvature)
     unpenalised = np.vstack([columns, np.ones(4)])
     np.testing.assert_allclose(unpenalised @ (weights * dual), 0.0, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounded_products_leave_the_model_convex(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Nested rules are nearly collinear; their products are rounded to float32."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(on_host, "_LARGE", 0)
+    columns = np.sort(rng.random(3000)) > np.sort(rng.random((300, 1)), axis=0)
+    model = on_host.Curvature(rng.random(3000) / 3000).model(
+        BitColumns.of(columns), np.arange(len(columns)), True, lambda: False
+    )
+    assert model is not None
+    assert np.linalg.eigvalsh(model.hessian)[0] >= 0

@@ -45,6 +45,7 @@ _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
 _LARGE = 1 << 20  # entries above which a Hessian is computed in float32: enough for a step
+_ROUNDING32 = 8 * float(np.finfo(np.float32).eps)  # of its products, relative to the largest
 
 
 class Point(NamedTuple, Generic[Numbers]):
@@ -140,7 +141,13 @@ class Curvature:
             found = products
         self.columns, self.products = columns, found
         coupling, total = matrix @ self.rows, intercept_curvature(self.rows, fit_intercept)
-        return SecondOrder(without_intercept(found, coupling, total), coupling, total)
+        hessian = without_intercept(found, coupling, total)
+        if kind is np.float32:
+            # Nested rules are nearly collinear: rounding makes their smallest eigenvalues negative,
+            # and a model without a minimum costs the minimiser all its rounds.
+            diagonal = np.diag_indices_from(hessian)
+            hessian[diagonal] += _ROUNDING32 * hessian[diagonal].max(initial=0.0)
+        return SecondOrder(hessian, coupling, total)
 
 
 @in_x64
