@@ -6,6 +6,7 @@
 # what was optimised, how the search ended and what is proved.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 
 import jaxrules as jr
@@ -103,3 +104,10 @@ for name, fit in fits.items():
         f"{name:12}{jr.accuracy(fit.model, X_test, y_test):9.3f}{jr.support(fit.model):7d}"
         f"{jr.complexity(fit.model, 'nonzeros'):12d}{fit.seconds:9.2f}  {fit.status}"
     )
+
+# %% [markdown]
+# A plot of the rules by importance, for one of them:
+
+# %%
+jr.plots.rule_importance(fits["boosting"].model, X_test)
+plt.show()

@@ -333,18 +333,23 @@ def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) 
     return ax
 
 
-def coefficient_path(path: ModelSequence | Sequence[Fit[RuleEnsemble]], ax: Any = None) -> Any:
+def coefficient_path(
+    path: ModelSequence | Sequence[Fit[RuleEnsemble]], ax: Any = None, *, most: int = 10
+) -> Any:
     """How coefficients change along a path, a line per column or rule, labelled at its end.
 
     Args:
         path: a coordinate path; or fits of rule ensembles with one output, from the path of a
             learner: the horizontal axis is then the number of rules.
         ax: matplotlib axes.
+        most: how many lines to label, those with the largest coefficients at the end; the others
+            are grey.
 
     Raises:
         TypeError: for something else.
         ValueError: if nothing is to draw, or a model has a score per class.
     """
+    most = checks.integer("most", most, at_least=1)
     if isinstance(path, ModelSequence):
         steps = np.arange(len(path) + 1)
         values = np.stack([path.slopes(k) for k in steps.tolist()])
@@ -355,23 +360,44 @@ def coefficient_path(path: ModelSequence | Sequence[Fit[RuleEnsemble]], ax: Any 
     used = np.flatnonzero(values.any(axis=0))
     checks.require(len(used) > 0, "path has no coefficient other than 0")
     ax = _axes(ax)
-    for number, j in enumerate(used.tolist()):
+    ranked = used[np.argsort(-np.abs(values[-1, used]), kind="stable")]
+    ax.plot(steps, values[:, ranked[most:]], color="0.8", linewidth=0.7, zorder=1)
+    shown = np.array(sorted(ranked[:most].tolist(), key=lambda j: values[-1, j]))
+    heights = _apart(values[-1, shown], 0.055 * float(np.ptp(values[:, used])))
+    for number, (j, height) in enumerate(zip(shown.tolist(), heights, strict=True)):
         style = _style(number)
         ax.plot(steps, values[:, j], **style, markersize=3, linewidth=1)
         ax.annotate(
             display.plain(names[j]),
             (steps[-1], values[-1, j]),
-            xytext=(5, 0),
-            textcoords="offset points",
+            xytext=(1.04, height),
+            textcoords=("axes fraction", "data"),
             color=style["color"],
             fontsize="x-small",
             va="center",
             annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": style["color"], "linewidth": 0.4},
         )
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
     ax.set_xlabel(label)
     ax.set_ylabel("coefficient" if isinstance(path, ModelSequence) else "weight")
     return ax
+
+
+def _apart(values: NDArray[np.float64], gap: float) -> list[float]:
+    """The heights nearest to ascending values that are at least `gap` apart.
+
+    Less k gap, they ascend: isotonic regression, by pooling neighbours that do not.
+    """
+    pools: list[tuple[float, int]] = []
+    for k, value in enumerate(values.tolist()):
+        mean, size = value - k * gap, 1
+        while pools and pools[-1][0] > mean:
+            before, others = pools.pop()
+            mean, size = (mean * size + before * others) / (size + others), size + others
+        pools.append((mean, size))
+    flat = [mean for mean, size in pools for _ in range(size)]
+    return [height + k * gap for k, height in enumerate(flat)]
 
 
 def _weights_along(path: Any) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:

@@ -1,8 +1,9 @@
 """The user's data: named columns, numeric or categorical, with an explicit rule for missing values.
 
-`as_table` turns a 2-D array or any dataframe into a `Table`; `conform` fits new data to the
-`Schema` of a model: dataframe columns are matched by name, arrays by position. Numbers are float64.
-Categories are strings and become integer codes in the order of `Feature.categories`.
+`as_table` turns a 2-D array, any dataframe or records (dicts) into a `Table`; `conform` fits new
+data to the `Schema` of a model: dataframe columns and keys are matched by name, arrays by position.
+Numbers are float64. Categories are strings and become integer codes in the order of
+`Feature.categories`.
 
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is
 a category of its own, every threshold states whether a missing value satisfies it, and nothing is
@@ -346,8 +347,10 @@ def as_table(
     """Read `X` as a table.
 
     Args:
-        X: a 2-D numeric array, any dataframe that narwhals reads (pandas, polars, ...), or a Table.
-            Boolean columns are the numbers 0 and 1; text and categorical columns are categorical.
+        X: a 2-D numeric array, any dataframe that narwhals reads (pandas, polars, ...), a Table, or
+            records without a dataframe: a dict of columns, a list of dicts (a key that a dict lacks
+            is a missing value) or a 2-D array of objects. Boolean columns are the numbers 0 and 1;
+            text and categorical columns are categorical.
         missing: "refuse", or "own_category" to let "is missing" be a category of its own.
         feature_names: names for the columns of an array (default x0, x1, ...).
 
@@ -381,9 +384,9 @@ def as_table(
 def conform(X: object, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
-    Dataframe and Table columns are matched by name and may come in any order; arrays are matched by
-    position. Categories that fit did not see become `UNSEEN`; a column with no known category
-    causes a warning. `X` may have no rows.
+    Columns of dataframes, records and Tables are matched by name and may come in any order; arrays
+    are matched by position. Categories that fit did not see become `UNSEEN`; a column with no known
+    category causes a warning. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
@@ -475,7 +478,7 @@ def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], li
         raw = [_decoded(f, c) for f, c in zip(X.schema.features, X.columns, strict=True)]
         names, named = list(X.names), True
     else:
-        names, raw, named = _read_dataframe(X) or _read_array(X)
+        names, raw, named = _read_dataframe(X) or _read_records(X) or _read_array(X)
     if feature_names is not None:
         if (
             isinstance(feature_names, (str, bytes))
@@ -558,13 +561,61 @@ def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
     return [str(name) for name in frame.columns], raw, True
 
 
+def _read_records(X: object) -> tuple[list[str], list[_Column], bool] | None:
+    """The columns of a dict of columns, of a list of dicts or of a 2-D array of objects."""
+    columns: dict[Any, Any]
+    if isinstance(X, Mapping):
+        columns, named = dict(X), True
+    elif isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
+        names = dict.fromkeys(name for row in X for name in row)
+        columns, named = {name: [row.get(name) for row in X] for name in names}, True
+    elif isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2:
+        columns, named = {f"x{i}": column for i, column in enumerate(X.T)}, False
+    else:
+        return None
+    if not columns:
+        raise ValueError("X has no columns")
+    raw = [_record_column(str(name), values) for name, values in columns.items()]
+    if len({len(column) for column in raw}) > 1:
+        lengths = {str(name): len(column) for name, column in zip(columns, raw, strict=True)}
+        raise ValueError(f"X has columns of different lengths {lengths}; a table is rectangular")
+    return [str(name) for name in columns], raw, named
+
+
+def _record_column(name: str, values: Any) -> _Column:
+    """A column of Python values: numbers (NaN where missing) or text."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"column {name!r} of X is a masked array; pass filled(numpy.nan) of it")
+    listing = hasattr(values, "__array__") or isinstance(values, Sequence)
+    if not listing or isinstance(values, (str, bytes)) or getattr(values, "ndim", 1) != 1:
+        raise ValueError(
+            f"column {name!r} of X must be a list of values, got {_named(values)}; one row is a "
+            "list of one dict"
+        )
+    listed: list[Any] = np.asarray(values).tolist() if hasattr(values, "__array__") else [*values]
+    known = [value for value in listed if not _is_missing(value)]
+    if not known:
+        return [None] * len(listed)
+    if not all(isinstance(value, (int, float, np.number, np.bool_)) for value in known):
+        return _texts(listed, name, any_type=False)
+    if any(isinstance(value, int) and abs(value) >= _LARGEST_EXACT_INTEGER for value in known):
+        raise ValueError(_too_large(name))
+    if any(isinstance(value, np.complexfloating) for value in known):
+        raise TypeError(f"column {name!r} of X has complex numbers; pass real ones")
+    return np.array([np.nan if _is_missing(value) else float(value) for value in listed])
+
+
+def _too_large(name: str) -> str:
+    return (
+        f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
+        "convert identifiers to text, or drop them"
+    )
+
+
 def _exact_float64(values: NDArray[Any], name: str, original: Any) -> NDArray[np.float64]:
     values = np.asarray(values, np.float64)
     if original.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
-        raise ValueError(
-            f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
-            "convert identifiers to text, or drop them"
-        )
+        raise ValueError(_too_large(name))
     return values
 
 
@@ -583,7 +634,7 @@ def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | No
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
-                "convert it with astype(float) for numbers or astype(str) for categories"
+                "convert it to numbers, with astype(float), or to text, with astype(str)"
             )
     return [texts[value] for value in values]
 
@@ -625,7 +676,8 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"X is an array of type {array.dtype}; an array must be numeric: convert it with "
-            "astype(float), or pass a dataframe, whose text columns become categories"
+            "astype(float), or pass a dataframe, dicts or an array of objects, whose text columns "
+            "become categories"
         )
     if (
         array.dtype.kind in "iu"
@@ -649,14 +701,10 @@ def _not_rows(X: object, array: NDArray[Any]) -> str:
             f"one {type(X).__name__}; one row of a dataframe is frame.iloc[[0]], one column "
             "frame[[name]]"
         )
-    if array.ndim == 1 and len(array) and isinstance(array[0], Mapping):
-        return "a list of dicts; pass a dataframe made of it, e.g. pandas.DataFrame(X)"
     if array.ndim:
         return f"shape {array.shape}; one row is X.reshape(1, -1), one column X.reshape(-1, 1)"
     if isinstance(X, (str, bytes, os.PathLike)):
         return "text; read the file first, e.g. with pandas.read_csv"
-    if isinstance(X, Mapping):
-        return f"a {type(X).__name__}; pass a dataframe made of it, e.g. pandas.DataFrame(X)"
     return f"{_named(X)}; pass a 2-D array, a dataframe or a Table"
 
 

@@ -1,5 +1,5 @@
-"""Every Python block of the README and of the site runs, the blocks of a
-page one after the other.
+"""Every Python block of the README and of the site runs, the blocks of a page one after the other,
+and prints what the page shows.
 """
 
 from __future__ import annotations
@@ -10,34 +10,56 @@ from pathlib import Path
 
 import pytest
 
+import pages
 from jaxrules import boosting, estimators
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+ROOT = pages.ROOT
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT))
+    "page", [p for p in pages.PAGES if pages.blocks(p)], ids=lambda p: str(p.relative_to(ROOT))
 )
-def test_every_block_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_every_block_prints_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for number, block in enumerate(blocks(page)):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
-    assert "failed in" not in capsys.readouterr().out, (
-        "a comparison whose methods fail is no example"
-    )
+    wrong = [
+        f"{block.code}\nprints\n\n{told}\nthe page shows\n\n{block.shown}"
+        for block, told in pages.printed(page)
+        if not pages.agrees(block.shown, told)
+    ]
+    assert not wrong, "\n".join([*wrong, f"python tests/pages.py {page.relative_to(ROOT)}"])
+
+
+@pytest.mark.parametrize(
+    ("shown", "told", "agree"),
+    [
+        (None, "", True),
+        (None, "a\n", False),
+        ("a  1.00\n", "a 1.01\n", True),
+        ("a 1.00\n", "a 1.05\n", False),
+        ("a +1\n", "a -1\n", False),
+        ("first\n...\nlast 3\n", "first\n1\n2\nlast 3\n", True),
+        ("first\n...\nlast 3\n", "first\nlast 3\n", True),
+        ("first\n...\nlast 3\n", "first\n1\n2\nlast\n", False),
+        ("in ... s, 5 rules\n", "in 0.3 s, 5 rules\n", True),
+        ("in ... s, 5 rules\n", "in 0.3 s, 9 rules\n", False),
+        ("failed in 3 folds\n", "best\n", False),
+    ],
+)
+def test_what_is_printed_is_compared(shown: str | None, told: str, agree: bool) -> None:
+    assert pages.agrees(shown, told) is agree
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
-    assert listed == {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")}
+    pages = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")}
+    hook = (ROOT / "docs" / "notebooks.py").read_text()
+    names = re.search(r"NOTEBOOKS = \((.*?)\)", hook, re.DOTALL)
+    assert names is not None
+    made = {f"notebooks/{name}.md" for name in re.findall(r'"(\w+)"', names[1])}
+    assert len(made) == 5
+    assert listed == pages | made
 
 
 def test_the_reference_shows_options() -> None:

@@ -168,12 +168,25 @@ def test_plots() -> None:
     assert len(ax.containers) == 2  # bars and their errors
     assert jr.plots.local_importance(model(), X, X[:1]).get_xlabel() == "score against the mean row"
     sequence = jr.paths.fit(X, X["a"] - 2 * X["c"], steps=3, method="local", restarts=1).model
-    lines = jr.plots.coefficient_path(sequence).get_lines()
-    first = min(sequence.moved)
-    np.testing.assert_allclose(lines[0].get_ydata(), [sequence.slopes(k)[first] for k in range(4)])
+    ax, first = jr.plots.coefficient_path(sequence), min(sequence.moved)
+    line = ax.get_lines()[[text.get_text() for text in ax.texts].index(sequence.names[first])]
+    np.testing.assert_allclose(line.get_ydata(), [sequence.slopes(k)[first] for k in range(4)])
     path = jr.rulefit.path(X, Y, rules=model().conjunctions, n_penalties=4)
     ax = jr.plots.coefficient_path(path)
     assert {text.get_text() for text in ax.texts} <= {"a > 1 & b > 0", "c > 2"}
     with pytest.raises(TypeError, match="path must be a coordinate path"):
         jr.plots.coefficient_path([1])
     plt.close("all")
+
+
+def test_labels_of_a_path_are_apart_and_few() -> None:
+    values, gap = np.sort(np.random.default_rng(0).normal(size=12)), 0.3
+    heights = np.array(jr.plots._apart(values, gap))
+    assert (np.diff(heights) >= gap - 1e-12).all()
+    assert heights.mean() == pytest.approx(values.mean())
+    assert jr.plots._apart(np.array([0.0, 1.0]), gap) == [0.0, 1.0]
+    X, y = jr.datasets.load("diabetes").X, jr.datasets.load("diabetes").y
+    fits = jr.rulefit.path(X, y, l1_penalties=[20.0, 5.0])
+    ax = jr.plots.coefficient_path(fits, most=3)
+    assert len(ax.texts) == 3
+    assert len(ax.get_lines()) > 4

@@ -88,11 +88,24 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         (None, ValueError, "2-D"),
         ("text", ValueError, "2-D.*text; read the file first, e.g. with pandas.read_csv"),
         (pathlib.Path("file.csv"), ValueError, "2-D.*read the file first"),
-        (
-            {"a": [1.0]},
-            ValueError,
-            r"2-D.*a dict; pass a dataframe made of it, e.g. pandas.DataFrame\(X\)",
-        ),
+        ({}, ValueError, "no columns"),
+        ([{}], ValueError, "no columns"),
+        ({"a": 1.0}, ValueError, "'a' of X must be a list of values, got one float; one row is"),
+        ({"a": "text"}, ValueError, "'a' of X must be a list of values"),
+        ({"a": {1.0}}, ValueError, "'a' of X must be a list of values"),
+        ({"a": np.ones((2, 2))}, ValueError, "'a' of X must be a list of values"),
+        ({"a": [1.0], "b": [1.0, 2.0]}, ValueError, "different lengths {'a': 1, 'b': 2}"),
+        ({"a": [1.0, "x"]}, TypeError, "'a' of X holds Python objects .float among them"),
+        ({"a": [[1], [1, 2]]}, TypeError, "'a' of X holds Python objects .list among them"),
+        ({"a": [2**53]}, ValueError, "2\\*\\*53"),
+        ({"a": [10**400]}, ValueError, "2\\*\\*53"),
+        ({"a": [1j]}, TypeError, "complex"),
+        ({"a": np.array([1j])}, TypeError, "complex"),
+        ({"a": [None]}, ValueError, "'a' of X has no values"),
+        ({"a": [1.0, None]}, ValueError, "missing values in 'a'"),
+        ([{"a": 1.0}, {"b": 1.0}], ValueError, "missing values in 'a', 'b'"),
+        ({"a": np.ma.masked_array([1.0])}, TypeError, "filled"),
+        ({"0": [1.0], 0: [1.0]}, ValueError, "several columns named '0'"),
         (object(), ValueError, "2-D.*one object; pass a 2-D array, a dataframe or a Table"),
         (np.ones((0, 2)), ValueError, "no rows"),
         (np.ones((2, 0)), ValueError, "no columns"),
@@ -100,7 +113,7 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         ([[1.0, np.inf]], ValueError, "'x1' of X has infinite"),
         ([[1.0, np.nan], [1.0, 2.0]], ValueError, "missing values in 'x1'.*own_category"),
         ([["a", "b"]], TypeError, "must be numeric"),
-        (np.array([[1, "a"]], object), TypeError, "astype"),
+        (np.array([[1, "a"], ["b", "a"]], object), TypeError, "'x0' of X holds.*astype"),
         (np.array([[1j]]), TypeError, "complex"),
         (np.array([["2020-01-01"]], "datetime64[D]"), TypeError, "datetime64"),
         (np.array([[2**53]]), ValueError, "2\\*\\*53"),
@@ -250,6 +263,45 @@ def test_a_column_without_any_known_category_is_told() -> None:
     assert found.columns[0].tolist() == [UNSEEN, UNSEEN, MISSING, UNSEEN]
     conform(pd.DataFrame({"a": ["X", "y"], "b": 1.0}), schema)  # warnings are errors here
     conform(pd.DataFrame({"a": [None], "b": 1.0}), schema)
+
+
+RECORDS = pd.DataFrame({"age": [3.0, 5.5], "job": ["cook", "smith"], "adult": [False, True]})
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        RECORDS.to_dict("list"),
+        {name: RECORDS[name] for name in RECORDS},
+        {name: RECORDS[name].to_numpy() for name in RECORDS},
+        RECORDS.to_dict("records"),
+        tuple(RECORDS.to_dict("records")),
+        dict(jr.as_table(RECORDS).to_columns()),
+    ],
+)
+def test_records_are_read_as_the_dataframe_is(X: object) -> None:
+    expected, schema = jr.as_table(RECORDS), jr.as_table(RECORDS).schema
+    for table in (jr.as_table(X), jr.table.conform(X, schema)):
+        assert table.schema == schema
+        for column, other in zip(table.columns, expected.columns, strict=True):
+            np.testing.assert_array_equal(column, other)
+
+
+def test_arrays_of_objects_have_columns_of_text() -> None:
+    schema = jr.as_table(RECORDS).schema
+    table = jr.table.conform(RECORDS.to_numpy(object), schema)
+    assert table.to_columns()["job"] == ["cook", "smith"]
+    assert jr.as_table(np.array([[1, "a"], [None, None]], object), missing="own_category").schema
+
+
+def test_records_without_a_key_have_a_missing_value() -> None:
+    rows = [{"age": 3, "job": "cook"}, {"job": None, "age": 4.5}, {"age": np.int64(7)}]
+    table = jr.as_table(rows, missing="own_category")
+    assert table.to_columns()["job"] == ["cook", None, None]
+    np.testing.assert_array_equal(table.columns[0], [3, 4.5, 7])
+    one = jr.table.conform([{"job": "cook", "age": None}], table.schema)
+    assert np.isnan(one.columns[0][0])
+    assert one.to_columns()["job"] == ["cook"]
 
 
 BAD_FRAMES = {
