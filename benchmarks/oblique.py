@@ -3,8 +3,9 @@
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/oblique.py [--sets wine ...]
         [--methods CART ...] [--splits 2] [--only-summary] [--reference boosting]
 
-The sets of fronts.py, with at most 800 training rows; boosting with `max_nonzeros` 1, 2, 3 and 5,
-LLTBoost, L1-penalised linear models and CART. Complexity is the papers': rules + conditions +
+The sets of fronts.py, or others, with at most 800 training rows; boosting with `max_nonzeros` 1, 2,
+3 and 5, with 1 and 3 also with `linear_terms`, LLTBoost, L1-penalised linear models and CART.
+Complexity is the papers': rules + conditions +
 columns that each weighs; a split of a tree counts as a rule with one condition, and a coefficient
 of a linear model as 1. At a given budget a method is represented by the largest model of its path
 within the budget, without any choice by held-out rows.
@@ -33,15 +34,16 @@ import jaxrules as jr
 from jaxrules.datasets import Dataset
 
 BUDGETS = (10, 20, 30, 45)
-RULES = 15
+RULES, TERMS = 15, 25
 ROWS = 800
 Cell = Iterator[tuple[float, Any]]
 
 
-def boosting(max_nonzeros: int) -> Callable[[Dataset, Dataset, int], Cell]:
+def boosting(max_nonzeros: int, **options: Any) -> Callable[[Dataset, Dataset, int], Cell]:
     def path(train: Dataset, test: Dataset, seed: int) -> Cell:
         given: dict[str, Any] = {"missing": "own_category", "seed": seed, "max_rules": RULES}
-        for fit in jr.boosting.path(train.X, train.y, max_nonzeros=max_nonzeros, **given):
+        given |= {"max_nonzeros": max_nonzeros, **options}
+        for fit in jr.boosting.path(train.X, train.y, **given):
             yield jr.complexity(fit.model, "nonzeros"), fronts.says(fit.model, test)
 
     return path
@@ -84,6 +86,8 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Cell]] = {
     "oblique 5": boosting(5),
     "oblique 3": boosting(3),
     "oblique 2": boosting(2),
+    "linear terms": boosting(1, linear_terms=True, max_rules=TERMS),
+    "linear terms, oblique 3": boosting(3, linear_terms=True, max_rules=TERMS),
     "LLTBoost": lltboost,
     "L1 linear": linear,
     "CART": cart,

@@ -157,6 +157,16 @@ LEARNERS = {
                         "max_nonzeros": 3,
                     },
                 ),
+                "linear": Search(
+                    ANY,
+                    {
+                        **RECIPE,
+                        "objective": "corrective_decrease",
+                        "max_length": 2,
+                        "linear_terms": True,
+                    },
+                    exact=True,
+                ),
                 **{
                     f"decrease-{search}": Search(
                         BOTH,

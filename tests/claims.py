@@ -250,11 +250,15 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """The regularised risk of the model, and the objective of every stage over all conjunctions."""
     model, loss, penalty = fit.model, LOSSES[settings["loss"]], fit.details["l2_penalty"]
     weights, rows, y = model.weights[:, 0], rows_of(model), coded(loss.target)
+    squares = float(weights @ weights)
+    if model.linear is not None:  # in units of .4 standard deviations
+        terms = zip(model.linear.feature, model.linear.lower, model.linear.upper, strict=True)
+        spreads = np.array([np.nanstd(np.clip((size, age)[f], *ends)) / 0.4 for f, *ends in terms])
+        squares += float(((model.linear.coefficients[:, 0] * spreads) ** 2).sum())
     yield Claim(
-        fit.objective,
-        mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * (weights @ weights),
+        fit.objective, mean_loss(model, settings["loss"]) + penalty / (2 * N_ROWS) * squares
     )
-    if settings.get("eliminate") or settings.get("max_nonzeros", 1) > 1:
+    if settings.get("eliminate") or settings.get("max_nonzeros", 1) > 1 or model.linear is not None:
         return  # the rules of the stages are not those of the model
     everywhere = np.ones((N_ROWS, int(settings["intercept"])))
     columns = np.column_stack([everywhere, rows])

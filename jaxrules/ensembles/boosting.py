@@ -83,6 +83,7 @@ from jaxrules.ensembles.joint import (
     Step,
     check_prune,
 )
+from jaxrules.ensembles.linear_terms import UNITS, LinearColumns, Term, seconds_to_make
 from jaxrules.ensembles.oblique_boosting import ObliqueSpace, Proposition
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import LossOption, best_constant, best_shift, derivatives, mean_loss
@@ -201,7 +202,8 @@ class Stage:
         status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT,
             MAX_ITERATIONS (max_evaluations) or INTERRUPTED.
         weight: the rule's weight when it was added; one per class for classes fitted together.
-        length: number of propositions.
+        length: number of propositions; 0 for a linear term.
+        linear_term: the column of a linear term, empty for a rule.
         evaluations: objective evaluations of the search for conditions on single columns.
         counts: search nodes and pruning activations by mechanism.
         seconds: of the search.
@@ -216,6 +218,7 @@ class Stage:
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)
     axis_parallel_bound: float | None = None
+    linear_term: str = ""
 
     @property
     def gap(self) -> float | None:
@@ -268,9 +271,14 @@ class _Shared(FitOptions):
         max_nonzeros: the most columns in a condition. With 2 or more, a rule may use conditions on
             linear combinations of columns, `2.8 variance + 1.5 skewness >= -0.3`, where they pay
             their complexity; see `jaxrules.ensembles.oblique_boosting`. Nothing is proved of these.
+        linear_terms: a stage may add a winsorised numeric column in the place of a rule, where its
+            gain per unit of complexity is larger; see `jaxrules.ensembles.linear_terms`. The ridge
+            holds for its coefficient times std / .4, as in RuleFit. It needs the default
+            `objective`, `corrective` and `intercept`.
+        winsorise: share of values clipped at each end of a column of a linear term, in [0, 0.5).
         propositions: the propositions to build rules from; None takes
             `jaxrules.conditions.propositions_of`.
-        forbidden: columns, by name or position, that no rule may use.
+        forbidden: columns, by name or position, that no rule and no linear term may use.
         required: columns that some rule must use: once only as many rules remain as there are
             unused required columns, each must use one of them.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
@@ -316,6 +324,8 @@ class _Shared(FitOptions):
     eliminate: bool = option(checks.flag, default=False)
     objective_tolerance: float = option(checks.number, default=0.0, at_least=0)
     max_nonzeros: int = option(checks.integer, default=1, at_least=1)
+    linear_terms: bool = option(checks.flag, default=False)
+    winsorise: float = option(checks.number, default=0.025, at_least=0, below=0.5)
     propositions: PropositionPool | None = None
     forbidden: Iterable[str | int] = ()
     required: Iterable[str | int] = ()
@@ -336,6 +346,13 @@ class _Shared(FitOptions):
                 raise ValueError(
                     f'{name} refits all weights; set corrective=True, or objective="second_order"'
                 )
+        if self.linear_terms and not (
+            self.objective == "corrective_decrease" and self.corrective and self.intercept
+        ):
+            raise ValueError(
+                "linear_terms=True refits all weights and an intercept; leave out objective, "
+                "corrective and intercept, or linear_terms"
+            )
         if self.max_nonzeros > 1 and self.propositions is not None:
             raise ValueError(
                 "max_nonzeros above 1 cannot be combined with propositions, which fix all "
@@ -357,6 +374,7 @@ class _Shared(FitOptions):
                 ("intercept=False", not self.intercept),
                 ("eliminate=True", self.eliminate),
                 (f"max_nonzeros={self.max_nonzeros}", self.max_nonzeros > 1),
+                ("linear_terms=True", self.linear_terms),
                 ("monotone", asks(self.monotone)),
             )
             if differs
@@ -394,8 +412,8 @@ class Options(_Shared):
     """The options of `fit` and `path`.
 
     Attributes:
-        max_rules: the number of rules, with multiclass="one_vs_rest" of each class; fewer if no
-            further rule reduces the risk.
+        max_rules: the number of rules and linear terms, with multiclass="one_vs_rest" of each
+            class; fewer if no further rule reduces the risk.
         l2_penalty: the paper's lambda >= 0, against sums over rows. None: a first fit of ten rules
             with a small ridge leaves a share q of the constant's loss (ten rules explain 30 / rows
             of it by chance, which is added, but at most .2); the ridge is 32 q / (1 - q) times the
@@ -772,13 +790,19 @@ def _constant(data: TrainingData, options: Options) -> float:
     return best_constant(data.loss, data.target, data.weights) if options.intercept else 0.0
 
 
-def _start(data: TrainingData, task: _Task) -> _Ensemble | JointEnsemble:
-    """The ensemble before the first stage."""
+def _start(data: TrainingData, task: _Task, run: Run) -> _Ensemble | JointEnsemble:
+    """The ensemble before the first stage; without time to make linear terms it has none."""
     if task.joint:
         return JointEnsemble(
             data, task.candidates, task.options.l2_penalty or 0.0, task.options.max_rules
         )
-    return _Ensemble(data, task.candidates, task.options)
+    columns = None
+    if task.options.linear_terms and seconds_to_make(data.table) > run.deadline.remaining() / 2:
+        run.shortened = True
+    elif task.options.linear_terms:
+        n_outputs = len(task.candidates.signs)
+        columns = LinearColumns.of(data, task.options.winsorise, task.constraints, n_outputs)
+    return _Ensemble(data, task.candidates, task.options, columns)
 
 
 def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]:
@@ -791,9 +815,9 @@ def _boost(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]
         step, pruning = steps[m], None
         if options.prune is not None:
             step, pruning = state.pruned(step, options.prune)
-        rules, weights, intercept, risk = step
+        rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
-            pool.conjunctions(rules, data.schema), weights, intercept, None,
+            pool.conjunctions(rules, data.schema), weights, intercept, linear,
             "softmax" if task.joint else data.loss.link, task.settings, data.loss.name,
         )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
@@ -817,7 +841,7 @@ def _grown(data: TrainingData, task: _Task, run: Run) -> tuple[Any, list[Any], l
     after 0, 1, ... stages, and the stages.
     """
     options = task.options
-    state: Any = _start(data, task)
+    state: Any = _start(data, task, run)
     combinations: _Combinations | None = None
     steps = [state.step()]
     stages: list[Stage] = []
@@ -835,17 +859,13 @@ def _grown(data: TrainingData, task: _Task, run: Run) -> tuple[Any, list[Any], l
             if nothing_else and not must:
                 break
             stage = run.child(1 / (to_find - rule))
-            found = _search(state, task, must, stage)
-            before, bound = copy.copy(state), found.bound
-            if combinations is not None:
-                found = replace(found, bound=None)
-                if not must:
-                    found = combinations.better(state, found, stage)
+            before = copy.copy(state)
+            found, bound, term = _next(state, task, combinations, must, stage)
             seconds = stage.seconds()
             rows = state.candidates.selected(found.propositions)
-            if rows.all() and not must and state.shifted():
+            if term is None and rows.all() and not must and state.shifted():
                 continue
-            weight = state.add(found.propositions, rows)
+            weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
             if not (must or state.gain > _NOTHING_LEFT * abs(steps[0].risk)):
                 run.shortened |= found.status is Status.TIME_LIMIT
                 nothing_else, state = True, before
@@ -856,9 +876,35 @@ def _grown(data: TrainingData, task: _Task, run: Run) -> tuple[Any, list[Any], l
                 gain = (steps[-1].risk - state.step().risk) / state.units(found.propositions)
                 state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
             steps.append(state.step())
-            stages.append(_stage(found, weight, stage.limit, seconds, bound))
+            column = "" if term is None else state.columns.name(term, data.schema)
+            stages.append(_stage(found, weight, stage.limit, seconds, bound, column))
             run.step(steps[-1].risk, len(steps[-1].rules))
     return state, steps, stages
+
+
+def _next(
+    state: Any,
+    task: _Task,
+    combinations: _Combinations | None,
+    must: list[NDArray[np.bool_]],
+    stage: Run,
+) -> tuple[Found, float | None, Term | None]:
+    """The next rule, the bound on those of single columns, and the linear term that is worth more,
+    if there is one; the objective and the bound found are then those of terms and rules.
+    """
+    found = _search(state, task, must, stage)
+    bound = found.bound
+    if combinations is not None:
+        found = replace(found, bound=None)
+        if not must:
+            found = combinations.better(state, found, stage)
+    if must or not task.options.linear_terms or state.columns is None:
+        return found, bound, None
+    term = state.columns.best(_objective(state, task.options), state.terms)
+    if term is None or not term.worth > found.objective * (1 + TIE):
+        return found, bound, None
+    proved = None if found.bound is None else max(found.bound, term.worth)
+    return replace(found, propositions=(), objective=term.worth, bound=proved), bound, term
 
 
 def _stage(
@@ -867,12 +913,13 @@ def _stage(
     limit: Status | None,
     seconds: float,
     bound: float | None,
+    linear_term: str,
 ) -> Stage:
     """What is kept of a search that ended after these seconds, perhaps at a limit of its run."""
     why = limit or found.status if found.status is Status.TIME_LIMIT else found.status
     return Stage(
         found.objective, found.bound, why, weight, len(found.propositions), found.evaluations,
-        seconds, found.counts, bound,
+        seconds, found.counts, bound, linear_term,
     )  # fmt: skip
 
 
@@ -881,7 +928,13 @@ class _Ensemble:
     derivatives of the loss there.
     """
 
-    def __init__(self, data: TrainingData, candidates: Candidates, options: Options) -> None:
+    def __init__(
+        self,
+        data: TrainingData,
+        candidates: Candidates,
+        options: Options,
+        columns: LinearColumns | None = None,
+    ) -> None:
         self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
         self.l2_penalty: float = 0.0 if options.l2_penalty is None else options.l2_penalty
         self.corrective, self.has_intercept = options.corrective, options.intercept
@@ -898,6 +951,9 @@ class _Ensemble:
         self.extents: list[NDArray[np.bool_]] = [candidates.selected(rule) for rule in self.rules]
         self.weights = [0.0] * len(self.rules)
         self.n_first = len(self.rules)
+        self.columns = columns
+        self.terms: list[int] = []  # linear terms: places among the columns
+        self.coefficients: list[float] = []
         self.scores = np.full(len(self.y), self.intercept)
         self.gain = 0.0  # the predicted gain of the last rule, (2.3)
         self._derivatives: tuple[Floats, Floats, Floats] | None = (
@@ -962,8 +1018,9 @@ class _Ensemble:
         self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
         return self._derivatives[1:]
 
-    def span(self) -> NDArray[np.bool_]:
-        """The extents of the rules, and of the intercept: bool (rows, rules).
+    def span(self) -> NDArray[np.bool_] | Floats:
+        """The extents of the rules, and of the intercept: bool (rows, rules); with linear terms
+        also their columns, as numbers.
 
         A rule whose sign holds its weight at 0 is left out: a small change of other
         weights does not move it.
@@ -973,7 +1030,23 @@ class _Ensemble:
         columns = everything + [
             extent for extent, absent in zip(self.extents, held, strict=True) if not absent
         ]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
+        rows = np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
+        moving = [t for t, b in zip(self.terms, self.coefficients, strict=True) if b]
+        return (
+            rows
+            if self.columns is None or not moving
+            else np.column_stack([rows, self.columns.values[:, moving]])
+        )
+
+    def add_term(self, term: Term) -> float:
+        """Append a linear term and refit all weights; returns its coefficient, in units of the
+        column's scale.
+        """
+        before = self.step().risk
+        self.terms, self.coefficients = [*self.terms, term.place], [*self.coefficients, 0.0]
+        self._refit()
+        self.gain = before - self.step().risk
+        return self.coefficients[-1]
 
     def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
         """Append a rule with the weight (2.2), refit all weights if corrective; returns its weight.
@@ -1014,21 +1087,25 @@ class _Ensemble:
 
     def _refit(self) -> None:
         """All weights at once."""
-        extents = np.zeros((len(self.y), len(self.extents)), bool)
+        features: NDArray[Any] = np.zeros((len(self.y), len(self.extents)), bool)
         for r, rows in enumerate(self.extents):
-            extents[:, r] = rows
+            features[:, r] = rows
+        n, signs = len(self.extents), self.signs
+        if self.columns is not None and self.terms:
+            features = np.column_stack([features, self.columns.values[:, self.terms]])
+            signs = np.append(signs, self.columns.sides[self.terms])
         weights, self.intercept = refit_weights(
             self.loss,
             self.y,
-            extents,
+            features,
             l2_penalty=self.l2_penalty,
             intercept=self.has_intercept,
             sample_weight=self.sample_weight,
-            start=(np.array(self.weights), self.intercept),
-            signs=self.signs,
+            start=(np.array([*self.weights, *self.coefficients]), self.intercept),
+            signs=signs,
         )
-        self.weights = weights.tolist()
-        self.scores = self.intercept + extents @ weights
+        self.weights, self.coefficients = weights[:n].tolist(), weights[n:].tolist()
+        self.scores = self.intercept + features @ weights
 
     def units(self, rule: tuple[int, ...]) -> int:
         """The complexity of a rule: 1 for it, and for every condition 1, and with directions also
@@ -1080,14 +1157,21 @@ class _Ensemble:
             kept, risk = cheapest, cheapest.step().risk
 
     def _simpler(self) -> Iterator[tuple[_Ensemble, int]]:
-        """Every ensemble with one rule or condition less, and the decrease in complexity."""
+        """Every ensemble with one rule, condition or linear term less, and the decrease in
+        complexity.
+        """
         missing = len(self.unused())
+        for k in range(len(self.terms)):
+            ensemble = copy.copy(self)
+            ensemble.terms = [*self.terms[:k], *self.terms[k + 1 :]]
+            ensemble.coefficients = [*self.coefficients[:k], *self.coefficients[k + 1 :]]
+            yield ensemble.refitted(), UNITS
         for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
             shorter = (
                 [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
             )
             for other in ([], *([one] for one in shorter)):
-                if len(self.rules) > 1 or other:
+                if len(self.rules) + len(self.terms) > 1 or other:
                     ensemble = self.replaced(r, other)
                     if len(ensemble.unused()) > missing:
                         continue
@@ -1109,16 +1193,22 @@ class _Ensemble:
     def step(self) -> Step:
         """The current ensemble and risk."""
         penalty = (
-            self.l2_penalty / (2.0 * self.total_weight) * sum(weight**2 for weight in self.weights)
+            self.l2_penalty
+            / (2.0 * self.total_weight)
+            * sum(weight**2 for weight in [*self.weights, *self.coefficients])
         )
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
         kept = [r for r in range(len(self.rules)) if self._counts(r)]
+        linear, shift = None, 0.0
+        if self.columns is not None:
+            linear, shift = self.columns.weighed(self.terms, self.coefficients)
         return Step(
             tuple(self.rules[r] for r in kept),
             np.array(self.weights)[np.array(kept, int)][:, None],
-            np.array([self.intercept]),
+            np.array([self.intercept + shift]),
             risk,
+            linear,
         )
 
     def _counts(self, r: int) -> bool:

@@ -44,6 +44,7 @@ from scipy.special import softmax as shares
 from jaxrules import checks
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import softmax
+from jaxrules.models import LinearTerms
 from jaxrules.rows import check_memory
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.solvers.rule_search import CorrectiveDecrease, SumOverClasses
@@ -60,12 +61,15 @@ ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
 
 
 class Step(NamedTuple):
-    """An ensemble and its regularised risk; weights (rules, outputs), intercept (outputs,)."""
+    """An ensemble and its regularised risk; weights (rules, outputs), intercept (outputs,), and
+    the linear terms, if any.
+    """
 
     rules: tuple[tuple[int, ...], ...]
     weights: Floats
     intercept: Floats
     risk: float
+    linear: LinearTerms | None = None
 
 
 @dataclass(frozen=True)

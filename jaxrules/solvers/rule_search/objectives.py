@@ -223,15 +223,15 @@ class CorrectiveDecrease(Objective):
 
     Args:
         gradient, curvature, ridge: as of `SecondOrder`.
-        found: bool (rows, rules): the extents of the rules found so far, and all rows for an
-            intercept; they must be unions of the merged rows.
+        found: (rows, rules): the extents of the rules found so far, and all rows for an intercept;
+            also other columns of the model, of numbers.
         penalties: of their weights, (rules,); 0 for an intercept.
     """
 
     gradient: Floats
     curvature: Floats
     ridge: float
-    found: NDArray[np.bool_]
+    found: NDArray[np.bool_] | Floats
     penalties: Floats
     compiled = "CorrectiveDecrease"
     compiled_one_sided = "OneSidedCorrectiveDecrease"
@@ -403,7 +403,7 @@ class Orthogonal(Objective):
     """
 
     gradient: Floats
-    found: NDArray[np.bool_]
+    found: NDArray[np.bool_] | Floats
     weights: Floats | None = None
 
     @functools.cached_property
