@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jaxrules import losses, paths
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.fits import Fit, Status, Step
+from jaxrules.losses import Loss
 from jaxrules.lowered import Direction
 from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
 from jaxrules.models import (
@@ -101,6 +102,7 @@ __all__ = [
     "Fit",
     "Importance",
     "LinearTerms",
+    "Loss",
     "Progress",
     "Report",
     "RuleEnsemble",

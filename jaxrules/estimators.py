@@ -289,7 +289,7 @@ class _Regressor(RegressorMixin, _RuleModel):
         """
         check_order(X, y=y, sample_weight=sample_weight)
         X = self._columns(X, reset=True)
-        _require_target(self, ("real", "count"), "a regressor")
+        _require_target(self, ("real", "count", "positive"), "a regressor")
         return self._fit(X, _target(self, y), sample_weight)
 
 

@@ -4,11 +4,22 @@
     logistic     log(1 + exp(-y f))        y in {-1, +1}    f is the log-odds of +1
     exponential  exp(-y f)                 y in {-1, +1}    f is half the log-odds of +1
     poisson      exp(f) - y f              y >= 0           f is the log of the mean count
+    gamma        y exp(-f) + f             y > 0            f is the log of the mean
+    tweedie(power=p), 1 < p < 2            y >= 0           f is the log of the mean
+                 y exp((1-p) f) / (p-1) + exp((2-p) f) / (2-p)
+    huber(width=d)                         y real           d^2 (sqrt(1 + (y-f)^2 / d^2) - 1)
+    quantile(level=q, width=w)             y real           (q-1) (y-f) + w log(1 + exp((y-f) / w))
+    absolute(width=w)                      y real           twice the loss of the median
+
+The last three smooth a kink over their width, in units of y: a loss without curvature gives no
+Newton step. The gap to the loss with the kink is at most w log 2 for a quantile, 2 w log 2 for the
+absolute error and d^2 for Huber's. Those with arguments are named with them, in the model too:
+``loss="quantile(level=0.9, width=2.0)"`` or ``losses.quantile(0.9, width=2.0)``.
 
 Rows that have one score in common (equal rows of a binary matrix) can be merged. As functions of
-the score all four losses are a(f) + y b(f) + c(y), so that their weighted sum over such rows is, up
-to a constant, the loss of the mean target times the summed weight: `merge_rows`. The mean target of
-classes lies between -1 and +1, and its loss is the mean of the two classes' losses, (1 + y) / 2
+the score `mergeable` losses are a(f) + y b(f) + c(y), so that their weighted sum over such rows is,
+up to a constant, the loss of the mean target times the summed weight: `merge_rows`. The mean target
+of classes lies between -1 and +1, and its loss is the mean of the two classes' losses, (1 + y) / 2
 l(+1, f) + (1 - y) / 2 l(-1, f).
 
 Every function works element by element on NumPy arrays (float64 in, float64 out) and on jax arrays,
@@ -20,10 +31,12 @@ piece with `require`. Objectives are means over rows.
 from __future__ import annotations
 
 import functools
+import inspect
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -38,46 +51,88 @@ Floats = NDArray[np.float64]
 LossFunction = Callable[[Array, Array], Array]
 
 
+def _by_jax(y: Array, score: Array) -> Array:
+    """The default derivative: `Loss` replaces it with that of its value."""
+    raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Loss:
     """A loss that is convex and twice differentiable in the score. Hashable: a static argument for
     jit. Losses are equal if all their functions are; copies and pickles of the library's are
     these losses themselves.
 
+    A loss of your own needs a name and a value, made of JAX operations on two numbers; JAX
+    differentiates it. For classes it also needs a target and a link:
+
+    >>> import jax.numpy as jnp, numpy as np
+    >>> def squared_logistic(y, score):
+    ...     return jnp.logaddexp(0.0, -y * score) ** 2
+    >>> loss = Loss("squared logistic", squared_logistic, target="sign", link="logistic")
+    >>> loss.gradient(np.array([1.0]), np.array([0.0])).round(4).tolist()
+    [-0.6931]
+
     Attributes:
         name: what errors and printed models call it.
         value: (y, score) -> loss per row.
-        gradient: (y, score) -> first derivative by the score.
+        gradient: (y, score) -> first derivative by the score. Without it both derivatives come from
+            JAX.
         curvature: (y, score) -> second derivative by the score.
-        target: what y must be: "real", "sign" (-1 or +1) or "count" (non-negative).
+        target: what y must be: "real", "sign" (-1 or +1), "count" (non-negative) or "positive".
         link: how a score becomes a prediction: "identity", "logistic" (probability of +1),
-            "exponential" (probability of +1 from twice the score), "log" (mean count exp(f)).
+            "exponential" (probability of +1 from twice the score), "log" (mean exp(f)).
         curvature_bound: an upper bound on the curvature over all scores, or None if there is none.
         conjugate: (y, dual) -> the largest dual * score - value(y, score) over all scores, infinite
             outside of its domain; or None. Certificates (bounds by Fenchel duality) need it.
         mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
         quadratic: whether the curvature is the same at every score.
         together: (y, score) -> value, gradient and curvature, if they share work; see `terms`.
+        majorant: (y, score) -> the curvature of a parabola that touches the loss at the score and
+            lies above it everywhere, for losses whose own curvature vanishes far from y; or None.
+            Boosting takes its steps by it, which then never raise the loss (de Leeuw and Lange,
+            "Sharp Quadratic Majorization in One Dimension", 2009).
+
+    Raises:
+        TypeError: if JAX cannot differentiate the value twice.
+        ValueError: for classes without the link of a probability.
     """
 
     name: str
     value: LossFunction
-    gradient: LossFunction
-    curvature: LossFunction
-    target: Literal["real", "sign", "count"] = "real"
+    gradient: LossFunction = _by_jax
+    curvature: LossFunction = _by_jax
+    target: Literal["real", "sign", "count", "positive"] = "real"
     link: Literal["identity", "logistic", "exponential", "log"] = "identity"
     curvature_bound: float | None = None
     conjugate: LossFunction | None = None
     mergeable: bool = False
     quadratic: bool = False
     together: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
+    majorant: LossFunction | None = None
+
+    def __post_init__(self) -> None:
+        if (self.target == "sign") != (self.link in ("logistic", "exponential")):
+            raise ValueError(
+                f"link {self.link!r} does not fit target {self.target!r} of loss {self.name!r}; "
+                'classes (target="sign") need link="logistic" or "exponential", numbers '
+                '"identity" or "log"'
+            )
+        if self.gradient is _by_jax or self.curvature is _by_jax:
+            for part, function in zip(
+                ("value", "gradient", "curvature"), _derived(self.value), strict=True
+            ):
+                object.__setattr__(self, part, function)  # as dataclasses do with frozen ones
 
     def __repr__(self) -> str:
         return f"Loss({self.name})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # A string names a variable of this module: solvers compare losses with the library's.
-        return self.name if _BY_NAME.get(self.name) is self else super().__reduce_ex__(protocol)
+        if _BY_NAME.get(self.name) is self:
+            return self.name
+        if _of_family(self.name) is self:
+            return loss_by_name, (self.name,)
+        return super().__reduce_ex__(protocol)
 
     def terms(self, y: Array, score: Array) -> tuple[Array, Array, Array]:
         """Value, gradient and curvature of every row."""
@@ -247,6 +302,214 @@ poisson = Loss(
 )
 
 
+gamma = Loss(
+    "gamma",
+    value=lambda y, score: y * _numpy(score).exp(-score) + score,
+    gradient=lambda y, score: 1.0 - y * _numpy(score).exp(-score),
+    curvature=lambda y, score: y * _numpy(score).exp(-score),
+    target="positive",
+    link="log",
+    conjugate=lambda y, dual: _inside(
+        1 - dual, 0, np.inf, lambda s: _entropy(s) - s - _special(y).xlogy(s, y)
+    ),
+    mergeable=True,
+)
+
+
+# Losses with arguments
+
+Arguments = ParamSpec("Arguments")
+
+
+def _family(make: Callable[Arguments, Loss]) -> Callable[Arguments, Loss]:
+    """Equal arguments give the same `Loss`, so that nothing compiles twice."""
+    cached, signature = functools.lru_cache(maxsize=256)(make), inspect.signature(make)
+
+    @functools.wraps(make)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Loss:
+        given: Any = signature.bind(*args, **kwargs).args
+        return cached(*given)
+
+    return call
+
+
+@_family
+def quantile(level: float, width: float) -> Loss:
+    """The loss of a conditional quantile, its kink smoothed by a logistic kernel (Fernandes, Guerre
+    and Horta, "Smoothing Quantile Regressions", 2021): a logistic loss of the residual.
+
+    Args:
+        level: of the quantile, in (0, 1); the share of rows at or below the prediction, up to terms
+            of width^2.
+        width: of the smoothing, positive, in units of y. A tenth of the spread of y changes little.
+
+    Raises:
+        ValueError: for arguments outside their range.
+
+    >>> import numpy as np
+    >>> quantile(0.9, width=0.01).value(np.array([1.0, -1.0]), np.zeros(2)).round(3).tolist()
+    [0.9, 0.1]
+    """
+    _check("level", level, 0, 1)
+    _check("width", width, 0)
+    return _smoothed(f"quantile(level={float(level)}, width={float(width)})", level, width, 1.0)
+
+
+@_family
+def absolute(width: float) -> Loss:
+    """The absolute error |y - f|, its kink smoothed as in `quantile`.
+
+    Args:
+        width: of the smoothing, positive, in units of y.
+    """
+    _check("width", width, 0)
+    return _smoothed(f"absolute(width={float(width)})", 0.5, width, 2.0)
+
+
+def _smoothed(name: str, level: float, width: float, scale: float) -> Loss:
+    def share(y: Array, score: Array) -> Array:  # of the row at or above the score
+        z = (y - score) / width
+        odds = _odds(z)
+        return _numpy(z).where(z >= 0, 1.0, odds) / (1 + odds)
+
+    def value(y: Array, score: Array) -> Array:
+        z = (y - score) / width
+        return scale * width * (_logistic_value(0.0, z) + (level - 0.5) * z)
+
+    def conjugate(y: Array, dual: Array) -> Array:
+        return dual * y + _inside(
+            1 - level - dual / scale,
+            0,
+            1,
+            lambda s: scale * width * (_entropy(s) + _entropy(1 - s)),
+        )
+
+    def majorant(y: Array, score: Array) -> Array:  # Jaakkola and Jordan (2000)
+        z = (y - score) / width
+        xp = _numpy(z)
+        far = abs(z) > 1e-4
+        safe = xp.where(far, z, 1.0)
+        return scale / width * xp.where(far, xp.tanh(safe / 2) / (2 * safe), 0.25)
+
+    return Loss(
+        name,
+        value,
+        gradient=lambda y, score: scale * (1 - level - share(y, score)),
+        curvature=lambda y, score: scale / width * _logistic_curvature(0.0, (y - score) / width),
+        curvature_bound=scale / (4 * width),
+        conjugate=conjugate,
+        majorant=majorant,
+    )
+
+
+@_family
+def huber(width: float) -> Loss:
+    """Huber's loss in its smooth form (Charbonnier et al., 1997): half the squared error near y,
+    width times the absolute error far from it.
+
+    Args:
+        width: where the one becomes the other, positive, in units of y.
+    """
+    _check("width", width, 0)
+
+    def root(y: Array, score: Array) -> Array:
+        z = (y - score) / width
+        return _numpy(z).hypot(1.0, z)
+
+    def value(y: Array, score: Array) -> Array:  # no cancellation near y
+        return (y - score) ** 2 / (1 + root(y, score))
+
+    return Loss(
+        f"huber(width={float(width)})",
+        value,
+        gradient=lambda y, score: (score - y) / root(y, score),
+        curvature=lambda y, score: root(y, score) ** -3,
+        curvature_bound=1.0,
+        conjugate=lambda y, dual: (
+            dual * y
+            + _inside(
+                dual / width, -1, 1, lambda u: width**2 * (1 - _numpy(u).sqrt((1 - u) * (1 + u)))
+            )
+        ),
+        majorant=lambda y, score: 1 / root(y, score),
+    )
+
+
+@_family
+def tweedie(power: float) -> Loss:
+    """Half the Tweedie deviance up to a constant, with the log link: for sums of a Poisson number
+    of gamma amounts, which are often 0 (Jorgensen, "Exponential Dispersion Models", 1987).
+
+    Args:
+        power: of the mean, to which the variance is proportional, in (1, 2); towards 1 counts
+            (`poisson`), towards 2 positive amounts (`gamma`).
+    """
+    _check("power", power, 1, 2)
+    a, b = 2.0 - power, power - 1.0
+
+    def parts(y: Array, score: Array) -> tuple[Array, Array]:
+        exp = _numpy(score).exp
+        return exp(a * score), y * exp(-b * score)
+
+    def value(y: Array, score: Array) -> Array:
+        rising, falling = parts(y, score)
+        return falling / b + rising / a
+
+    def gradient(y: Array, score: Array) -> Array:
+        rising, falling = parts(y, score)
+        return rising - falling
+
+    def curvature(y: Array, score: Array) -> Array:
+        rising, falling = parts(y, score)
+        return a * rising + b * falling
+
+    def conjugate(y: Array, dual: Array) -> Array:
+        # The score where the gradient is the dual: the root of the logarithm of rising over
+        # falling + dual (or of falling over rising - dual), which is concave with a slope between
+        # a (or b) and 1, so that Newton's method converges from everywhere.
+        xp = _numpy(y, dual)
+        dual, y = xp.broadcast_arrays(dual, y)
+        some = xp.where(y > 0, y, 1.0)
+        up, size = dual >= 0, xp.abs(dual)
+        log_y, log_size = xp.log(some), xp.log(xp.where(size > 0, size, 1e-300))
+        score = xp.where(up, log_size / a, (log_y - log_size) / b)
+        score = xp.where(size > 0, score, log_y)
+        for _ in range(_NEWTON_STEPS):
+            rising, falling = a * score, log_y - b * score
+            other = xp.where(up, falling, rising)
+            total = xp.logaddexp(other, log_size)
+            held = xp.exp(other - total)
+            slope = xp.where(up, a + b * held, -b - a * held)
+            score = score - (xp.where(up, rising, falling) - total) / slope
+        inside = dual * score - value(some, score)
+        positive = xp.where(size > 0, size, 1.0)
+        without = xp.where(size > 0, (dual * xp.log(positive) - dual) / a, 0.0)
+        outside = dual < -64 * xp.finfo(dual.dtype).eps
+        return xp.where(y > 0, inside, xp.where(outside, xp.inf, without))
+
+    return Loss(
+        f"tweedie(power={float(power)})",
+        value,
+        gradient,
+        curvature,
+        target="count",
+        link="log",
+        conjugate=conjugate,
+        mergeable=True,
+    )
+
+
+_NEWTON_STEPS = 40
+
+
+def _check(name: str, value: object, above: float, below: float = np.inf) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    if not above < value < below:
+        limit = f"between {above:g} and {below:g}" if np.isfinite(below) else f"above {above:g}"
+        raise ValueError(f"{name} must be finite and {limit}, got {value}")
+
+
 def softmax(target: Array, scores: Array) -> Array:
     """The logistic loss of more than two classes together, log sum_k exp(f_k) - f_y per row.
 
@@ -257,8 +520,32 @@ def softmax(target: Array, scores: Array) -> Array:
     return _special(scores).logsumexp(scores, axis=-1) - ((1 + target) / 2 * scores).sum(axis=-1)
 
 
-_BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson)}
-LossOption = Literal["squared", "logistic", "poisson", "exponential"] | Loss | LossFunction | None
+_BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson, gamma)}
+_FAMILIES: dict[str, Callable[..., Loss]] = {
+    "quantile": quantile,
+    "absolute": absolute,
+    "huber": huber,
+    "tweedie": tweedie,
+}
+NAMES = (*_BY_NAME, *_FAMILIES)
+"""Of the losses, without arguments."""
+_SMOOTH = "quantile(level=0.9, width=1.0), absolute(width=1.0), huber(width=1.0)"
+_USES = f"{_SMOOTH}, tweedie(power=1.5)"
+
+
+def _of_family(name: str) -> Loss | None:
+    """The loss of a name such as "huber(width=2.0)"; None for other names."""
+    found = re.fullmatch(r"(\w+)\((.*)\)", name.replace(" ", ""))
+    if found is None or found[1] not in _FAMILIES:
+        return None
+    pairs = [part.partition("=") for part in found[2].split(",")]
+    try:
+        return _FAMILIES[found[1]](**{key: float(number) for key, _, number in pairs})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"loss {name!r} must be like one of {_USES}: {error}") from None
+
+
+LossOption = str | Loss | LossFunction | None
 """``loss=`` of a learner of any loss; None decides by y, see `jaxrules.training.loss_for`."""
 
 
@@ -266,8 +553,9 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
     """The `Loss` that a learner's ``loss=`` argument means.
 
     Args:
-        loss: "squared", "logistic", "exponential", "poisson", a `Loss`, or a function of (y, score)
-            made of JAX operations, convex and twice differentiable in the score; see `custom`.
+        loss: "squared", "logistic", "exponential", "poisson", "gamma", a name with arguments such
+            as "huber(width=2.0)", a `Loss`, or a function of (y, score) made of JAX operations,
+            convex and twice differentiable in the score; see `custom`.
 
     Raises:
         ValueError: for an unknown name.
@@ -276,11 +564,13 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
-        if loss not in _BY_NAME:
+        named = _BY_NAME.get(loss) or _of_family(loss)
+        if named is None:
             raise ValueError(
-                f"loss must be one of {', '.join(map(repr, _BY_NAME))} or a function, got {loss!r}"
+                f"loss must be one of {', '.join(map(repr, _BY_NAME))}, one such as {_USES}, "
+                f"or a function, got {loss!r}"
             )
-        return _BY_NAME[loss]
+        return named
     if callable(loss) and isinstance(loss, Hashable):
         return custom(loss)
     raise TypeError(f"loss must be a name or a function of (y, score), got {type(loss).__name__}")
@@ -303,6 +593,13 @@ def custom(function: LossFunction) -> Loss:
     [0.7616]
     """
     name = getattr(function, "__name__", type(function).__name__)
+    # models keep the name: never another loss's
+    return Loss(f"custom {name}" if name in _BY_NAME else name, function)
+
+
+@functools.lru_cache(maxsize=64)
+def _derived(function: LossFunction) -> tuple[LossFunction, LossFunction, LossFunction]:
+    """A scalar function and its first two derivatives, element by element."""
     gradient = jax.grad(function, argnums=1)
     curvature = jax.grad(gradient, argnums=1)
     with our_settings(), jax.enable_x64(True):
@@ -310,16 +607,12 @@ def custom(function: LossFunction) -> Loss:
         try:
             jax.eval_shape(curvature, number, number)
         except Exception as error:
+            name = getattr(function, "__name__", type(function).__name__)
             raise TypeError(
                 f"loss must be a function of (y, score) that JAX can differentiate twice; {name} "
                 f"is not: {error}"
             ) from error
-    return Loss(
-        f"custom {name}" if name in _BY_NAME else name,  # models keep it: never another loss's name
-        value=_elementwise(function),
-        gradient=_elementwise(gradient),
-        curvature=_elementwise(curvature),
-    )
+    return _elementwise(function), _elementwise(gradient), _elementwise(curvature)
 
 
 def _elementwise(scalar_function: LossFunction) -> LossFunction:
@@ -354,11 +647,17 @@ def require(loss: Loss, piece: Literal["conjugate", "curvature_bound"], purpose:
     return found
 
 
+def filler(loss: Loss) -> float:
+    """A target that the loss is defined for, for rows without weight."""
+    return float(loss.target == "positive")
+
+
 class MergedRows(NamedTuple):
     """Rows of one score as one row.
 
     Attributes:
-        target: (groups,) the weighted mean target of each group; 0 for a group without weight.
+        target: (groups,) the weighted mean target of each group; `filler` for a group without
+            weight.
         weight: (groups,) the summed weight.
         constant: the weighted sum of the losses of the original rows minus that of the merged ones,
             whatever the scores; 0 except for real targets.
@@ -389,10 +688,11 @@ def merge_rows(
     weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
     target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
     np.divide(target, weight, out=target, where=weight > 0)
+    target[~(weight > 0)] = filler(loss)
     if loss.target == "sign":
         np.clip(target, -1.0, 1.0, out=target)  # a quotient of equal sums may round to above 1
         return MergedRows(target, weight, 0.0)
-    if loss.target == "count":
+    if loss.link == "log":
         return MergedRows(target, weight, 0.0)
     mean = target[group]
     return MergedRows(
@@ -421,10 +721,68 @@ def check_target(loss: Loss, y: np.ndarray, *, means: bool = False) -> None:
         raise ValueError(
             f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}"
         )
+    if loss.target == "positive" and np.any(y <= 0):
+        raise ValueError(
+            f"y must be positive for the {loss.name} loss, its smallest value is {np.min(y):g}; "
+            'amounts that may be 0 need "tweedie(power=1.5)"'
+        )
 
 
-def derivatives(loss: Loss, y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+_TARGETS = np.linspace(0, 1, 65)
+_SAME_SCORE = 1e-9
+"""Of the range of scores: over so little, a gradient that changes by a thousandth of its size has a
+kink there.
+"""
+
+
+def check_own(loss: Loss, y: np.ndarray) -> None:
+    """Refuse a user's loss that no solver can minimise for this target.
+
+    It is evaluated for quantiles of y and scores in their range (from -6 to 6 for classes).
+
+    Raises:
+        ValueError: names `loss`, what fails where, and the remedy: values or derivatives that are
+            not finite, negative curvature, a kink, or scores without any curvature.
+    """
+    if _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss:
+        return
+    targets = np.unique(np.quantile(y.ravel(), _TARGETS, method="inverted_cdf"))
+    if loss.target == "sign":
+        tried = np.linspace(-6, 6, 25)
+    else:
+        tried = targets if loss.link == "identity" else np.log(targets[targets > 0])
+        tried = tried if len(tried) else np.zeros(1)
+    across, scores = (grid.ravel() for grid in np.meshgrid(targets, tried))
+    value, gradient, curvature = (np.asarray(part) for part in loss.terms(across, scores))
+
+    def refuse(where: np.ndarray, what: str, remedy: str) -> None:
+        if where.any():
+            at = f"y = {across[where][0]:.4g} and a score of {scores[where][0]:.4g}"
+            raise ValueError(f"loss {loss.name!r} {what} at {at}; {remedy}")
+
+    finite = np.isfinite(value) & np.isfinite(gradient) & np.isfinite(curvature)
+    refuse(~finite, "has a non-finite derivative", "give a loss that is defined for this y")
+    largest = float(np.abs(curvature).max())
+    refuse(
+        curvature < -1e-9 * largest,
+        "is not convex in the score: its second derivative is negative",
+        "give a convex one (a sum of convex functions, or the logistic loss with sample_weight)",
+    )
+    step = _SAME_SCORE * float(np.ptp(tried) or 1.0)
+    jump = np.asarray(loss.gradient(across, scores + step) - loss.gradient(across, scores - step))
+    smooth = f"smooth it over a width, as in {_SMOOTH}"
+    refuse(jump > 1e-3 * np.abs(gradient).max(), "has a kink", smooth)
+    flat = np.isin(scores, tried[curvature.reshape(len(tried), -1).sum(axis=1) <= 0])
+    refuse(flat, "has no curvature for any y", f"weights are Newton steps, so {smooth}")
+
+
+def derivatives(
+    loss: Loss, y: np.ndarray, score: np.ndarray, *, majorant: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """The gradient and curvature per row in float64, checked.
+
+    Args:
+        majorant: take the curvature of the loss's majorant, if it has one.
 
     Returns:
         gradient, curvature: float64 arrays of y's shape.
@@ -433,7 +791,8 @@ def derivatives(loss: Loss, y: np.ndarray, score: np.ndarray) -> tuple[np.ndarra
         ValueError: names `loss`, for a non-finite derivative or a negative curvature (not convex).
     """
     gradient = np.asarray(loss.gradient(y, score), np.float64)
-    curvature = np.asarray(loss.curvature(y, score), np.float64)
+    above = loss.majorant if majorant else None
+    curvature = np.asarray((above or loss.curvature)(y, score), np.float64)
     if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(curvature))):
         raise ValueError(
             f"loss {loss.name!r} has a non-finite derivative at scores between {np.min(score):.3g} "

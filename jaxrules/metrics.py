@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any, Literal, get_args
 
@@ -14,12 +15,9 @@ from jaxrules.losses import (
     Loss,
     LossFunction,
     check_target,
-    exponential,
     logistic,
     loss_by_name,
-    poisson,
     softmax,
-    squared,
 )
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict
 from jaxrules.table import (
@@ -227,11 +225,10 @@ def loss_of(model: Any) -> Loss:
         raise TypeError(
             f"model is a {type(model).__name__}, which does not record its loss; pass it as loss="
         )
-    name, link = model.loss, "logistic" if model.link == "softmax" else model.link
-    for loss in (squared, logistic, exponential, poisson):
-        if name == loss.name or (name is None and link == loss.link):
-            return loss
+    link = "logistic" if model.link == "softmax" else model.link
+    with contextlib.suppress(ValueError):
+        return loss_by_name(model.loss or {"identity": "squared", "log": "poisson"}.get(link, link))
     raise ValueError(
-        f"model was fitted with the loss {name!r}, which is not in jaxrules.losses; pass it as "
-        "loss="
+        f"model was fitted with the loss {model.loss!r}, which is not in jaxrules.losses; pass it "
+        "as loss="
     )

@@ -22,12 +22,14 @@ from jaxrules.losses import (
     Loss,
     LossFunction,
     best_constant,
+    check_own,
     check_target,
     loss_by_name,
     mean_loss,
+    softmax,
     squared,
 )
-from jaxrules.models import LinearTerms, RuleEnsemble
+from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.runs import Run
 from jaxrules.table import (
     Label,
@@ -50,6 +52,8 @@ With less, it samples rows.
 """
 _FEWEST_ROWS = 2000
 _RULE_SCALE = 0.4
+_ROUNDING = 1e-6
+"""Of the loss: a model that is worse than the constant by less is not."""
 _NO_SHARE = 1e-13
 """A class with a smaller share of the weight is refused: its log-odds are beyond 30."""
 
@@ -82,8 +86,16 @@ def loss_for(
     `classes` if y `holds_classes`, else the squared loss.
 
     Raises:
-        TypeError, ValueError: as `loss_by_name`; if y is not a target.
+        TypeError, ValueError: as `loss_by_name`; if y is not a target; for a bare function if y
+            holds classes.
     """
+    if callable(loss) and not isinstance(loss, Loss) and holds_classes(y):
+        name = getattr(loss, "__name__", type(loss).__name__)
+        raise ValueError(
+            f"y holds classes, and loss={name} is a function for numbers; for classes pass "
+            f'jaxrules.Loss("{name}", {name}, target="sign", link="logistic"), whose y is -1 or '
+            f'+1; for numbers jaxrules.Loss("{name}", {name})'
+        )
     return loss_by_name(loss if loss is not None else classes if holds_classes(y) else "squared")
 
 
@@ -189,6 +201,7 @@ def training_data(
     else:
         target = regression_target(y, table.n_rows)
         check_target(loss, target)
+    check_own(loss, target)
     data = TrainingData(
         table, target, weights, table.schema.with_classes(classes), loss, np.arange(table.n_rows)
     )
@@ -286,7 +299,8 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
         key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    kind = {"real": np.zeros(len(key)), "count": np.minimum(data.labels, 1)}.get(
+    nothing = np.zeros(len(key))
+    kind = {"real": nothing, "positive": nothing, "count": np.minimum(data.labels, 1)}.get(
         data.loss.target, data.labels
     )
     random = np.random.default_rng(seed)
@@ -297,6 +311,27 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
         )  # in order of first appearance
         chosen[members[: int(fraction * len(members))]] = True
     return chosen[first[group]]
+
+
+def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsemble]:
+    """The fit; a warning if the best constant has a smaller loss on the training rows."""
+    scores, weights = np.asarray(decision_function(fit.model, data.table), np.float64), data.weights
+    with np.errstate(over="ignore", invalid="ignore"):
+        if fit.model.link == "softmax":
+            shares = np.average(data.target > 0, axis=0, weights=weights)
+            constant = -float(shares @ np.log(shares))
+            reached = float(np.average(softmax(data.target, scores), weights=weights))
+        else:
+            constant = data.constant_loss
+            by_output = zip(data.outputs, np.atleast_2d(scores.T), strict=True)
+            reached = float(np.mean([mean_loss(data.loss, y, f, weights) for y, f in by_output]))
+    if not reached <= constant + _ROUNDING * max(abs(constant), abs(reached)):
+        checks.warn(
+            f"the model's mean {data.loss.name} loss on its own training rows is {reached:.4g}, "
+            f"worse than {constant:.4g} of the best constant; lower the penalties, raise max_rules "
+            "or time_limit, keep the intercept, or check the loss"
+        )
+    return fit
 
 
 # One class against the rest
@@ -339,7 +374,7 @@ def one_against_rest(
         objectives, bounds, statuses and histories.
     """
     if data.target.ndim == 1 or joint:
-        return fit(data, run)
+        return warn_if_worse(fit(data, run), data)
     classes, total = data.classes or (), run.total
     fits: list[Fit[RuleEnsemble]] = []
     run.total = len(classes)
@@ -349,12 +384,8 @@ def one_against_rest(
             for k in range(len(fits), len(classes)):
                 schema = data.schema.with_classes((False, True))  # the rest, this class
                 part = dataclasses.replace(data, target=data.target[:, k], schema=schema, output=k)
-                fits.append(
-                    fit(
-                        part,
-                        run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total),
-                    )
-                )
+                child = run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total)
+                fits.append(warn_if_worse(fit(part, child), part))
                 run.step(fits[k].objective, len(fits[k].model.conjunctions))
     return together(fits, data.schema, run)
 

@@ -533,7 +533,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"loss": lambda y, score: y * score, "l2_penalty": 0.0},
         ValueError,
-        "l2_penalty must be positive",
+        "no curvature",
     ),
     ({"search": "published"}, ValueError, r"of its own, jaxrules\.boosting\.published"),
     ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),

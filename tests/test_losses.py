@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jaxrules as jr
 from jaxrules import losses
 from jaxrules.lire import bound_kernels
 from jaxrules.lire.objective import loss_terms
@@ -20,11 +22,17 @@ from jaxrules.lire.search import Search
 from jaxrules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 
-NAMES = ["squared", "logistic", "exponential", "poisson"]
+SMOOTHED = ["quantile(level=0.9, width=0.5)", "absolute(width=0.3)", "huber(width=2.0)"]
+NAMES = ["squared", "logistic", "exponential", "poisson", "gamma", "tweedie(power=1.3)", *SMOOTHED]
 
 
 def a_target(loss: losses.Loss, number: float) -> float:
-    return {"real": number, "sign": 1.0 if number > 0 else -1.0, "count": abs(number)}[loss.target]
+    return {
+        "real": number,
+        "sign": 1.0 if number > 0 else -1.0,
+        "count": abs(number),
+        "positive": abs(number) + 0.1,
+    }[loss.target]
 
 
 FORMULAS = {
@@ -32,6 +40,11 @@ FORMULAS = {
     "logistic": lambda y, f: jnp.log(1 + jnp.exp(-y * f)),
     "exponential": lambda y, f: jnp.exp(-y * f),
     "poisson": lambda y, f: jnp.exp(f) - y * f,
+    "gamma": lambda y, f: y * jnp.exp(-f) + f,
+    "tweedie(power=1.3)": lambda y, f: y * jnp.exp(-0.3 * f) / 0.3 + jnp.exp(0.7 * f) / 0.7,
+    SMOOTHED[0]: lambda y, f: -0.1 * (y - f) + 0.5 * jnp.logaddexp(0.0, (y - f) / 0.5),
+    SMOOTHED[1]: lambda y, f: f - y + 0.6 * jnp.logaddexp(0.0, (y - f) / 0.3),
+    SMOOTHED[2]: lambda y, f: 4 * (jnp.sqrt(1 + (y - f) ** 2 / 4) - 1),
 }
 
 
@@ -75,7 +88,7 @@ def test_curvature_bound_holds(name: str) -> None:
         assert np.max(loss.curvature(np.ones_like(scores), scores)) <= loss.curvature_bound
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SMOOTHED])
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), far=st.booleans())
 def test_merged_rows_have_the_loss_of_the_rows(name: str, seed: int, far: bool) -> None:
@@ -297,3 +310,177 @@ def test_terms_are_value_gradient_and_curvature(name: str) -> None:
         loss.terms(y, score), (loss.value, loss.gradient, loss.curvature), strict=True
     ):
         np.testing.assert_array_equal(found, function(y, score))
+
+
+# Losses with arguments, and those of users
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 3))
+MEAN = np.exp(0.5 + 1.0 * (X[:, 0] > 0))
+TARGETS: dict[str, np.ndarray] = {
+    "real": MEAN + RNG.normal(size=len(X)),
+    "count": RNG.poisson(MEAN),
+    "positive": RNG.gamma(2, MEAN / 2),
+    "sign": np.where(X[:, 0] + RNG.normal(size=len(X)) > 0, "yes", "no"),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+@settings(max_examples=60)
+@given(y=st.floats(-9, 9), score=st.floats(-9, 9), other=st.floats(-9, 9))
+def test_a_majorant_lies_above_the_loss(name: str, y: float, score: float, other: float) -> None:
+    loss = losses.loss_by_name(name)
+    assert loss.majorant is not None
+    rows = np.array([y]), np.array([score])
+    bent = loss.majorant(*rows) * (other - score) ** 2 / 2
+    above = loss.value(*rows) + loss.gradient(*rows) * (other - score) + bent
+    assert (above >= loss.value(rows[0], np.array([other])) - 1e-9).all()
+    np.testing.assert_array_less(loss.curvature(*rows), loss.majorant(*rows) + 1e-9)
+    traced = jax.jit(loss.majorant)(*map(jnp.asarray, rows))
+    np.testing.assert_allclose(traced, loss.majorant(*rows), rtol=1e-4)
+
+
+def test_losses_with_arguments_are_one_object_per_argument() -> None:
+    loss = losses.quantile(0.9, width=2)
+    assert loss is losses.quantile(level=0.9, width=2.0)
+    assert loss is losses.loss_by_name("quantile(level=0.9, width=2.0)")
+    assert loss is losses.loss_by_name(loss.name)
+    assert pickle.loads(pickle.dumps(loss)) is loss
+    assert copy.deepcopy(loss) is loss
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: losses.quantile(1.0, 1.0), "level must be finite and between 0 and 1"),
+        (lambda: losses.huber(0.0), "width must be finite and above 0"),
+        (lambda: losses.absolute(np.inf), "width must be finite"),
+        (lambda: losses.tweedie(2.0), "power must be finite and between 1 and 2"),
+        (lambda: losses.loss_by_name("quantile(level=0.9)"), "must be like one of"),
+        (lambda: losses.loss_by_name("huber(width=wide)"), "must be like one of"),
+        (lambda: losses.loss_by_name("pinball"), "quantile"),
+    ],
+)
+def test_bad_arguments_of_losses(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_quantiles_cover_their_share(level: float) -> None:
+    loss = losses.quantile(level, width=0.05)
+    fit = jr.boosting.fit(X, TARGETS["real"], loss=loss, max_rules=2, l2_penalty=1.0)
+    below = (TARGETS["real"] <= jr.predict(fit.model, X)).mean()
+    assert below == pytest.approx(level, abs=0.03)
+    assert jr.risk(fit.model, X, TARGETS["real"]) < losses.mean_loss(
+        loss, TARGETS["real"], np.full(400, losses.best_constant(loss, TARGETS["real"]))
+    )
+
+
+def test_tails_of_the_target_do_not_move_robust_losses() -> None:
+    y = TARGETS["real"].copy()
+    y[:8] += 1e4
+    for loss in (losses.huber(1.0), losses.absolute(0.2)):
+        model = jr.boosting.fit(X, y, loss=loss, max_rules=2, l2_penalty=1.0).model
+        error = np.abs(jr.predict(model, X) - MEAN)
+        assert error.mean() < 0.5
+
+
+@pytest.mark.parametrize("name", ["gamma", "tweedie(power=1.5)"])
+def test_mean_of_gamma_and_tweedie_is_that_of_the_rows(name: str) -> None:
+    """With the log link of these deviances, Tweedie's best constant is the mean; of gamma, too."""
+    y = TARGETS["positive"]
+    loss = losses.loss_by_name(name)
+    assert np.exp(losses.best_constant(loss, y)) == pytest.approx(y.mean())
+    with pytest.raises(ValueError, match="y must be"):
+        jr.boosting.fit(X, -y, loss=loss)
+
+
+def pinball(y: Any, score: Any) -> Any:
+    return jnp.maximum(0.9 * (y - score), -0.1 * (y - score))
+
+
+def focal(y: Any, score: Any) -> Any:
+    p = 1 / (1 + jnp.exp(-y * score))
+    return -((1 - p) ** 2) * jnp.log(p)
+
+
+def hinge(y: Any, score: Any) -> Any:
+    return jnp.maximum(0.0, 1 - y * score)
+
+
+def squared_logistic(y: Any, score: Any) -> Any:
+    return jnp.logaddexp(0.0, -y * score) ** 2
+
+
+def for_classes(function: Any) -> losses.Loss:
+    return jr.Loss(function.__name__, function, target="sign", link="logistic")
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "words"),
+    [
+        (pinball, "real", "kink.* quantile"),
+        (lambda y, score: y * score, "real", "no curvature"),
+        (lambda y, score: jnp.log(score - y), "real", "non-finite derivative"),
+        (lambda y, score: -((y - score) ** 2), "real", "not convex"),
+        (focal, "sign", "y holds classes, .* target=.sign."),
+        (for_classes(focal), "sign", "not convex"),
+        (for_classes(hinge), "sign", "kink"),
+    ],
+)
+@pytest.mark.parametrize("fit", [jr.boosting.fit, jr.lltboost.fit, jr.ltrnet.fit])
+def test_own_losses_are_checked_first(fit: Any, loss: Any, target: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        fit(X, TARGETS[target], loss=loss)
+
+
+def test_an_own_loss_of_classes() -> None:
+    loss = for_classes(squared_logistic)
+    assert loss == for_classes(squared_logistic)  # nothing compiles twice
+    fit = jr.boosting.fit(X, TARGETS["sign"], loss=loss, max_rules=3)
+    assert jr.accuracy(fit.model, X, TARGETS["sign"]) > 0.7
+    assert fit.model.loss == "squared_logistic"
+    assert jr.risk(fit.model, X, TARGETS["sign"], loss=loss) < np.log(2) ** 2
+
+
+def test_a_target_of_classes_needs_a_probability() -> None:
+    with pytest.raises(ValueError, match="link"):
+        jr.Loss("hinge", hinge, target="sign")
+
+
+def test_models_worse_than_the_constant_warn() -> None:
+    with pytest.warns(UserWarning, match="worse than .* of the best constant"):
+        jr.boosting.fit(X, X[:, 0] + 100.0, loss="squared", max_rules=1, intercept=False)
+
+
+TABLE = Path(__file__).parents[1] / "docs" / "targets.md"
+
+
+def lines_of_the_table() -> list[list[str]]:
+    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("|")]
+    return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+
+
+HEAD, _, *LINES = lines_of_the_table()
+
+
+@pytest.mark.parametrize("learner", HEAD[3:])
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[0])
+def test_the_table_of_learners_and_losses(line: list[str], learner: str) -> None:
+    fit: Any = getattr(jr, learner.lower()).fit
+    own = line[0] == "your own"
+    loss: Any = (lambda y, f: jnp.logaddexp(y - f, f - y)) if own else losses.loss_by_name(line[0])
+    y = TARGETS["real" if own else loss.target]
+    arguments = {"time_limit": 0} if learner in ("LLTBoost", "LTRNet") else {}  # uncompiled
+    if line[HEAD.index(learner)] == "yes":
+        model = fit(X, y, loss=loss, **arguments).model
+        assert np.isfinite(jr.decision_function(model, X)).all()
+    else:
+        with pytest.raises((TypeError, ValueError), match="loss"):
+            fit(X, y, loss=loss, **arguments)
+
+
+def test_the_table_has_every_loss() -> None:
+    families = {line[0].partition("(")[0] for line in LINES}
+    assert families == {*losses.NAMES, "your own"}

@@ -863,7 +863,9 @@ def _grown(data: TrainingData, task: _Task, run: Run) -> tuple[Any, list[Any], l
             found, bound, term = _next(state, task, combinations, must, stage)
             seconds = stage.seconds()
             rows = state.candidates.selected(found.propositions)
-            if term is None and rows.all() and not must and state.shifted():
+            everywhere = term is None and bool(rows.all())
+            if everywhere and not must and options.intercept and options.corrective:
+                nothing_else = not state.shifted()  # such a rule belongs to the intercept
                 continue
             weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
             if not (must or state.gain > _NOTHING_LEFT * abs(steps[0].risk)):
@@ -1007,7 +1009,7 @@ class _Ensemble:
         """
         if self._derivatives is not None and self._derivatives[0] is self.scores:
             return self._derivatives[1:]
-        g, h = derivatives(self.loss, self.y, self.scores)
+        g, h = derivatives(self.loss, self.y, self.scores, majorant=True)
         if self.l2_penalty == 0.0:
             largest = float(h.max())
             if largest == 0.0:
@@ -1072,11 +1074,9 @@ class _Ensemble:
         return self.weights[-1]
 
     def shifted(self) -> bool:
-        """Move the intercept of corrective boosting to its best value: a rule for every row belongs
-        to it. False if it is there.
+        """Move the intercept to its best value: a rule for every row belongs to it. False if it is
+        there.
         """
-        if not (self.has_intercept and self.corrective):
-            return False
         before, risk = (self.intercept, self.scores), self.step().risk
         change = best_shift(self.loss, self.y, self.scores, self.sample_weight)
         self.intercept, self.scores = self.intercept + change, self.scores + change

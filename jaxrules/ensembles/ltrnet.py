@@ -68,7 +68,13 @@ from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn, Schema, conform
-from jaxrules.training import TrainingData, location_and_scale, loss_for, training_data
+from jaxrules.training import (
+    TrainingData,
+    location_and_scale,
+    loss_for,
+    training_data,
+    warn_if_worse,
+)
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -653,7 +659,8 @@ class _Training:
         fits = []
         for p, one in enumerate(each):
             own = slice(p * options.restarts, (p + 1) * options.restarts)
-            fits.append(self.finish(lanes[own], values[own], one, histories[p]))
+            fit = self.finish(lanes[own], values[own], one, histories[p])
+            fits.append(warn_if_worse(fit, self.data))
         return fits
 
     def finish(

@@ -37,7 +37,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.fits import Status
 from jaxrules.float64 import in_x64, x64_kernel
-from jaxrules.losses import Loss, check_target, loss_by_name, merge_rows, require, squared
+from jaxrules.losses import (
+    Loss,
+    check_target,
+    filler,
+    loss_by_name,
+    merge_rows,
+    require,
+    squared,
+)
 from jaxrules.runs import Run
 from jaxrules.solvers.linear import on_host
 from jaxrules.solvers.linear.bit_columns import BitColumns
@@ -298,6 +306,7 @@ class Problem:
         level = mean if loss == squared and intercept else 0.0
         merged = merge_rows(loss, row_target - level, row_weight, design.inverse, design.n_patterns)
         weights, target = np.zeros((2, design.storage.shape[1]))
+        target += filler(loss)
         weights[: design.n_patterns], target[: design.n_patterns] = merged.weight, merged.target
         factors = np.ones(design.padded_columns)
         factors[: design.n_columns] = (
