@@ -16,7 +16,7 @@ from jaxrules import lire
 from jaxrules.lire import fitting, moves, traced
 from jaxrules.lire.problem import Problem, make_problem
 from jaxrules.lire.search import Search
-from jaxrules.lire.traced import TracedSearch, descend_all, with_weights
+from jaxrules.lire.traced import TracedSearch, descend_all
 from jaxrules.losses import exponential, loss_by_name
 from jaxrules.rows import Activations
 
@@ -208,7 +208,7 @@ def test_penalties_ridges_starts_and_folds_side_by_side() -> None:
     _, target, weight = data_of(5)
     whole = problem_of(5, "logistic")
     folds = np.arange(ROWS) % 3
-    problems = [whole, *(with_weights(whole, target, weight * (folds != k)) for k in range(2))]
+    problems = [whole, *(whole.with_weights(target, weight * (folds != k)) for k in range(2))]
     prices = [(0.01, 0.02, 1.0), (0.003, 0.0, 1.0), (0.01, 0.02, 0.1)]
     searches = [TracedSearch(one, *price) for one in problems for price in prices]
     searches.append(TracedSearch(whole, *prices[0]))
@@ -227,7 +227,7 @@ def test_penalties_ridges_starts_and_folds_side_by_side() -> None:
 def test_a_fold_is_the_problem_of_its_rows() -> None:
     satisfied, target, weight = data_of(6)
     inside = np.arange(ROWS) % 4 != 0
-    fold = with_weights(problem_of(6, "logistic"), target, weight * inside)
+    fold = problem_of(6, "logistic").with_weights(target, weight * inside)
     alone = make_problem(
         Activations.of_matrix(satisfied[inside]), target[inside], weight[inside], fold.loss
     )
@@ -260,6 +260,7 @@ def test_a_stopped_descent_returns_its_best(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(traced, "_QUICK", 2)  # a ranking and a trial
     search = TracedSearch(problem, 0.003, 0.006, 1.0, stopped=lambda: True)
     start = search.start_empty()
+    dataclasses.replace(search, stopped=lambda: False).descend(start)  # compiles
     found = search.descend(start)
     assert found.objective < start.objective
     assert len(found.columns) == 2

@@ -90,6 +90,17 @@ class Candidates:
                 output.given = GivenStart(*output.problem.columns_of(bits, weights[used]))
         return cls(pool, n_first, found)
 
+    def weighted(self, data: TrainingData, seed: int) -> Candidates:
+        """The same rules for the same rows with other weights, of which some may be 0: a fold."""
+
+        def output(of: Output, target: NDArray[np.float64]) -> Output:
+            problem = of.problem.with_weights(target, data.weights)
+            signed = None if of.signed is None else output(of.signed, target)
+            return Output(problem, L1Start(problem, seed), signed=signed)
+
+        outputs = [output(*pair) for pair in zip(self.outputs, data.outputs, strict=True)]
+        return Candidates(self.pool, self.n_first, outputs)
+
     def solve_ahead(self, gamma: float, run: Run) -> None:
         """The L1 solutions that a search with this penalty starts from."""
         for output in self.outputs:

@@ -8,9 +8,9 @@ path, the ends of descents along falling ridges, and the best model perturbed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from jaxrules.lire.start import L1Start
 from jaxrules.runs import Run
 
 Floats = NDArray[np.float64]
+Outcome = TypeVar("Outcome")
 
 _RESTARTS = 20
 _PROMISING = 1.1
@@ -98,13 +99,41 @@ class Watch:
             self(self.best)
 
 
-def minimise(output: Output, search: Search, watch: Watch, options: Options) -> bool:
+class Descent(NamedTuple):
+    """A descent to be made, see `Search.descend`."""
+
+    search: Search
+    start: Incumbent
+    promising: float = np.inf
+
+
+Descents = Generator[Descent, Incumbent, Outcome]
+"""Asks for descents, and is sent what each reaches: they may be made one after the other, or side
+by side with those of other penalties.
+"""
+
+
+def in_turn(descents: Descents[Outcome]) -> Outcome:
+    """Make descents one after the other; what they return in the end."""
+    try:
+        asked = next(descents)
+        while True:
+            asked = descents.send(asked.search.descend(asked.start, asked.promising))
+    except StopIteration as end:
+        return cast(Outcome, end.value)
+
+
+def minimise(output: Output, search: Search, watch: Watch, options: Options) -> Descents[bool]:
     """Descend from every start, so that `watch` has the best; whether the limit on moves ended one
     of the descents.
     """
     exhausted, run, idle = False, watch.run, 0
     begun = _first_incumbents(output, search, watch)
-    for start in _starts(output, search, watch, options, begun):
+    starts, reached = _starts(output, search, watch, options, begun), None
+    while (start := _following(starts, reached)) is not None:
+        if isinstance(start, Descent):  # a start is being made
+            reached = yield start
+            continue
         watch.start, run.phase = start.name, "restarts" if start.name == "restart" else "search"
         search.moves = options.max_iterations
         promising = (
@@ -112,7 +141,7 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
             if start.promises and watch.best is not None
             else np.inf
         )
-        reached = search.descend(start.incumbent, promising)
+        reached = yield Descent(search, start.incumbent, promising)
         exhausted |= search.moves <= 0
         if reached is watch.best:
             watch.certified = search.certified
@@ -120,6 +149,14 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
         if run.stopped() or idle == _IDLE:
             break
     return exhausted
+
+
+def _following(starts: Starts[None], reached: Incumbent | None) -> _Start | Descent | None:
+    """What comes after the result of the last one; None at the end."""
+    try:
+        return next(starts) if reached is None else starts.send(reached)
+    except StopIteration:
+        return None
 
 
 def _first_incumbents(output: Output, search: Search, watch: Watch) -> Incumbent | None:
@@ -147,9 +184,13 @@ class _Start(NamedTuple):
     promises: bool = False  # whether the descent from it must be promising
 
 
+Starts = Generator[_Start | Descent, Incumbent, Outcome]
+"""Yields starts, and the descents that they are made of; is sent what each reaches."""
+
+
 def _starts(
     output: Output, search: Search, watch: Watch, options: Options, begun: Incumbent | None
-) -> Iterator[_Start]:
+) -> Starts[None]:
     """Each is made after the descent before it. On large data the previous model replaces the empty
     one.
     """
@@ -160,7 +201,7 @@ def _starts(
             "previous", search.start_from(output.previous.columns, output.previous.weights)
         )
     if ridges:
-        yield from (_Start("ridge", start) for start in _falling(search))
+        yield from _falling(search)
     if output.previous is None or small:
         yield _Start("empty", search.start_empty(), ridges)
     if begun is not None:
@@ -168,13 +209,10 @@ def _starts(
     watch.run.phase = "start"
     for columns, weights in output.l1_start.starts(search.gamma, watch.run):
         yield _Start("l1", search.start_from(columns, weights), ridges)
-    if (
-        output.signed is not None
-        and (found := _signed(output.signed, search, watch.run, options)) is not None
-    ):
-        yield _Start(
-            "signed", search.start_from(found.columns, 2 * found.weights)
-        )  # signed weights are half as large
+    if output.signed is not None:
+        found = yield from _signed(output.signed, search, watch.run, options)
+        if found is not None:  # signed weights are half as large
+            yield _Start("signed", search.start_from(found.columns, 2 * found.weights))
     if restarts is None:
         restarts = _RESTARTS if small and not watch.certified else 0
     rng = np.random.default_rng(options.seed)
@@ -186,7 +224,7 @@ def _starts(
         )
 
 
-def _falling(search: Search) -> Iterator[Incumbent]:
+def _falling(search: Search) -> Starts[None]:
     """The ends of descents whose ridge falls: with a ridge there are fewer local optima."""
     start = begun = search.start_empty()
     for ridges in _RIDGES:
@@ -195,14 +233,16 @@ def _falling(search: Search) -> Iterator[Incumbent]:
             with_ridge = dataclasses.replace(
                 search, l2_penalty=ridge, observe=lambda incumbent: None
             )
-            best = with_ridge.descend(with_ridge.start_from(best.columns, best.weights))
+            best = yield Descent(with_ridge, with_ridge.start_from(best.columns, best.weights))
             begun = best if begun is start else begun
-        yield search.start_from(best.columns, best.weights)
+        yield _Start("ridge", search.start_from(best.columns, best.weights))
 
 
-def _signed(output: Output, search: Search, run: Run, options: Options) -> Incumbent | None:
+def _signed(
+    output: Output, search: Search, run: Run, options: Options
+) -> Descents[Incumbent | None]:
     """The best model of the same rules with signs."""
     watch = Watch(run.child(), output.problem)
     signed = dataclasses.replace(search, problem=watch.problem, observe=watch)
-    minimise(output, signed, watch, options)
+    yield from minimise(output, signed, watch, options)
     return watch.best

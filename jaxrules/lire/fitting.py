@@ -7,15 +7,18 @@ was asked for (`BranchAndBound`), and the chosen columns become a model (`Soluti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.cross_validation import (
     SHARE,
+    Walk,
     arguments_of,
     cross_validated,
     folds,
@@ -24,12 +27,14 @@ from jaxrules.cross_validation import (
 )
 from jaxrules.ensembles.extraction import RuleSource, depends_on_labels, rule_pool
 from jaxrules.fits import Fit, Status
+from jaxrules.lire.batches import Member, minimise_all
 from jaxrules.lire.bound import BranchAndBound
 from jaxrules.lire.candidates import Candidates
-from jaxrules.lire.descents import Watch, minimise
+from jaxrules.lire.descents import Watch, in_turn
 from jaxrules.lire.options import Grid, Options, PathOptions, Prices
 from jaxrules.lire.search import Incumbent, Search
 from jaxrules.lire.solution import LireDetails, Solution
+from jaxrules.lire.traced import TracedSearch
 from jaxrules.losses import logistic
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
@@ -41,6 +46,9 @@ from jaxrules.training import (
     sample_in_time,
     training_data,
 )
+
+_SEARCHING = 0.9
+"""Share of the time of the folds in which they are searched, side by side; the rest measures."""
 
 
 @learner(Options)
@@ -137,6 +145,9 @@ def path(
     same, pairs = options.to(Options), options.pairs(data)
     same = replace(same, l2_penalty=same.prices(data).l2_penalty)
     candidates = Candidates.of(data, same.rules, constraints, same, run)
+    if options.traced:
+        task = _Task(data, candidates, same)
+        return tuple(one.fitted(run.child()) for one in _searched([task.along(pairs)], run)[0])
     fits: list[Fit[RuleEnsemble]] = []
     with run, ThreadPoolExecutor(1) as ahead:  # L1 solutions, one penalty ahead of the search
         for k, (gamma, lam) in enumerate(pairs):
@@ -144,8 +155,8 @@ def path(
             if run.deadline.seconds is None and not data.loss.quadratic:
                 for coming, _ in pairs[k + 1 if k else 0 : k + 2]:
                     ahead.submit(candidates.solve_ahead, coming, run)
-            here = replace(same, global_penalty=gamma, local_penalty=lam)
-            fits.append(_Task(data, candidates, here).fit(here.prices(data), step))
+            (task,) = _Task(data, candidates, same).along([(gamma, lam)])
+            fits.append(task.fitted(step))
             if step.limit is not None:
                 break
     return tuple(fits)
@@ -197,12 +208,14 @@ def cross_validate(
         for ridge in options.l2_penalties
         for gamma, lam in pairs
     ]
+    fold_of = folds(data, options.n_folds, options.seed)
+    part = run.child(SHARE, "lire cross-validation")
     found = cross_validated(
         data,
         grid,
-        lambda _, inside, run: _walk(inside, options, run),
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "lire cross-validation"),
+        _traced_walk(data, options, fold_of, part) if options.traced else _walk(options),
+        fold_of,
+        part,
         one_standard_error=options.one_standard_error,
         otherwise=len(pairs) // 2,
     )
@@ -214,22 +227,63 @@ def cross_validate(
     )
 
 
-def _walk(inside: TrainingData, options: Grid, run: Run) -> Iterator[RuleEnsemble]:
+def _walk(options: Grid) -> Walk[RuleEnsemble]:
     """The models of a fold, every ridge with all pairs of penalties, as far as the time goes."""
-    constraints = options.constraints(inside.table.schema)
-    pool = rule_pool(options.rules, inside, options.seed, run, constraints=constraints)
-    ridges = options.l2_penalties
-    for i, ridge in enumerate(ridges):
-        if run.stopped():
-            return
-        part = options.to(
-            PathOptions, rules=pool, l2_penalty=ridge, restarts=options.restarts or 0,
-            time_limit=run.child(1 / (len(ridges) - i)).deadline, progress=False,
-        )  # fmt: skip
-        fits = path.with_options(*arguments_of(inside), part)
-        yield from (one.model for one in fits if not unfinished(one))
-        if unfinished(fits[-1]):
-            return
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        constraints = options.constraints(inside.table.schema)
+        pool = rule_pool(options.rules, inside, options.seed, run, constraints=constraints)
+        ridges = options.l2_penalties
+        for i, ridge in enumerate(ridges):
+            if run.stopped():
+                return
+            part = options.to(
+                PathOptions, rules=pool, l2_penalty=ridge, restarts=options.restarts or 0,
+                time_limit=run.child(1 / (len(ridges) - i)).deadline, progress=False,
+            )  # fmt: skip
+            fits = path.with_options(*arguments_of(inside), part)
+            yield from (one.model for one in fits if not unfinished(one))
+            if unfinished(fits[-1]):
+                return
+
+    return walk
+
+
+def _traced_walk(
+    data: TrainingData, options: Grid, fold_of: NDArray[np.int64], run: Run
+) -> Walk[RuleEnsemble]:
+    """The same models, those of a fold side by side. If the rules do not depend on labels, neither
+    does the matrix: folds differ in the weights of rows alone, and all go side by side.
+    """
+    constraints = options.constraints(data.table.schema)
+    same = options.to(Options, restarts=options.restarts or 0, progress=False)
+    pairs = options.pairs(data)
+
+    def paths(data: TrainingData, candidates: Candidates) -> list[list[_Task]]:
+        for_ridge = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
+        return [_Task(data, candidates, one).along(pairs) for one in for_ridge]
+
+    def models(paths: Sequence[Sequence[_Task]], run: Run) -> Iterator[RuleEnsemble]:
+        for task in itertools.chain(*paths):
+            fit = task.fitted(run.child())
+            if unfinished(fit):
+                return
+            yield fit.model
+
+    if depends_on_labels(options.rules):
+
+        def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+            candidates = Candidates.of(inside, options.rules, constraints, same, run)
+            yield from models(_searched(paths(inside, candidates), run), run)
+
+        return walk
+    whole = Candidates.of(data, options.rules, constraints, same, run)
+    weights = [data.weights * (fold_of != k) for k in range(options.n_folds)]
+    inside = [replace(data, weights=weights) for weights in weights]
+    of_fold = [paths(part, whole.weighted(part, options.seed)) for part in inside]
+    found = iter(_searched(list(itertools.chain(*of_fold)), run.child(_SEARCHING)))
+    of_fold = [list(itertools.islice(found, len(options.l2_penalties))) for _ in of_fold]
+    return lambda k, _, run: models(of_fold[k], run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,12 +292,30 @@ class _Task:
 
     Attributes:
         sample: the number of rows that the rules come from; None for all.
+        members: if the search was made already, one per output.
     """
 
     data: TrainingData
     candidates: Candidates
     options: Options
     sample: int | None = None
+    members: Sequence[Member] = ()
+
+    def along(self, pairs: Sequence[tuple[float, float]]) -> list[_Task]:
+        """The same at these values of gamma and lambda."""
+        at = [replace(self.options, global_penalty=g, local_penalty=lam) for g, lam in pairs]
+        return [replace(self, options=options) for options in at]
+
+    def fitted(self, run: Run) -> Fit[RuleEnsemble]:
+        """`fit` at the penalties of the options."""
+        return self.fit(self.options.prices(self.data), run)
+
+    def member(self, output: int, prices: Prices, run: Run) -> Member:
+        """A search that reports to the run."""
+        ours = self.candidates.outputs[output]
+        watch, make = Watch(run, ours.problem), TracedSearch if self.options.traced else Search
+        search = make(ours.problem, *prices, self.options.max_rules, run.stopped, watch)
+        return Member(ours, search, watch, self.options)
 
     def fit(self, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
         """The best models found at these penalties, one per output; if no ridge is given, lower
@@ -273,13 +345,15 @@ class _Task:
     def _fit_output(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
         """Local search, a proof if it was asked for, the model."""
         candidates, options = self.candidates, self.options
-        output = candidates.outputs[data.output]
-        problem, watch = output.problem, Watch(run, output.problem)
-        search = Search(problem, *prices, options.max_rules, run.stopped, watch)
-        status, tree = Status.CONVERGED, None
+        if self.members:
+            member = self.members[data.output]
+            run = member.watch.run
+        else:
+            member = self.member(data.output, prices, run)
+        search, watch, tree = member.search, member.watch, None
         with run:
-            if minimise(output, search, watch, options):
-                status = Status.MAX_ITERATIONS
+            if not self.members:
+                in_turn(member.descents())
             if options.search == "optimal" and watch.best is not None:
                 run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations
                 tree = BranchAndBound(search, watch.best, watch.proved)
@@ -287,7 +361,8 @@ class _Task:
         best = watch.best
         if best is None:
             best = search.complete(search.start_empty())
-        output.previous = best
+        member.output.previous = best
+        status = Status.MAX_ITERATIONS if member.exhausted else Status.CONVERGED
         if tree is not None:
             status = Status.OPTIMAL if tree.closed else Status.MAX_ITERATIONS
 
@@ -304,6 +379,7 @@ class _Task:
             start=watch.best_start,
             swap_optimal=watch.certified,
             nodes=0 if tree is None else tree.nodes,
+            engine="jax" if options.traced else "numpy",
         )
         return run.finish(
             solution.model(candidates.pool, data, settings, candidates.n_first),
@@ -313,6 +389,20 @@ class _Task:
             None if tree is None else min(tree.bound, best.objective),
             details=details,
         )
+
+
+def _searched(paths: Sequence[Sequence[_Task]], run: Run) -> list[list[_Task]]:
+    """The tasks with their searches, all made side by side; of one path, the penalties fall."""
+
+    def begun(task: _Task) -> _Task:
+        prices, outputs = task.options.prices(task.data), range(len(task.data.outputs))
+        return replace(task, members=[task.member(k, prices, run.child()) for k in outputs])
+
+    tasks = [[begun(task) for task in path] for path in paths]
+    outputs = range(len(tasks[0][0].members))
+    with run:
+        minimise_all([[task.members[k] for task in path] for path in tasks for k in outputs])
+    return tasks
 
 
 def _solution(best: Incumbent, search: Search) -> Solution:

@@ -2,9 +2,9 @@
 
 Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per
 entry, and is read as float32 for predictions; margins, weights and what is accepted are float64.
-Nearly all of the time goes to one product with the matrix. On a CPU, BLAS computes it, and nothing
-is compiled for any shape of the data or size of the support. If JAX has an accelerator, a large
-matrix is kept there, and a kernel of JAX computes the product.
+Nearly all of the time goes to one product with the matrix. In NumPy, BLAS computes it, and nothing
+is compiled for any shape of the data or size of the support. `traced` calls the same formulas with
+arrays of JAX.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from jaxrules.float64 import on_device, worth_an_accelerator, x64_kernel
 from jaxrules.lire.objective import (
     best_weight,
     least_loss,
@@ -42,10 +41,6 @@ _BLOCK = 192, 1024
 """Columns and patterns that are cast to float32 at once: the result fits in the cache."""
 _FEW = 1 << 20
 """With at most this many entries, threads do not pay."""
-_ON_DEVICE = 256, 8192, 32
-"""On an accelerator, columns, patterns and rows are padded to multiples of these: few shapes are
-compiled. Patterns are cast by blocks: a float32 copy of all would be four times as large.
-"""
 ONES = 0
 """The column of ones, the intercept."""
 
@@ -74,14 +69,11 @@ def _inverse(hessian: Array) -> Array:
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), int8, the mean target and the weight of every pattern (P,), float64, and
-    the matrix `on_accelerator`.
-    """
+    """The matrix (C, P), int8; of every pattern the mean target and the weight (P,), float64."""
 
     columns: NDArray[np.int8]
     target: Floats
     weight: Floats
-    device: jax.Array | None = None
 
 
 class Charges(NamedTuple):
@@ -132,12 +124,6 @@ def _product(rows: Array, data: Data) -> Array:
     if isinstance(rows, jax.Array):
         matrix = data.columns.astype(rows.dtype)
         return lax.dot_general(rows, matrix, (((1,), (1,)), ((), ())), precision="highest")
-    if data.device is not None:
-        size, (n_blocks, _, width) = len(rows), data.device.shape
-        padding = (0, -size % _ON_DEVICE[2]), (0, n_blocks * width - rows.shape[1])
-        return np.asarray(
-            _device_product(np.pad(rows, padding), data.device)[:size, : len(data.columns)]
-        )
     columns, (height, width) = data.columns, _BLOCK
     result = np.zeros((len(columns), len(rows)), np.float32)
 
@@ -156,36 +142,6 @@ def _product(rows: Array, data: Data) -> Array:
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             list(threads.map(fill, parts))
     return np.ascontiguousarray(result.T)
-
-
-def on_accelerator(columns: NDArray[np.int8]) -> jax.Array | None:
-    """A large matrix as padded blocks of patterns (blocks, C, width), in the memory of JAX's
-    accelerator; None without one.
-    """
-    if not worth_an_accelerator(columns.size):
-        return None
-    height, width, _ = _ON_DEVICE
-    n_columns, n_blocks = len(columns), -(-columns.shape[1] // width)
-    blocks = np.zeros((n_blocks, n_columns + -n_columns % height, width), np.int8)
-    for k, block in enumerate(blocks):
-        part = columns[:, k * width : (k + 1) * width]
-        block[:n_columns, : part.shape[1]] = part
-    return on_device(blocks)
-
-
-@x64_kernel
-def _device_product(rows: Array, blocks: Array) -> Array:
-    """rows @ columns.T for the matrix `on_accelerator`, padded rows (R, P) of float32."""
-    parts = jnp.moveaxis(rows.reshape(len(rows), len(blocks), -1), 1, 0)
-
-    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
-        rows, block = part
-        product = lax.dot_general(
-            rows, block.astype(rows.dtype), (((1,), (1,)), ((), ())), precision="highest"
-        )
-        return total + product, None
-
-    return lax.scan(add, jnp.zeros((len(rows), blocks.shape[1]), rows.dtype), (parts, blocks))[0]
 
 
 @_quiet

@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -26,6 +27,7 @@ from jaxrules.training import TrainingData, loss_for
 LossName = Literal["exponential", "logistic", "squared"]
 LossOption = LossName | Loss | None
 SearchName = Literal["combo", "optimal"]
+EngineOption = Literal["auto", "numpy", "jax"]
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {"loss": "exponential", "l2_penalty": 0.0, "rules": "forest"}
@@ -134,6 +136,14 @@ class _Shared(FitOptions):
             with two descents along falling ridges, whose results hardly depend on the order of
             rows; other starts must then be as promising.
         max_iterations: the most moves from each start.
+        engine: what computes the search: "numpy", or "jax", where a whole descent is one compiled
+            program. "auto" is "jax" if JAX's default device is an accelerator, and "numpy" on a
+            CPU, where it is faster. The two try moves in a different order and may end in different
+            local optima. With "jax", `path` searches all penalties side by side, `cross_validate`
+            those of a fold, and with given rules those of all folds; a time limit or Ctrl-C then
+            ends them all, and each fit has its own status. On its first use the program compiles
+            for some seconds. A fit under a time limit waits for it as long as its time allows, and
+            then returns the best of the L1 solutions, which need no program.
         seed: of the trees that rules come from, of restarts and of liblinear.
     """
 
@@ -151,6 +161,13 @@ class _Shared(FitOptions):
     max_rules: int | None = option(or_none(checks.integer), default=None, at_least=1)
     restarts: int | None = option(or_none(checks.integer), default=None, at_least=0)
     max_iterations: int = option(checks.integer, default=5000, at_least=1)
+    engine: EngineOption = option(checks.choice, default="auto", known=get_args(EngineOption))
+
+    @property
+    def traced(self) -> bool:
+        """Whether the search is the traced program."""
+        on_accelerator = self.engine == "auto" and jax.default_backend() != "cpu"
+        return self.engine == "jax" or on_accelerator
 
     def for_target(self, y: ArrayLike) -> Self:
         """The same, with the loss that None means for this target."""

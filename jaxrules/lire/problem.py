@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import Words, pack
-from jaxrules.lire.moves import ONES, Encoding, on_accelerator
+from jaxrules.lire.moves import ONES, Encoding
 from jaxrules.lire.objective import WEIGHT_CAP, penalty
 from jaxrules.losses import Loss, merge_rows
 from jaxrules.rows import Activations, check_memory
@@ -47,7 +46,6 @@ class Problem:
             weights sum to 1.
         constant: loss that no model removes (squared: the variance within patterns).
         shift: what was subtracted from the target of the squared loss.
-        device: the columns on an accelerator, see `jaxrules.lire.moves.on_accelerator`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2);
             None if all may be both.
@@ -69,7 +67,6 @@ class Problem:
     mass: Floats
     constant: float = 0.0
     shift: float = 0.0
-    device: jax.Array | None = None
     gram: Floats | None = None
     moment: Floats | None = None
     signs: NDArray[np.bool_] | None = None
@@ -185,6 +182,20 @@ class Problem:
         gram, moment = _normal_equations(self.columns, mass, mean)
         return dataclasses.replace(problem, gram=gram, moment=moment)
 
+    def with_weights(self, target: Floats, sample_weight: Floats) -> Problem:
+        """The same columns for other weights of the rows, of which some may be 0: a fold.
+
+        Args:
+            target: in the loss's coding, shape (rows,).
+            sample_weight: at least 0, not all of them 0, shape (rows,).
+        """
+        total = float(sample_weight.sum())
+        weight = sample_weight / total
+        coverage = self.activations.covered(self.activations.totals(weight))
+        coverage = np.append(self.coverage[ONES], coverage)
+        problem = dataclasses.replace(self, weight=weight, total=total, coverage=coverage)
+        return problem.with_target(target)
+
 
 def make_problem(
     activations: Activations,
@@ -246,7 +257,6 @@ def make_problem(
         weight=weight,
         total=total,
         columns=columns,
-        device=None if loss.quadratic else on_accelerator(columns),
         coverage=np.append(intercept_cost, coverage[kept]),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
         addable=(origin >= n_fixed) | ((np.arange(n_columns) == ONES) & penalise_intercept),

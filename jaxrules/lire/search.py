@@ -117,7 +117,7 @@ class Search:
 
     def __post_init__(self) -> None:
         problem, most = self.problem, np.inf if self.most is None else self.most
-        self.data = Data(problem.columns, problem.target, problem.mass, problem.device)
+        self.data = Data(problem.columns, problem.target, problem.mass)
         self.ridge = problem.ridge(self.l2_penalty)
         removable = (problem.counted > 0) & ~np.isin(np.arange(len(problem.counted)), problem.fixed)
         self.charges = Charges(

@@ -53,6 +53,8 @@ class LireDetails(PublishedDetails):
             refitted and none improves, as for small pools and the squared loss; False if only the
             most promising were.
         nodes: of branch-and-bound.
+        engine: what computed the search, "numpy" or "jax". The objective is recomputed in float64
+            by NumPy in either case.
         chosen: why the data chose this ridge; empty if it was given.
     """
 
@@ -60,6 +62,7 @@ class LireDetails(PublishedDetails):
     start: str
     swap_optimal: bool
     nodes: int
+    engine: str = "numpy"
     chosen: str = ""
 
 

@@ -26,12 +26,12 @@ returns is not the program's own.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import jax
@@ -57,6 +57,7 @@ from jaxrules.lire.objective import best_weight, penalty
 from jaxrules.lire.problem import Floats, Problem
 from jaxrules.lire.search import DROPPED_AT_ONCE, Incumbent, Search
 from jaxrules.losses import Loss, exponential
+from jaxrules.rows import Activations, available_memory
 from jaxrules.solvers.linear.newton import (
     Evaluation,
     accepted,
@@ -65,6 +66,7 @@ from jaxrules.solvers.linear.newton import (
     held,
     within,
 )
+from jaxrules.solvers.patience import Patient
 
 Array = Any  # a jax array; between programs a NumPy array, too
 
@@ -87,6 +89,8 @@ Hessian.
 _DAMPING = 1e-6  # of a Hessian whose entries are float32
 _SECONDS = 0.2
 """Of a chunk: so often the host is asked whether to stop."""
+_PER_PATTERN, _PER_COLUMN = 32, 64
+"""Bytes that a lane needs for every slot."""
 _WIDE = 1 << 28
 """Entries from which the matrix is kept in bytes: four times smaller, and slower on a CPU."""
 
@@ -505,10 +509,18 @@ def _chunk(
     return (jax.vmap(program, in_axes=(0, 0, None)) if many else program)(lanes, states, limit)
 
 
+def _run_chunk(*arguments: Any, **program: Any) -> State:
+    with as_numpy():  # the state stays on the device
+        return cast(State, _chunk.jitted(*arguments, **program))
+
+
+_chunk_in_time = Patient(_run_chunk)
+
+
 # On the host
 
 
-_matrices: WeakKeyDictionary[Problem, Array] = WeakKeyDictionary()
+_matrices: WeakKeyDictionary[Activations, dict[Encoding, Array]] = WeakKeyDictionary()
 
 
 def _padded(n: int) -> int:
@@ -518,29 +530,17 @@ def _padded(n: int) -> int:
 
 
 def _matrix(problem: Problem) -> Array:
-    """The columns on the device, padded; the last one is of zeros."""
-    if problem not in _matrices:
+    """The columns on the device, padded; the last one is of zeros. Problems that differ in targets
+    and weights share it.
+    """
+    of_encoding = _matrices.setdefault(problem.activations, {})
+    if problem.encoding not in of_encoding:
         n_columns, n_patterns = problem.columns.shape
         wide = problem.columns.size >= _WIDE
         X = np.zeros((_padded(n_columns + 1), _padded(n_patterns)), np.int8 if wide else np.float32)
         X[:n_columns, :n_patterns] = problem.columns
-        _matrices[problem] = on_device(X)
-    return _matrices[problem]
-
-
-def with_weights(problem: Problem, target: Floats, sample_weight: Floats) -> Problem:
-    """The same columns for other weights of the rows, of which some may be 0: a fold.
-
-    Args:
-        target: in the loss's coding, shape (rows,).
-        sample_weight: at least 0, not all of them 0, shape (rows,).
-    """
-    total = float(sample_weight.sum())
-    weight = sample_weight / total
-    coverage = problem.activations.covered(problem.activations.totals(weight))
-    coverage = np.append(problem.coverage[ONES], coverage)
-    problem = dataclasses.replace(problem, weight=weight, total=total, coverage=coverage)
-    return problem.with_target(target)
+        of_encoding[problem.encoding] = on_device(X)
+    return of_encoding[problem.encoding]
 
 
 @dataclass
@@ -549,7 +549,7 @@ class TracedSearch(Search):
 
     def descend(self, start: Incumbent, promising: float = np.inf) -> Incumbent:
         """As `Search.descend`."""
-        return descend_all([self], [start], promising)[0]
+        return descend_all([self], [start], [promising])[0]
 
     def begun(self, start: Incumbent) -> Incumbent:
         """The start as an incumbent: with a column of every required set, no larger than allowed,
@@ -661,64 +661,114 @@ def _together(parts: Sequence[Any]) -> Any:
 
 
 def descend_all(
-    searches: Sequence[TracedSearch], starts: Sequence[Incumbent], promising: float = np.inf
+    searches: Sequence[TracedSearch], starts: Sequence[Incumbent], promising: Sequence[float] = ()
 ) -> list[Incumbent]:
-    """Descents side by side, until all have ended or one is told to stop.
+    """Descents side by side, until all have ended or one is told to stop; as many at once as fit in
+    memory.
 
     Args:
         searches: of problems with the same columns, loss and encoding.
         starts: one for each.
-        promising: as in `Search.descend`.
+        promising: as in `Search.descend`, one for each; () for none.
     """
     best = [search.begun(start) for search, start in zip(searches, starts, strict=True)]
-    if promising < np.inf:
-        best = _in_chunks(searches, best, quick=True)
-        if min(found.objective for found in best) >= promising:
-            for search in searches:
-                search.certified = False
-            return best
-    return _in_chunks(searches, best, quick=False)
+    lanes, bars = list(range(len(best))), promising or [np.inf] * len(best)
+    in_doubt = [lane for lane in lanes if bars[lane] < np.inf]
+    for quick in (True, False):
+        for some in _that_fit(searches, best, in_doubt if quick else lanes):
+            found = _in_chunks([searches[k] for k in some], [best[k] for k in some], quick)
+            for lane, incumbent in zip(some, found, strict=True):
+                best[lane] = incumbent
+        if quick:
+            lanes = [lane for lane in lanes if best[lane].objective < bars[lane]]
+            for lane in set(in_doubt) - set(lanes):
+                searches[lane].certified = False
+    return best
+
+
+def _that_fit(
+    searches: Sequence[TracedSearch], starts: Sequence[Incumbent], lanes: Sequence[int]
+) -> Iterator[Sequence[int]]:
+    """The lanes in batches that take at most half of the memory."""
+    if not lanes:
+        return
+    n_columns, n_patterns = searches[0].problem.columns.shape
+    slots = _slots([starts[lane] for lane in lanes])
+    # Per slot: entries and their products with weights; every move's slope, curvature, price, ...
+    needed = slots * (_PER_PATTERN * n_patterns + _PER_COLUMN * n_columns)
+    most = max(1, int(available_memory() / 2 / needed)) if len(lanes) > 1 else 1
+    for first in range(0, len(lanes), most):
+        yield lanes[first : first + most]
+
+
+def _slots(starts: Sequence[Incumbent]) -> int:
+    """A capacity for all of them, and two columns more."""
+    slots = _SLOTS
+    while slots < 2 + max(len(start.columns) for start in starts):
+        slots *= 2
+    return slots
+
+
+def _begun(
+    searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
+) -> tuple[Lane, State]:
+    """Lanes and states, both on the device, with idle lanes up to a power of 4: few shapes are
+    compiled.
+    """
+    first, shape, slots = searches[0].problem, _matrix(searches[0].problem).shape, _slots(starts)
+    sweeps = bool(first.loss == exponential and not quick)
+    lanes = [search.lane(shape, quick, 1 + sweeps) for search in searches]
+    states = [
+        search.state(start, shape[0], slots, sweeps)
+        for search, start in zip(searches, starts, strict=True)
+    ]
+    if len(lanes) == 1:
+        return on_device((lanes[0], states[0]))
+    idle = 4 ** math.ceil(math.log(len(lanes), 4)) - len(lanes)
+    lanes, states = lanes + lanes[:1] * idle, states + [_idle(states[0])] * idle
+    return on_device((_together(lanes), _together(states)))
+
+
+def _idle(state: State) -> State:
+    return state._replace(moves=np.zeros_like(state.moves))
 
 
 def _in_chunks(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
 ) -> list[Incumbent]:
-    """Descents from the starts.
+    """Descents from the starts, which return at once if one is told to stop while the program
+    compiles.
 
     Args:
         quick: whether to make only moves with a refit, of which few are tried.
     """
-    first, many = searches[0].problem, len(searches) > 1
-    X, sweeps = _matrix(first), bool(first.loss == exponential and not quick)
-    slots, none = _SLOTS, X.shape[0] - 1
-    while slots < 2 + max(len(start.columns) for start in starts):
-        slots *= 2
-    lanes: Any = [search.lane(X.shape, quick, 1 + sweeps) for search in searches]
-    states: Any = [
-        search.state(start, X.shape[0], slots, sweeps)
-        for search, start in zip(searches, starts, strict=True)
-    ]
-    lanes, states = (_together(part) if many else part[0] for part in (lanes, states))
-    lanes, best, limit = on_device(lanes), list(starts), _QUICK
+    problem, many, best = searches[0].problem, len(searches) > 1, list(starts)
+    X, none = _matrix(problem), len(_matrix(problem)) - 1
+    lanes, states = _begun(searches, starts, quick)
+    limit, kinds = _QUICK, 1 + (problem.loss == exponential and not quick)
+    program = {"loss": problem.loss, "encoding": problem.encoding, "many": many}
+
+    def stopped() -> bool:
+        return any(search.stopped() for search in searches)
+
     while True:
         begun = time.perf_counter()
-        with as_numpy():  # the state stays on the device
-            states = _chunk.jitted(
-                X, lanes, states, limit, loss=first.loss, encoding=first.encoding, many=many
-            )
-            now = jax.tree.map(np.asarray, states._replace(queue=states.queue.taken))
+        following = _chunk_in_time(stopped, X, lanes, states, limit, **program)
+        if following is None:
+            return best
+        states = following
+        now = jax.tree.map(np.asarray, states._replace(queue=states.queue.taken))
         seconds = time.perf_counter() - begun
         columns, weights = (np.atleast_2d(part) for part in now.support)
-        ended = np.atleast_1d((now.idle >= 1 + sweeps) | (now.moves <= 0))
+        ended = np.atleast_1d((now.idle >= kinds) | (now.moves <= 0))
         for lane, search in enumerate(searches):
             used = columns[lane] != none
             best[lane] = search.reported(best[lane], columns[lane][used], weights[lane][used])
             search.moves = int(np.atleast_1d(now.moves)[lane])
             search.certified = bool(np.atleast_1d(now.certified)[lane])
-        if ended.all() or any(search.stopped() for search in searches):
+        if ended.all() or stopped():
             return best
         if now.full.any():
-            slots *= 2
-            states = _with_slots(states, slots, none)
+            states = _with_slots(states, 2 * columns.shape[1], none)
         limit = int(np.clip(limit * _SECONDS / seconds, max(limit // 4, 1), 4 * limit))
-        states = states._replace(work=np.zeros_like(now.work))
+        states = on_device(states._replace(work=np.zeros_like(now.work)))
