@@ -654,6 +654,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (None, ValueError, "must be .*got None"),
     ),
     "encoding": one_of('"signed"', None),
+    "engine": one_of('"auto"', None),
     "end": COEFFICIENTS,
     "forbidden": (
         ("size", TypeError, "must be a list"),

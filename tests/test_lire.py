@@ -650,37 +650,6 @@ def test_blocks_threads_and_sampled_starts_give_the_same(
     assert blocks.objective == pytest.approx(whole.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("loss", "encoding"),
-    [("exponential", "signed"), ("exponential", "binary"), ("logistic", "signed")],
-)
-def test_the_product_on_an_accelerator_gives_the_same(
-    loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """JAX's kernel, here on the CPU."""
-    satisfied, target = noisy(5, 400, 8)
-    options = {"loss": loss, "encoding": encoding, "restarts": 0}
-    host = fit_pool(satisfied, target, **options)
-    monkeypatch.setattr(moves_module, "_FEW", 0)
-    monkeypatch.setattr(
-        moves_module, "_ON_DEVICE", (4, 16, 3)
-    )  # several blocks, and padding everywhere
-    monkeypatch.setattr(moves_module, "worth_an_accelerator", lambda entries: True)
-    shapes: set[tuple[int, ...]] = set()
-    product = moves_module._device_product
-
-    def counted(rows: np.ndarray, blocks: Any) -> np.ndarray:
-        shapes.add(rows.shape)
-        return product(rows, blocks)
-
-    monkeypatch.setattr(moves_module, "_device_product", counted)
-    device = fit_pool(satisfied, target, **options)
-    assert shapes
-    assert all(height % 3 == 0 for height, _ in shapes)  # few shapes are compiled
-    assert chosen_rules(device.model) == chosen_rules(host.model)
-    assert device.objective == pytest.approx(host.objective, rel=1e-9)
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 70), st.integers(1, 40))
 def test_the_product_is_that_of_the_matrices(
@@ -693,14 +662,7 @@ def test_the_product_is_that_of_the_matrices(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves_module, "_FEW", 0)
         patch.setattr(moves_module, "_BLOCK", (7, 16))
-        patch.setattr(moves_module, "_ON_DEVICE", (16, 32, 4))
-        patch.setattr(moves_module, "worth_an_accelerator", lambda entries: True)
-        device = data._replace(device=moves_module.on_accelerator(columns))
-        assert device.device is not None
-        for one in (data, device):
-            np.testing.assert_allclose(
-                moves_module._product(rows, one), rows @ columns.T, atol=1e-4
-            )
+        np.testing.assert_allclose(moves_module._product(rows, data), rows @ columns.T, atol=1e-4)
 
 
 def test_a_large_start_is_cut_to_the_largest_support() -> None:

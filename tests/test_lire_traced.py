@@ -4,21 +4,26 @@ of the NumPy search.
 
 import dataclasses
 import itertools
+import signal
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 from scipy import optimize
+from sklearn.ensemble import RandomForestClassifier
 
 import jaxrules as jr
-from jaxrules import lire
-from jaxrules.lire import fitting, moves, traced
+from jaxrules import lire, placement
+from jaxrules.lire import batches, moves, traced
 from jaxrules.lire.problem import Problem, make_problem
 from jaxrules.lire.search import Search
 from jaxrules.lire.traced import TracedSearch, descend_all
 from jaxrules.losses import exponential, loss_by_name
 from jaxrules.rows import Activations
+from jaxrules.solvers.patience import Patient
 
 ROWS, RULES = 64, 9
 LOSSES = ["logistic", "exponential", "squared"]
@@ -279,18 +284,146 @@ def test_a_descent_without_promise_is_given_up() -> None:
     assert full.objective == pytest.approx(search.descend(start).objective, abs=1e-9)
 
 
-def test_a_fit_with_the_traced_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    satisfied, target, weight = data_of(7)
-    schema = jr.as_table(satisfied.astype(float)).schema
-    rules = jr.Conjunctions.build(schema, [[jr.Condition.above(j, 0.5)] for j in range(RULES)])
+# The option
 
-    def fit() -> jr.Fit[jr.RuleEnsemble]:
-        return lire.fit(
-            satisfied.astype(float), target, sample_weight=weight, rules=rules, global_penalty=0.01
-        )
 
-    expected = fit()
-    monkeypatch.setattr(fitting, "Search", TracedSearch)
-    found, again = fit(), fit()
+def fitted(learn: Any = lire.fit, loss: str = "logistic", **options: Any) -> Any:
+    """On the columns of `data_of` as rules."""
+    satisfied, target, weight = data_of(7, loss)
+    X = satisfied.astype(float)
+    rules = jr.Conjunctions.build(
+        jr.as_table(X).schema, [[jr.Condition.above(j, 0.5)] for j in range(RULES)]
+    )
+    return learn(X, target, sample_weight=weight, loss=loss, **{"rules": rules, **options})
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_fit_of_either_engine(loss: str) -> None:
+    options: dict[str, Any] = {"global_penalty": 0.01, "restarts": 2, "l2_penalty": 1.0}
+    expected, found, again = (
+        fitted(loss=loss, engine=engine, **options) for engine in ("numpy", "jax", "jax")
+    )
+    assert (expected.details.engine, found.details.engine) == ("numpy", "jax")
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)
     np.testing.assert_array_equal(found.model.weights, again.model.weights)
+    satisfied, target, weight = data_of(7, loss)
+    recomputed = lire.objective(
+        found.model, satisfied.astype(float), target, sample_weight=weight,
+        global_penalty=0.01, local_penalty=0.02, l2_penalty=1.0,
+    )  # fmt: skip
+    assert found.objective == pytest.approx(recomputed, abs=1e-12)
+
+
+def test_auto_is_jax_on_an_accelerator_and_on_a_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"global_penalty": 0.01, "restarts": 0}
+    assert fitted(**options).details.engine == "numpy"
+    with jr.rows_over(jax.make_mesh((1,), ("rows",))):
+        assert fitted(**options).details.engine == "jax"
+        assert fitted(engine="numpy", **options).details.engine == "numpy"
+    accelerator = SimpleNamespace(platform="gpu", memory_stats=lambda: None)
+    monkeypatch.setattr(placement, "device", lambda: accelerator)
+    assert fitted(**options).details.engine == "jax"
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+def test_a_path_side_by_side(memory: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in batches of one, where memory is short."""
+    if memory is not None:
+        monkeypatch.setattr(traced, "available_memory", lambda: memory)
+    options: dict[str, Any] = {"global_penalties": [0.05, 0.02, 0.01], "restarts": 2}
+    expected, found = (fitted(lire.path, engine=engine, **options) for engine in ("numpy", "jax"))
+    assert len(found) == len(expected) == 3
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-6)
+        assert ours.status is jr.Status.CONVERGED
+        assert dict(ours.model.options)["global_penalty"] == theirs.details.global_penalty
+    assert found[0].objective >= found[1].objective >= found[2].objective
+
+
+def test_a_path_hands_its_models_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each model is also a start with the next penalties."""
+    monkeypatch.setattr(batches.Member, "descents", lambda self: self.descent_from(self))
+    first = fitted(lire.path, engine="jax", global_penalties=[0.02, 0.01])
+    assert [len(one.model.conjunctions) for one in first] == [0, 0]  # nobody has a start
+    given = batches.Member.descent_from
+
+    def from_empty(self: batches.Member) -> Any:
+        if self.search.gamma == 0.02:
+            self.watch(self.search.start_empty())
+            yield from given(self, self)
+
+    monkeypatch.setattr(batches.Member, "descents", from_empty)
+    second = fitted(lire.path, engine="jax", global_penalties=[0.02, 0.01])
+    assert second[1].details.start == "previous"
+    assert second[0].objective >= second[1].objective
+    assert len(second[1].model.conjunctions) > 0
+
+
+def test_a_path_of_several_classes_side_by_side() -> None:
+    satisfied, _, _ = data_of(8)
+    X, y = satisfied.astype(float), satisfied[:, 0].astype(int) + satisfied[:, 1]
+    rules = jr.Conjunctions.build(
+        jr.as_table(X).schema, [[jr.Condition.above(j, 0.5)] for j in range(RULES)]
+    )
+    options: dict[str, Any] = {"rules": rules, "restarts": 0, "global_penalties": [0.05, 0.02]}
+    expected, found = (lire.path(X, y, engine=engine, **options) for engine in ("numpy", "jax"))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-6)
+        assert ours.details.engine == ("jax",) * 3
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_folds_side_by_side(given: bool) -> None:
+    options: dict[str, Any] = {
+        "global_penalties": [0.05, 0.02], "l2_penalties": [1.0, 4.0], "n_folds": 2,
+    }  # fmt: skip
+    if not given:
+        options["rules"] = RandomForestClassifier(2, max_depth=2, random_state=0)
+    expected, found = (
+        fitted(lire.cross_validate, engine=engine, **options).details.cross_validation
+        for engine in ("numpy", "jax")
+    )
+    np.testing.assert_allclose(found.risks, expected.risks, rtol=1e-4)
+    np.testing.assert_array_equal(found.sizes, expected.sizes)
+    assert found.setting == expected.setting
+
+
+@pytest.mark.parametrize("learn", [lire.fit, lire.path])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_fit_does_not_wait_for_the_program(
+    learn: Any, interrupted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When time runs out, or Ctrl-C is pressed, while it compiles, there is a model of NumPy's."""
+    compiling, over = threading.Event(), threading.Event()
+
+    def compiles(*arguments: Any, **program: Any) -> None:
+        compiling.set()
+        if interrupted:
+            signal.raise_signal(signal.SIGINT)
+        over.wait()
+
+    monkeypatch.setattr(traced, "_chunk_in_time", Patient(compiles))
+    clock = Clock(compiling, interrupted)
+    options: dict[str, Any] = {"global_penalty": 0.01}
+    if learn is lire.path:
+        options = {"global_penalties": [0.01, 0.005]}
+    try:
+        found = fitted(learn, engine="jax", time_limit=jr.Deadline(60.0, clock), **options)
+    finally:
+        over.set()
+    fits = (found,) if learn is lire.fit else found
+    for one in fits:
+        assert one.status is (jr.Status.INTERRUPTED if interrupted else jr.Status.TIME_LIMIT)
+        assert np.isfinite(one.objective)
+        assert one.details.start == "l1"
+        assert len(one.model.conjunctions) > 0
+
+
+class Clock:
+    """Time stands still until a program compiles, then it is over, unless Ctrl-C is pressed."""
+
+    def __init__(self, compiling: threading.Event, interrupted: bool) -> None:
+        self.compiling, self.interrupted = compiling, interrupted
+
+    def __call__(self) -> float:
+        return 100.0 if self.compiling.is_set() and not self.interrupted else 0.0

@@ -80,6 +80,48 @@ print(json.dumps(found))
         assert objective == pytest.approx(one[1], rel=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["logistic", pytest.param("exponential", marks=SLOW)])
+def test_lire_on_several_devices(loss: str) -> None:
+    """The model of one device. No device holds the whole matrix: the largest array of the compiled
+    program is its part.
+    """
+    fits, whole, part, largest = on_four_devices(
+        f"""
+import re
+from jaxrules.lire import traced
+
+programs, chunk = [], traced._chunk.jitted
+class Listening:
+    def jitted(self, X, *arguments, **program):
+        programs.append((X, chunk.lower(X, *arguments, **program)))
+        return chunk(X, *arguments, **program)
+traced._chunk = Listening()
+
+rules = jr.extract_rules(jr.default_forest(X, y, n_trees=40), X)
+def fitted():
+    engine = "auto" if placement.mesh() else "jax"
+    fit = jr.lire.fit(X, y, rules=rules, loss="{loss}", engine=engine,
+        global_penalty=0.01, l2_penalty=1.0, restarts=0)
+    return [str(fit.model), fit.objective, fit.details.engine]
+fits = [fitted()]
+for n in (2, 4):
+    with jr.rows_over(mesh(n)):
+        fits.append(fitted())
+X, program = programs[-1]
+text = program.compile().as_text()
+shapes = re.findall(r"\\[([\\d,]+)\\]", text)
+sizes = [np.prod([int(n) for n in shape.split(",")]) for shape in shapes]
+print(json.dumps([fits, X.size, X.addressable_shards[0].data.size, int(max(sizes))]))
+"""
+    )
+    for text, objective, engine in fits:
+        assert text == fits[0][0]
+        assert objective == pytest.approx(fits[0][1], rel=1e-9)
+        assert engine == "jax"
+    assert part == whole / 4
+    assert largest == part
+
+
 def test_predictions_of_split_rows_under_jit() -> None:
     found, expected, split = on_four_devices(
         """

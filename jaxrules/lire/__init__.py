@@ -21,8 +21,9 @@ In the order of reading:
 - `problem`: the data of a search, as columns, equal rows merged; `candidates` makes them of rules;
 - `moves`: what every addition, drop and swap is worth, all at once; `refit`: the best weights of a
   support;
-- `search`: local search by these moves from one start; `start`: L1 solutions to start from;
-  `descents`: the search from all starts;
+- `search`: local search by these moves from one start; `traced`: the same as one JAX program;
+  `start`: L1 solutions to start from; `descents`: the search from all starts; `batches`: of many
+  penalties and folds side by side;
 - `bound`: branch-and-bound, which proves how good the result is (``search="optimal"``), with
   `bound_kernels`;
 - `fitting`: `fit`, `path` and `cross_validate`, with `options`; `solution`: from chosen columns to

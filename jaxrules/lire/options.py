@@ -8,11 +8,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
+from jaxrules import checks, placement
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.ensembles.extraction import RuleSource
@@ -137,13 +136,14 @@ class _Shared(FitOptions):
             rows; other starts must then be as promising.
         max_iterations: the most moves from each start.
         engine: what computes the search: "numpy", or "jax", where a whole descent is one compiled
-            program. "auto" is "jax" if JAX's default device is an accelerator, and "numpy" on a
-            CPU, where it is faster. The two try moves in a different order and may end in different
-            local optima. With "jax", `path` searches all penalties side by side, `cross_validate`
-            those of a fold, and with given rules those of all folds; a time limit or Ctrl-C then
-            ends them all, and each fit has its own status. On its first use the program compiles
-            for some seconds. A fit under a time limit waits for it as long as its time allows, and
-            then returns the best of the L1 solutions, which need no program.
+            program. "auto" is "jax" inside `jaxrules.rows_over`, or if JAX's default device is an
+            accelerator, and "numpy" on a CPU, where it is faster. The two try moves in a different
+            order and may end in different local optima. With "jax", `path` searches all penalties
+            side by side, `cross_validate` those of a fold, and with given rules those of all folds;
+            a time limit or Ctrl-C then ends them all, and each fit has its own status. On its first
+            use the program compiles for some seconds. A fit under a time limit waits for it as long
+            as its time allows, and then returns the best of the L1 solutions, which need no
+            program.
         seed: of the trees that rules come from, of restarts and of liblinear.
     """
 
@@ -166,8 +166,9 @@ class _Shared(FitOptions):
     @property
     def traced(self) -> bool:
         """Whether the search is the traced program."""
-        on_accelerator = self.engine == "auto" and jax.default_backend() != "cpu"
-        return self.engine == "jax" or on_accelerator
+        if self.engine != "auto":
+            return self.engine == "jax"
+        return placement.mesh() is not None or placement.device().platform != "cpu"
 
     def for_target(self, y: ArrayLike) -> Self:
         """The same, with the loss that None means for this target."""

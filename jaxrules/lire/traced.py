@@ -26,7 +26,6 @@ returns is not the program's own.
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from jaxrules import placement
 from jaxrules.float64 import on_device, our_settings, x64_kernel
 from jaxrules.lire.moves import (
     ADDITIONS,
@@ -74,6 +74,8 @@ _QUEUE = 128
 """Moves of a ranking that may be tried, and with no more possible ones all are."""
 _SLOTS = 16
 """The smallest capacity for a support."""
+_LANES = 16
+"""The smallest number of lanes side by side, and 4, 16, ... times as many."""
 _LARGE = 30
 """Columns of a start that are thinned out in NumPy first."""
 _QUICK = 16
@@ -520,7 +522,7 @@ _chunk_in_time = Patient(_run_chunk)
 # On the host
 
 
-_matrices: WeakKeyDictionary[Activations, dict[Encoding, Array]] = WeakKeyDictionary()
+_matrices: WeakKeyDictionary[Activations, dict[Any, Array]] = WeakKeyDictionary()
 
 
 def _padded(n: int) -> int:
@@ -530,17 +532,18 @@ def _padded(n: int) -> int:
 
 
 def _matrix(problem: Problem) -> Array:
-    """The columns on the device, padded; the last one is of zeros. Problems that differ in targets
-    and weights share it.
+    """The columns on the device or split over those of a mesh, padded; the last one is of zeros.
+    Problems that differ in targets and weights share it.
     """
-    of_encoding = _matrices.setdefault(problem.activations, {})
-    if problem.encoding not in of_encoding:
+    placed = _matrices.setdefault(problem.activations, {})
+    place = problem.encoding, placement.mesh()
+    if place not in placed:
         n_columns, n_patterns = problem.columns.shape
         wide = problem.columns.size >= _WIDE
         X = np.zeros((_padded(n_columns + 1), _padded(n_patterns)), np.int8 if wide else np.float32)
         X[:n_columns, :n_patterns] = problem.columns
-        of_encoding[problem.encoding] = on_device(X)
-    return of_encoding[problem.encoding]
+        placed[place] = on_device(X, rows=1)
+    return placed[place]
 
 
 @dataclass
@@ -712,9 +715,7 @@ def _slots(starts: Sequence[Incumbent]) -> int:
 def _begun(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
 ) -> tuple[Lane, State]:
-    """Lanes and states, both on the device, with idle lanes up to a power of 4: few shapes are
-    compiled.
-    """
+    """Lanes and states on the devices. Idle lanes fill up: few shapes are compiled."""
     first, shape, slots = searches[0].problem, _matrix(searches[0].problem).shape, _slots(starts)
     sweeps = bool(first.loss == exponential and not quick)
     lanes = [search.lane(shape, quick, 1 + sweeps) for search in searches]
@@ -723,10 +724,20 @@ def _begun(
         for search, start in zip(searches, starts, strict=True)
     ]
     if len(lanes) == 1:
-        return on_device((lanes[0], states[0]))
-    idle = 4 ** math.ceil(math.log(len(lanes), 4)) - len(lanes)
+        return _placed(lanes[0]), on_device(states[0])
+    width = _LANES
+    while width < len(lanes):
+        width *= 4
+    idle = width - len(lanes)
     lanes, states = lanes + lanes[:1] * idle, states + [_idle(states[0])] * idle
-    return on_device((_together(lanes), _together(states)))
+    return _placed(_together(lanes)), on_device(_together(states))
+
+
+def _placed(lanes: Lane) -> Lane:
+    """On the devices, what patterns have where their columns are."""
+    target, mass = on_device((lanes.target, lanes.mass), rows=-1)
+    others = on_device(lanes._replace(target=None, mass=None))
+    return cast(Lane, others._replace(target=target, mass=mass))
 
 
 def _idle(state: State) -> State:
