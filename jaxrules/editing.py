@@ -311,7 +311,8 @@ def _check_enough(codes: NDArray[np.intp], classes: tuple[Label, ...]) -> None:
     """Refuse rows that cannot calibrate: too few, or none of a class."""
     if len(codes) < _FEWEST_ROWS:
         raise ValueError(
-            f"X has {len(codes)} rows with weight; calibrating takes at least {_FEWEST_ROWS}"
+            f"X has too few rows with a positive sample_weight, {len(codes)}; calibrating takes at "
+            f"least {_FEWEST_ROWS}"
         )
     absent = [label for code, label in enumerate(classes) if not (codes == code).any()]
     if absent:

@@ -82,7 +82,12 @@ def _rows(model: Any, X: Any, name: str = "X") -> Table:
     if not isinstance(model, (RuleEnsemble, RuleList, ModelSequence)):
         not_a_model(model)
     checks.concrete(name, X)
-    table = conform(X, model.schema)
+    try:
+        table = conform(X, model.schema)
+    except (TypeError, ValueError) as error:
+        if name == "X":
+            raise
+        raise type(error)(f"{name} must be a row like those of X: {error}") from None
     checks.require(table.n_rows > 0, f"{name} has no rows")
     return table
 

@@ -1287,6 +1287,10 @@ def functions() -> list[Entry]:
     found += [
         Entry("importance", jr.importance, shown),
         Entry("rule_report", jr.rule_report, shown),
+        Entry("feature_importance", jr.feature_importance, shown),
+        Entry("local_importance", jr.local_importance, {**shown, "row": X[:1]}),
+        Entry("scorecard", jr.scorecard, {**shown, "y": LABELS}),
+        Entry("Table.head", jr.as_table(X).head, {"n": 2}),
         Entry("scores_by_group", jr.scores_by_group, {**shown, "y": LABELS, "groups": "x0"}),
         Entry(
             "report",
@@ -1330,6 +1334,9 @@ def functions() -> list[Entry]:
             drawn(jr.plots.waterfall),
             {"explanation": jr.explain(ENSEMBLE, X[:1])[0]},
         ),
+        Entry("plots.feature_importance", drawn(jr.plots.feature_importance), shown),
+        Entry("plots.local_importance", drawn(jr.plots.local_importance), {**shown, "row": X[:1]}),
+        Entry("plots.coefficient_path", drawn(jr.plots.coefficient_path), {"path": PATH}),
         Entry("plots.decision_regions", drawn(jr.plots.decision_regions), {**shown, "y": LABELS}),
         Entry("plots.path_costs", drawn(jr.plots.path_costs), {"sequences": {"a": PATH}}),
         Entry(

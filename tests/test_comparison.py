@@ -647,3 +647,14 @@ def test_a_comparison_as_latex() -> None:
     assert text.startswith(r"\begin{tabular}{l")
     assert r"a\_1" in text
     assert text.count(r"\\") == 2
+
+
+def test_records_are_compared_as_their_table_is() -> None:
+    rng = np.random.default_rng(0)
+    X = {"a": rng.normal(size=60).tolist(), "job": rng.choice(["cook", "smith"], 60).tolist()}
+    y = np.where(np.array(X["a"]) > 0, "yes", "no")
+    one, other = (
+        jr.compare(data, y, methods=["boosting"], folds=2, inner_folds=2).rows[0].risk
+        for data in (X, jr.as_table(X))
+    )
+    assert one == other

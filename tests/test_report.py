@@ -332,6 +332,7 @@ def test_programs_say_the_same(case: tuple[Any, list[Row]]) -> None:
         (ValueError, "lacks the columns", {"X": X[["size"]]}),
         (ValueError, "X has no rows", {"X": X[:0], "y": LABELS[:0]}),
         (ValueError, "y has 47 values", {"y": LABELS[1:]}),
+        (ValueError, "y has the index of X in another order", {"y": pd.Series(LABELS)[::-1]}),
         (ValueError, "labels that the model does not know", {"y": COLOURS}),
         (ValueError, "which has no 'nothing'", {"groups": "nothing"}),
         (ValueError, "48 distinct values", {"groups": np.arange(48)}),

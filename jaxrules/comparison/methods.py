@@ -27,7 +27,7 @@ from jaxrules.metrics import Measure, complexity
 from jaxrules.paths import fitting
 from jaxrules.paths.model import CoordinatePath, design_matrix, encoded_columns
 from jaxrules.runs import Deadline
-from jaxrules.table import EncodedColumn, MissingRule, Table, target_array
+from jaxrules.table import EncodedColumn, MissingRule, Table, as_table, target_array
 from jaxrules.training import training_data
 
 Target = Literal["two classes", "classes", "numbers"]
@@ -72,7 +72,8 @@ class Sample:
         data = training_data(
             X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing
         )
-        X = X if isinstance(X, Table) or nw.dependencies.is_into_dataframe(X) else np.asarray(X)
+        if not (isinstance(X, Table) or nw.dependencies.is_into_dataframe(X)):
+            X = array if (array := np.asarray(X)).ndim == 2 else as_table(X, missing=missing)
         labels = target_array(y)[data.rows] if classes else data.target
         table = Table(data.schema, data.table.columns)
         weights = None if sample_weight is None else data.weights

@@ -15,6 +15,7 @@ from jaxrules import checks
 from jaxrules.persistence import file_to_write, write_file
 from jaxrules.reporting.data import Json, data_json
 from jaxrules.reporting.subject import Subject, subject_of
+from jaxrules.table import check_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,7 @@ def report(
     if not (title is None or isinstance(title, str)):
         raise TypeError(f"title must be text or None, got {type(title).__name__}")
     checks.concrete("X", X)
+    check_order(X, y=y, groups=groups)
     subject = subject_of(result, X, y)
     page = _page(data_json(subject, X, y, groups, title, max_rows), subject)
     if target is not None:
