@@ -7,8 +7,9 @@ fits: whole fits (all starts) on the same rules, in both problems: the default l
     and the paper's, the exponential loss without a ridge. The first fit of a program compiles;
     its seconds are those of compilation, the others are CPU seconds of a second fit.
 descents: one descent from the empty model, warm, in CPU and wall seconds.
-orders: the paper's problem, where the two end in different local optima, in ten orders of the rows,
-    each with its own seed: the ratio of the objectives, its mean and its standard error.
+samples: the paper's problem, where the two end in different local optima, for ten random samples of
+    the rows and of the rules, with one restart: how far apart the objectives are, and how often
+    that of JAX is lower.
 """
 
 from __future__ import annotations
@@ -73,10 +74,10 @@ def fitted(
     problem: str,
     gamma: float,
     engine: str,
-    seed: int = 0,
+    **options: Any,
 ) -> jr.Fit[jr.RuleEnsemble]:
     given: dict[str, Any] = {"rules": rules, "global_penalty": gamma, "missing": "own_category"}
-    return jr.lire.fit(X, y, **PROBLEMS[problem], **given, engine=engine, seed=seed)
+    return jr.lire.fit(X, y, **PROBLEMS[problem], **given, engine=engine, **options)
 
 
 def fits(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
@@ -128,27 +129,32 @@ def descents(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def orders(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
+def samples(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
     for name in names:
         X, y, rules = pool(name)
         for gamma in gammas:
             ratios = []
             for seed in range(10):
-                order = np.random.default_rng(seed).permutation(len(y))
-                shuffled = X[order], np.asarray(y)[order]
+                random = np.random.default_rng(seed)
+                rows = np.sort(random.choice(len(y), 2 * len(y) // 3, replace=False))
+                some = rules.take(np.sort(random.choice(len(rules), 300, replace=False)))
+                of_rows = X[rows], np.asarray(y)[rows], some
                 ours, theirs = (
-                    fitted(*shuffled, rules, "paper", gamma, engine, seed).objective
+                    fitted(*of_rows, "paper", gamma, engine, seed=seed, restarts=1).objective
                     for engine in ("jax", "numpy")
                 )
                 ratios.append(100 * (ours / theirs - 1))
                 print(f"{name} {gamma} {seed}: {ratios[-1]:+.2f} %", flush=True)
             error = np.std(ratios, ddof=1) / len(ratios) ** 0.5
-            mean, median = float(np.mean(ratios)), float(np.median(ratios))
-            row = {"set": name, "gamma": gamma, "jax above numpy, mean %": round(mean, 2)}
-            yield row | {"s.e.": round(float(error), 2), "median %": round(median, 2)}
+            row = {
+                "set": name,
+                "gamma": gamma,
+                "jax above numpy, mean %": round(np.mean(ratios), 2),
+            }
+            yield row | {"s.e.": round(error, 2), "lower": int(np.sum(np.less(ratios, -0.01)))}
 
 
-PARTS = {"fits": fits, "descents": descents, "orders": orders}
+PARTS = {"fits": fits, "descents": descents, "samples": samples}
 
 
 def main() -> None:
