@@ -69,7 +69,8 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
     return near
 
 
-_SHORT = 9
+_SHORT = 15
+"""Significant digits of a decimal number that a float64 keeps; more are of no decimal number."""
 _ENOUGH_DECIMALS = 25
 """Digits after the first that distinguish neighbouring float64 numbers."""
 
@@ -104,7 +105,7 @@ def _distinct(lower: float, upper: float) -> tuple[str, str]:
 
 
 def _in_full(value: float, digits: int) -> str:
-    """A threshold: all of its digits if there are at most nine."""
+    """A threshold, or a weight of a direction: all of its digits if there are at most fifteen."""
     wider = range(digits, max(digits, _SHORT) + 1)
     return next(
         (text for text in (number(value, d) for d in wider) if float(text) == value),
@@ -148,7 +149,7 @@ def sum_text(terms: Iterable[tuple[float, str]]) -> str:
     text = ""
     for weight, name in terms:
         sign = "-" if weight < 0 else "+" if text else ""
-        size = "" if abs(weight) == 1 else f"{number(abs(weight))} "
+        size = "" if abs(weight) == 1 else f"{_in_full(abs(weight), 5)} "
         text += f" {sign} {size}{plain(name)}" if text else f"{sign}{size}{plain(name)}"
     return text
 

@@ -98,7 +98,7 @@ def test_neighbouring_ends_stay_distinct(value: float) -> None:
         (C.is_missing(0, numeric=True), "age is missing"),
         (C.is_present(0, None), "age is not missing"),
         (C(0, missing=True), "any age"),
-        (C(0, 1e8 + 0.25, 1e8 + 0.75), "100000000.2 < age <= 100000000.8"),
+        (C(0, 1e8 + 0.25, 1e8 + 0.75), "100000000.25 < age <= 100000000.75"),
         (C(0, 0.99999999, 1.0), "0.99999999 < age <= 1"),
     ],
 )

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 import jaxrules as jr
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.finetune import FinetuneOptions, _Objective, _Tuning
+from jaxrules.ensembles.finetune import FinetuneOptions, _Candidate, _Objective, _Tuning
 from jaxrules.float64 import in_x64
 from jaxrules.losses import logistic, squared
 from jaxrules.metrics import loss_of
@@ -256,8 +256,8 @@ def test_every_learner_can_be_tuned(learner: str) -> None:
 
 def criterion(
     rules: jr.Conjunctions, X: pd.DataFrame, goal: Floats, validation: NDArray[np.bool_], loss: Any
-) -> float:
-    """The risk on held-out rows, with weights refitted on the others."""
+) -> Floats:
+    """The loss of every row, with weights refitted on those not held out."""
     rows = rules.satisfied(jr.as_table(X, missing="own_category"))
     weights = ~validation / (~validation).sum()
     b, b0 = refit_weights(
@@ -269,7 +269,7 @@ def criterion(
         sample_weight=weights,
         start=(np.zeros(rows.shape[1]), 0.0),
     )
-    return float(loss.value(goal, rows @ b + b0)[validation].mean())
+    return np.asarray(loss.value(goal, rows @ b + b0))
 
 
 @given(
@@ -284,8 +284,10 @@ def test_the_result_is_never_worse_by_the_guards_criterion(
     model = ensemble(X, seed=seed, **KINDS[kind])
     fit = jr.finetune(model, X, y, iterations=50, learning_rate=0.05, seed=seed % 7)
     goal = y if kind == "numbers" else np.where(y == "yes", 1.0, -1.0)
-    held = fit.details["validation_rows"]
+    held, first = fit.details["validation_rows"], fit.details["first_half"]
     assert 0 < held.sum() < 48
+    assert abs(first.sum() - held.sum() / 2) < 4
+    assert held[first].all()
     start, found = (
         criterion(
             one.conjunctions,
@@ -296,14 +298,38 @@ def test_the_result_is_never_worse_by_the_guards_criterion(
         )
         for one in (model, fit.model)
     )
-    assert start == pytest.approx(fit.details["start_risk"], rel=1e-4)
-    assert found <= start * (1 + 1e-9)
+    assert start[held].mean() == pytest.approx(fit.details["start_risk"], rel=1e-4)
+    assert found[held].mean() == pytest.approx(fit.details["risk"], rel=1e-4)
+    assert found[held].mean() <= start[held].mean() * (1 + 1e-9)
     assert jr.complexity(fit.model, "nonzeros") <= jr.complexity(model, "nonzeros")
     if fit.details["accepted"]:
-        assert found == pytest.approx(fit.details["risk"], rel=1e-4)
+        assert fit.details["gain"] > fit.details["gain_error"] > 0
         assert fit.details["risk"] < fit.details["start_risk"]
     else:
         assert fit.model is model
+
+
+def test_half_of_the_held_out_rows_chooses_for_the_other() -> None:
+    X, y = table()
+    model = ensemble(X)
+    data = training_data(X, y, squared, missing="own_category")
+    tuning = _Tuning(model, data, Constraints(), FinetuneOptions(), Run("finetune"))
+    rng = np.random.default_rng(0)
+    n, (first, second) = len(y), tuning.halves
+    soft: Any = None
+    kept = [_Candidate([], tuning.rows, soft, np.ones(n))]
+    for losses in (np.where(first, 0.5, 2.0), np.where(second, 0.5, 2.0)):
+        kept.append(_Candidate([], ~tuning.rows, soft, losses))
+    best, (gain, _) = tuning.accepted(kept)  # each is best only where it was chosen
+    assert best is kept[0]
+    assert gain == pytest.approx(-1)
+    better = _Candidate([], ~tuning.rows, soft, 0.9 + 0.2 * rng.normal(size=n))
+    best, (gain, error) = tuning.accepted([kept[0], better])
+    gains = (1 - better.losses)[tuning.validation]
+    if gains[first[tuning.validation]].mean() > 0 < gains[second[tuning.validation]].mean():
+        assert gain == pytest.approx(gains.mean())
+        assert error == pytest.approx(gains.std(ddof=1) / np.sqrt(len(gains)))
+    assert (best is better) == (gain > error)
 
 
 def test_noise_is_refused_and_can_be_forced() -> None:
@@ -476,7 +502,7 @@ def test_a_perfect_fit_stays() -> None:
 
 def test_rows_that_cannot_be_shared_are_refused() -> None:
     X, y = table()
-    with pytest.raises(ValueError, match="validation_fraction holds out no row"):
+    with pytest.raises(ValueError, match="validation_fraction holds out fewer than two"):
         jr.finetune(ensemble(X), X[:3], y[:3])
 
 

@@ -1,6 +1,7 @@
 """Standardised columns, and conditions that a person can read."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -90,12 +91,12 @@ def test_digits_are_as_few_as_the_rows_allow() -> None:
     w = np.array([2.8104321, 1.4987654]) * columns.scale
     b = 0.2812345 + float(w @ (columns.centre / columns.scale))
     condition, rows = readable(columns, table, w, b, False, np.ones(60, bool))
-    assert condition.describe(table.schema) == "2.8 variance + 1.5 skewness >= -0.3"
+    assert condition.describe(table.schema) == "2 variance + skewness >= -0.3"
     np.testing.assert_array_equal(rows, X @ [2.8104321, 1.4987654] >= -0.2812345)
     few, _ = readable(
         columns, table, w, b, False, np.arange(60) < 1
     )  # one row alone allows anything
-    assert few.feature.weights == (3.0, 1.0)
+    assert few.feature.weights == (2.0, 1.0)
     close = np.vstack(
         [X, [[0.0, -0.2812345 / 1.4987654 - 1e-5], [0.0, -0.2812345 / 1.4987654 + 1e-5]]]
     )
@@ -105,8 +106,25 @@ def test_digits_are_as_few_as_the_rows_allow() -> None:
     b = 0.2812345 + float(w @ (columns.centre / columns.scale))
     more, rows = readable(columns, table, w, b, False, np.ones(62, bool))
     assert rows[-2:].tolist() == [False, True]
-    assert more.feature.weights == (2.8, 1.5)
+    assert more.feature.weights == (1.9, 1.0)
     assert 5 <= len(str(abs(more.lower)).split(".")[1]) <= 7
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10_000), spread=st.sampled_from([1e-5, 1.0, 1e4]))
+def test_the_printed_condition_says_the_same_of_every_row(seed: int, spread: float) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(40, 2)), 3) * [spread, 1.0] + [1000.0, 0.0]
+    table = jr.as_table(X)
+    columns = Standardised.of(table, np.ones(40))
+    for w in (rng.normal(size=2), np.eye(2)[0]):
+        condition, rows = readable(columns, table, w, 0.2, False, np.ones(40, bool))
+        text = condition.describe(table.schema)
+        names = {"x0": X[:, 0], "x1": X[:, 1]}
+        code = re.sub(r"(?<=\d) (?=x)", " * ", text)
+        np.testing.assert_array_equal(eval(code, names), rows)
+        if w.all():
+            assert 1.0 in np.abs(condition.feature.weights)
 
 
 def test_one_column_is_a_plain_condition() -> None:

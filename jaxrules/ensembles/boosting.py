@@ -269,7 +269,7 @@ class _Shared(FitOptions):
         objective_tolerance: the relative gain of the objective that every further proposition must
             exceed.
         max_nonzeros: the most columns in a condition. With 2 or more, a rule may use conditions on
-            linear combinations of columns, `2.8 variance + 1.5 skewness >= -0.3`, where they pay
+            linear combinations of columns, `2 variance + skewness >= -0.3`, where they pay
             their complexity; see `jaxrules.ensembles.oblique_boosting`. Nothing is proved of these.
         linear_terms: a stage may add a winsorised numeric column in the place of a rule, where its
             gain per unit of complexity is larger; see `jaxrules.ensembles.linear_terms`. The ridge

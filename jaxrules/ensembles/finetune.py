@@ -15,8 +15,10 @@ Under `monotone` every rule of the start must be monotone (`jaxrules.constraints
 after every step keeps the signs of constrained columns in its directions, and of the weights of the
 rules that use them.
 
-A guard keeps only what held-out rows confirm: of the rules at the start and after every chunk of
-steps, those of least held-out risk.
+A guard keeps only what held-out rows confirm. Of the rules at the start and after every chunk of
+steps, it chooses those of least held-out risk. It accepts them if the choice pays on other rows:
+each half of the held-out rows chooses for the other, and the mean gain over the rules of the start,
+row by row, must exceed its standard error.
 """
 
 from __future__ import annotations
@@ -67,13 +69,20 @@ class FinetuneDetails(Details):
         accepted: whether the model differs from the start.
         start_risk, risk: of the start's and the model's rules on the held-out rows, with weights
             refitted on the others; NaN without the guard.
+        gain, gain_error: how much less risk than the start's have, on each half of the held-out
+            rows, the rules that the other half chooses; and its standard error. A larger gain is
+            accepted. NaN without the guard.
         validation_rows: which rows of positive weight were held out, shape (rows,).
+        first_half: which of these are in the first half, shape (rows,).
     """
 
     accepted: bool
     start_risk: float
     risk: float
+    gain: float
+    gain_error: float
     validation_rows: Rows
+    first_half: Rows
 
 
 @options
@@ -82,8 +91,8 @@ class FinetuneOptions(RunOptions):
 
     Attributes:
         loss: None for the loss of the fit; a user's loss must be passed again.
-        guard: keep the rules of least held-out risk, of the start or after some steps. False keeps
-            the last.
+        guard: keep the start unless held-out rows confirm a gain of at least a standard error.
+            False keeps the last rules.
         validation_fraction: share of the rows, in (0, 1), that the guard holds out.
         iterations: steps of Adam.
         learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
@@ -268,14 +277,14 @@ def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """The rules after a chunk of steps, as conditions and as the rows where they hold, and their
-    held-out risk.
+    """The rules after a chunk of steps, as conditions and as the rows where they hold; the loss of
+    every row with weights refitted on the rows that are not held out.
     """
 
     conditions: list[list[Condition]]
     rows: Rows
     soft: Soft
-    risk: float
+    losses: Floats
 
 
 class _Tuning:
@@ -309,11 +318,14 @@ class _Tuning:
             self.offset = (
                 model.linear.values(data.table) @ np.asarray(model.linear.coefficients)
             ).T / self.scale
+        # Of one random order, so that the first half is part of the whole.
         self.validation = held_out(data, options.held_out, options.seed)
-        if options.held_out and not self.validation.any():
+        first = held_out(data, options.held_out / 2, options.seed)
+        self.halves = first, self.validation & ~first
+        if options.held_out and not all(half.any() for half in self.halves):
             raise ValueError(
-                "validation_fraction holds out no row of X; raise it, give more distinct rows, or "
-                "pass guard=False"
+                "validation_fraction holds out fewer than two distinct rows of X; raise it, give "
+                "more distinct rows, or pass guard=False"
             )
         self.place = {one: j for j, one in enumerate(self.columns.encoded)}
         self.soft = [[c for c in rule if self.weighs(c) is not None] for rule in self.rules]
@@ -322,17 +334,15 @@ class _Tuning:
     def fit(self) -> Fit[RuleEnsemble]:
         """Tune, judge, and finish."""
         data, options, run = self.data, self.options, self.run
-        fits, judges = data.weights * ~self.validation, data.weights * self.validation
-        fits, judges = fits / fits.sum(), judges / (judges.sum() or np.nan)
+        fits = self.shares(~self.validation)
         lanes, rows, fixed = self.arrays(fits)
         history = []
 
         def judged(soft: Soft, conditions: list[list[Condition]], holds: Rows) -> _Candidate:
-            return _Candidate(
-                conditions, holds, soft, self.risk(holds, *self.refitted(holds, soft, fits), judges)
-            )
+            losses = self.losses(holds, *self.refitted(holds, soft, fits))
+            return _Candidate(conditions, holds, soft, losses)
 
-        start = best = judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)
+        found = [judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)]
         with run:
             run.phase = "search"
             for descent in adam(
@@ -349,22 +359,41 @@ class _Tuning:
                 stopped=run.stopped,
             ):
                 soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
-                found = judged(soft, *self.hardened(soft))
-                if not options.held_out or (
-                    found.risk < best.risk and (found.rows != best.rows).any()
-                ):
-                    best = found
+                found.append(judged(soft, *self.hardened(soft)))
                 risk = self.scale**2 * float(descent.values[0])
                 history.append(Step(risk, len(self.rules), run.seconds()))
                 run.report(descent.steps, risk, len(self.rules))
-        return self.finished(start, best, history)
+        best, gain = self.accepted(found)
+        return self.finished(found[0], best, gain, history)
+
+    def accepted(self, found: list[_Candidate]) -> tuple[_Candidate, tuple[float, float]]:
+        """The rules to keep, of the start and all chunks, and their gain with its standard error;
+        without the guard the last.
+        """
+        if not self.options.guard:
+            return found[-1], (math.nan, math.nan)
+
+        def chosen(rows: Rows) -> _Candidate:
+            shares = self.shares(rows)
+            return min(found, key=lambda one: float(shares @ one.losses))
+
+        gains, (first, second) = np.zeros(len(self.validation)), self.halves
+        for chooses, other in ((first, second), (second, first)):
+            gains[other] = (found[0].losses - chosen(chooses).losses)[other]
+        gain, error = _mean(gains, self.shares(self.validation))
+        best = chosen(self.validation) if gain > error else found[0]
+        return found[0] if (best.rows == found[0].rows).all() else best, (gain, error)
 
     def finished(
-        self, start: _Candidate, best: _Candidate, history: list[Step]
+        self,
+        start: _Candidate,
+        best: _Candidate,
+        gain: tuple[float, float],
+        history: list[Step],
     ) -> Fit[RuleEnsemble]:
         """The start itself, or the model of the best rules, with weights refitted on all rows."""
         model, b, b0, data = self.start, self.b, self.b0, self.data
-        everything = data.weights / data.weights.sum()
+        everything, held = self.shares(np.ones_like(self.validation)), self.shares(self.validation)
         if best is not start:
             b, b0 = self.refitted(best.rows, best.soft, everything)
             used = np.flatnonzero(b.any(axis=0))  # a rule that now holds nowhere has weight 0
@@ -380,13 +409,16 @@ class _Tuning:
                 options=self.options.settings(model=model),
             )
         norm = float((b**2).sum()) / (1 if self.together else len(b0))
-        risk = self.risk(best.rows, b, b0, everything)
+        risk = float(everything @ self.losses(best.rows, b, b0))
         objective = self.scale**2 * (risk + self.options.l2_penalty / 2 * norm)
         details = FinetuneDetails(
             accepted=best is not start,
-            start_risk=self.scale**2 * start.risk,
-            risk=self.scale**2 * best.risk,
+            start_risk=self.scale**2 * float(held @ start.losses),
+            risk=self.scale**2 * float(held @ best.losses),
+            gain=self.scale**2 * gain[0],
+            gain_error=self.scale**2 * gain[1],
             validation_rows=self.validation,
+            first_half=self.halves[0],
         )
         fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return replace(
@@ -550,10 +582,23 @@ class _Tuning:
             )
         return b, b0
 
-    def risk(self, rows: Rows, b: Floats, b0: Floats, weights: Floats) -> float:
-        """The mean loss of rules that hold on these rows."""
+    def losses(self, rows: Rows, b: Floats, b0: Floats) -> Floats:
+        """Of every row, by rules that hold on these rows."""
         scores = b @ rows + b0[:, None] + self.offset
-        return float(weights @ losses_of(self.data.loss, self.together, self.target, scores))
+        return np.asarray(losses_of(self.data.loss, self.together, self.target, scores))
+
+    def shares(self, some: Rows) -> Floats:
+        """The weights of some rows, with a sum of one; NaN if there are none."""
+        weights = self.data.weights * some
+        return np.asarray(weights / (weights.sum() or np.nan))
+
+
+def _mean(values: Floats, weights: Floats) -> tuple[float, float]:
+    """The weighted mean, and its standard error; infinite for a single row."""
+    n = np.count_nonzero(weights)
+    mean = float(weights @ values)
+    square = float(weights**2 @ (values - mean) ** 2)
+    return mean, math.sqrt(square * n / (n - 1)) if n > 1 else math.inf
 
 
 def _power_of_two(count: int) -> int:

@@ -30,7 +30,7 @@ that use constrained columns. The proof is in `jaxrules.constraints`.
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
 >>> fit(X, y, max_rules=1).model.conjunctions.describe(0)
-'7.3 x0 - 3.6 x1 <= 1.4'
+'2 x0 - x1 <= 0.4'
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ per cents.
 """
 _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
+_FEWEST_SLOTS = 16
+"""For the constant and the rules: one compiled program serves all ensembles of up to 15 rules."""
 _MANY_ROWS = 1 << 16
 """From here on, candidates are evaluated one after the other, which needs less memory."""
 
@@ -111,7 +113,7 @@ class Part:
             together is arbitrary.
         threshold: t, in standardised columns.
         penalty: the smallest penalty with this support, as a share of the penalty of the empty
-            support; NaN for a proposition of the exact axis-parallel search.
+            support; NaN if `cut_from_one_column`.
         skipped: support sizes up to the largest allowed that do not occur on the path of penalties.
     """
 
@@ -119,6 +121,13 @@ class Part:
     threshold: float
     penalty: float
     skipped: tuple[int, ...]
+
+    @property
+    def cut_from_one_column(self) -> bool:
+        """Whether it is the best cut of a single column, not of logistic regression: by
+        `axis_parallel`, or for lack of time to compile the search.
+        """
+        return math.isnan(self.penalty)
 
 
 @dataclass(frozen=True)
@@ -155,6 +164,15 @@ class LLTBoostDetails(Details):
     stages: tuple[Stage, ...]
     validation_rows: Rows
     reason: str
+
+    @property
+    def cut_from_one_column(self) -> tuple[int, ...]:
+        """The stages with a proposition that is the best cut of a single column, see `Part`."""
+        return tuple(
+            k
+            for k, stage in enumerate(self.stages)
+            if any(part.cut_from_one_column for part in stage.parts)
+        )
 
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
@@ -498,7 +516,7 @@ class _Ensemble:
         conjugate = data.loss.conjugate
         least = 0.0 if conjugate is None else -conjugate(data.target, np.zeros(n))
         self.least_risk = float(np.sum(self.check_weights * least))
-        slots = bucket(max(options.max_rules + 1, _SMALLEST_SHAPE[1]))
+        slots = bucket(max(options.max_rules + 1, _FEWEST_SLOTS))
         self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
         self.signs = np.zeros(len(self.design), int)  # of their weights, 0 for any

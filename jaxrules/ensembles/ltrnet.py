@@ -28,7 +28,7 @@ which uses no constrained column and contributes to all classes.
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
 >>> fit(X, y, max_rules=1).model.conjunctions.describe(0)
-'2 x0 - x1 <= 0.5'
+'2.1 x0 - x1 <= 0.6'
 """
 
 from __future__ import annotations

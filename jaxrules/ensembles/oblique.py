@@ -3,14 +3,15 @@ conditions for people.
 
 A solver works on `Standardised` columns: numbers and one indicator per category, with mean 0 and
 standard deviation one. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same
-on the user's own scale, with the fewest digits that change the answer on no training row:
-``2.81 variance + 1.5 skewness >= -0.28``.
+on the user's own scale, one weight 1, with the fewest digits that change the answer on no training
+row: ``2 variance + skewness >= -0.3``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,9 +125,10 @@ def readable(
     """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few digits as
     the rows allow.
 
-    A proposition on one number or one category becomes a plain condition. Otherwise the weights get
-    the fewest significant digits for which some threshold keeps every row on its side, and then the
-    threshold the fewest decimals.
+    A proposition on one number or one category becomes a plain condition. Otherwise one of the
+    weights becomes 1, the others get the fewest significant digits for which some threshold keeps
+    every row on its side, and then the threshold the fewest decimals; of the weights that may be 1,
+    the one with the shortest text.
 
     Args:
         columns: of the table.
@@ -151,18 +153,24 @@ def readable(
             tuple(c.feature for c in encoded),
             tuple(_code(c.category) for c in encoded),
         )
+        made = partial(_direction, features, codes, side * weights)
         for digits in range(_ENOUGH_DIGITS):
-            # Make the first weight positive, as it is printed without a sign.
-            direction = Direction(
-                features, tuple(float(f"{side * weight:.{digits}e}") for weight in weights), codes
-            )
-            values = Directions.build([direction]).project(0, table)
-            gap = _gap(side * values, holds, among)
-            if gap is not None:
-                break
-        else:  # rows on the two sides of the threshold differ only by rounding
-            gap = (-math.inf, math.inf)
-        return _interval(direction, values, side, shortest_number(threshold, *gap), missing)
+            found: list[tuple[int, int, Direction, Floats, float]] = []
+            for unit in _units(weights):
+                direction = made(unit, digits)
+                values = Directions.build([direction]).project(0, table)
+                gap = _gap(side * values, holds, among)
+                if gap is not None:
+                    cut = shortest_number(threshold / unit, *gap)
+                    found.append((_length(direction, cut), len(found), direction, values, cut))
+            if found:
+                _, _, direction, values, cut = min(found)
+                return _interval(direction, values, side, cut, missing)
+        # Rows on the two sides of the threshold differ only by rounding.
+        unit = _units(weights)[0]
+        direction = made(unit, _ENOUGH_DIGITS)
+        values = Directions.build([direction]).project(0, table)
+        return _interval(direction, values, side, threshold / unit, missing)
     feature, code = encoded[0]
     values = table.columns[feature]
     if code is None:
@@ -174,6 +182,27 @@ def readable(
     return Condition.none_of(
         feature, [code], len(table.schema.features[feature].categories or ())
     ), values != code
+
+
+def _units(weights: Floats) -> list[float]:
+    """The sizes of the weights, by which all of them can be divided."""
+    sizes = np.unique(np.abs(weights))
+    with np.errstate(over="ignore", under="ignore"):
+        kept = [u for u in sizes.tolist() if np.isfinite(weights / u).all() and (weights / u).all()]
+    return kept or [1.0]
+
+
+def _direction(
+    features: tuple[int, ...], codes: tuple[int, ...], weights: Floats, unit: float, digits: int
+) -> Direction:
+    """With weights in this unit, rounded to this number of digits after the first."""
+    return Direction(features, tuple(float(f"{w:.{digits}e}") for w in weights / unit), codes)
+
+
+def _length(direction: Direction, cut: float) -> int:
+    """Of the printed numbers."""
+    texts = [f"{abs(w):.16g}" for w in direction.weights if abs(w) != 1]
+    return sum(map(len, texts)) + len(f"{abs(cut):.16g}")
 
 
 def _interval(
