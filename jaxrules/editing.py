@@ -30,7 +30,7 @@ from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_mod
 from jaxrules.rows import Activations, needed
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import Label, Table, check_order, check_sample_weight, conform
-from jaxrules.training import TrainingData, data_for
+from jaxrules.training import TrainingData, data_for, without_offset
 
 Floats = NDArray[np.float64]
 Model = RuleEnsemble | RuleList
@@ -81,6 +81,8 @@ def refit(
     loss: str | Loss | LossFunction | None = None,
     l2_penalty: float | None = None,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
 ) -> ModelT:
     """The same rules with the best weights for these data; for a rule list, with
     their labels and frequencies.
@@ -99,6 +101,7 @@ def refit(
         l2_penalty: the ridge, at least 0. None: that of the fit if it had one, else 1; the L1
             penalties of `jaxrules.rulefit` and `jaxrules.glrm` do not shrink the weights again.
         sample_weight: weight of every row, shape (rows,).
+        offset, exposure: as in the learners.
 
     Raises:
         TypeError: if `model` is not a rule ensemble or list, or an argument has the wrong type.
@@ -108,8 +111,8 @@ def refit(
     kept = rules_named(model.conjunctions, "keep", keep)
     if isinstance(model, RuleList):
         checks.require(
-            loss is None and l2_penalty is None,
-            "a rule list is refitted without loss and l2_penalty",
+            loss is None and l2_penalty is None and offset is None and exposure is None,
+            "a rule list is refitted without loss, l2_penalty, offset and exposure",
         )
         return _counted(model, X, y, sample_weight, kept, before=0.0)
     if model.threshold:
@@ -119,6 +122,7 @@ def refit(
         )
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
+    y, sample_weight = without_offset(chosen, y, sample_weight, offset, exposure)
     data = data_for(model, X, y, chosen, sample_weight)
     return _Refit(model, data, ridge_of(model, data) if ridge is None else ridge, kept).model()
 

@@ -46,6 +46,7 @@ from jaxrules.losses import loss_by_name
 from jaxrules.metrics import used_rules
 from jaxrules.options import (
     FitOptions,
+    ScoreOptions,
     documented,
     keywords,
     options,
@@ -117,7 +118,8 @@ def _constructor(
     stores them, as scikit-learn requires. `fit` checks them.
     """
     of = cast(type[FitOptions], kind)
-    known = {parameter.name: parameter.default for parameter in keywords(of)}
+    fields = [parameter for parameter in keywords(of) if parameter.name not in of.of_rows]
+    known = {parameter.name: parameter.default for parameter in fields}
 
     def decorated(
         body: Callable[[Any], None],
@@ -133,7 +135,7 @@ def _constructor(
 
         this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         made: Any = __init__  # mypy knows no attributes of functions
-        made.__signature__ = inspect.Signature([this, *keywords(of)])
+        made.__signature__ = inspect.Signature([this, *fields])
         made.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of)
         return cast("Callable[Concatenate[Any, Arguments], None]", made)
 
@@ -186,14 +188,16 @@ class _RuleModel(BaseEstimator):
             self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset
         )
 
-    def _fit(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
+    def _fit(
+        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
+    ) -> Self:
         settings, learner = (
             {name: getattr(self, name) for name in _parameters(self._learner)},
             self._learner,
         )
         if checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
             settings, learner = self._left_open(settings), self._chooser
-        self.fit_ = learner(X, y, sample_weight=sample_weight, **settings)
+        self.fit_ = learner(X, y, sample_weight=sample_weight, **settings, **of_rows)
         self.model_ = self.fit_.model
         self._importances = np.array([one.value for one in feature_importance(self.model_, X)])
         return self
@@ -222,9 +226,9 @@ class _RuleModel(BaseEstimator):
                 )
         return {name: value for name, value in settings.items() if name in known}
 
-    def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
+    def _ask(self, question: Callable[..., Any], X: Any, **of_rows: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return np.asarray(question(self.model_, self._columns(X)))
+        return np.asarray(question(self.model_, self._columns(X), **of_rows))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label or value of every row, shape (rows,)."""
@@ -279,18 +283,37 @@ class _ScoredClassifier(_Classifier):
 
 
 class _Regressor(RegressorMixin, _RuleModel):
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
         """Fit the rules to numbers.
 
         Args:
             X: dataframe, or array of numbers, shape (rows, columns).
             y: numbers, shape (rows,).
             sample_weight: not negative, shape (rows,).
+            offset, exposure: of every row, shape (rows,), as the learner takes them.
         """
         check_order(X, y=y, sample_weight=sample_weight)
         X = self._columns(X, reset=True)
         _require_target(self, ("real", "count", "positive"), "a regressor")
-        return self._fit(X, _target(self, y), sample_weight)
+        return self._fit(X, _target(self, y), sample_weight, **_given(offset, exposure))
+
+    def predict(
+        self, X: Any, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """The value of every row, shape (rows,), see `jaxrules.predict`."""
+        return self._ask(models.predict, X, **_given(offset, exposure))
+
+
+def _given(offset: ArrayLike | None, exposure: ArrayLike | None) -> dict[str, ArrayLike]:
+    given = {"offset": offset, "exposure": exposure}
+    return {name: values for name, values in given.items() if values is not None}
 
 
 def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
@@ -334,7 +357,9 @@ def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) 
 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(learner).parameters.values()
-    return {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "sample_weight"}
+    of_rows = ("sample_weight", *ScoreOptions.of_rows)
+    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in of_rows}
+    return {p.name: p for p in parameters if p.name in named}
 
 
 class RuleFeatures(TransformerMixin, BaseEstimator):

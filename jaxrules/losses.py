@@ -87,6 +87,8 @@ class Loss:
         mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
         quadratic: whether the curvature is the same at every score.
         together: (y, score) -> value, gradient and curvature, if they share work; see `terms`.
+        power: of a Tweedie deviance with the log link (1 for `poisson`, 2 for `gamma`), which lets
+            an offset become a rate and a weight, see `relative`; or None.
         majorant: (y, score) -> the curvature of a parabola that touches the loss at the score and
             lies above it everywhere, for losses whose own curvature vanishes far from y; or None.
             Boosting takes its steps by it, which then never raise the loss (de Leeuw and Lange,
@@ -109,6 +111,7 @@ class Loss:
     quadratic: bool = False
     together: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
     majorant: LossFunction | None = None
+    power: float | None = None
 
     def __post_init__(self) -> None:
         if (self.target == "sign") != (self.link in ("logistic", "exponential")):
@@ -299,6 +302,7 @@ poisson = Loss(
     link="log",
     conjugate=lambda y, dual: _inside(dual + y, 0, np.inf, lambda mean: _entropy(mean) - mean),
     mergeable=True,
+    power=1.0,
 )
 
 
@@ -313,6 +317,7 @@ gamma = Loss(
         1 - dual, 0, np.inf, lambda s: _entropy(s) - s - _special(y).xlogy(s, y)
     ),
     mergeable=True,
+    power=2.0,
 )
 
 
@@ -496,6 +501,7 @@ def tweedie(power: float) -> Loss:
         link="log",
         conjugate=conjugate,
         mergeable=True,
+        power=power,
     )
 
 
@@ -744,7 +750,7 @@ def check_own(loss: Loss, y: np.ndarray) -> None:
         ValueError: names `loss`, what fails where, and the remedy: values or derivatives that are
             not finite, negative curvature, a kink, or scores without any curvature.
     """
-    if _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss:
+    if is_ours(loss):
         return
     targets = np.unique(np.quantile(y.ravel(), _TARGETS, method="inverted_cdf"))
     if loss.target == "sign":
@@ -774,6 +780,32 @@ def check_own(loss: Loss, y: np.ndarray) -> None:
     refuse(jump > 1e-3 * np.abs(gradient).max(), "has a kink", smooth)
     flat = np.isin(scores, tried[curvature.reshape(len(tried), -1).sum(axis=1) <= 0])
     refuse(flat, "has no curvature for any y", f"weights are Newton steps, so {smooth}")
+
+
+def is_ours(loss: Loss) -> bool:
+    """Whether the loss is one of this module."""
+    return _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss
+
+
+def relative(loss: Loss, y: Floats, sample_weight: Floats, offset: Floats) -> tuple[Floats, Floats]:
+    """The target and weights whose loss at a score f is, up to a constant, that of y at f + offset.
+
+    For the identity link this is y - offset. For the log link and the power p, with the exposure
+    e = exp(offset), it is the rate y / e of weight e^(2 - p), since l(y, f + offset) =
+    e^(2 - p) l(y / e, f) + constant.
+
+    Raises:
+        ValueError: names `offset`, for a loss without such a form.
+    """
+    if loss.link == "identity" and is_ours(loss):
+        return y - offset, sample_weight
+    if loss.power is None:
+        raise ValueError(
+            f"offset and exposure are for the losses poisson, gamma and tweedie, and offset also "
+            f"for squared, huber, absolute and quantile, not for {loss.name!r}; say loss="
+        )
+    exposure = np.exp(offset)
+    return y / exposure, sample_weight * exposure ** (2 - loss.power)
 
 
 def derivatives(

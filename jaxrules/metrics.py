@@ -27,6 +27,7 @@ from jaxrules.table import (
     conform,
     regression_target,
     target_array,
+    total_offset,
 )
 
 Measure = Literal["propositions", "conditions", "nonzeros"]
@@ -174,6 +175,8 @@ def risk(
     sample_weight: ArrayLike | None = None,
     *,
     loss: str | Loss | LossFunction | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
 ) -> float:
     """Weighted mean loss; with more than two classes, averaged over the one-vs-rest outputs.
 
@@ -185,6 +188,7 @@ def risk(
         X, y: the data.
         sample_weight: weight of every row, shape (rows,).
         loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit.
+        offset, exposure: known parts of the scores, as in `jaxrules.predict`.
 
     Raises:
         ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
@@ -209,6 +213,9 @@ def risk(
         )
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)
+    if offset is not None or exposure is not None:
+        checks.require(classes is None, "offset and exposure are for models of numbers")
+        scores = scores + total_offset(offset, exposure, len(scores), chosen.link == "log")
     together = getattr(model, "link", None) == "softmax" and chosen == logistic
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))

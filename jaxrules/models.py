@@ -28,7 +28,7 @@ from jaxrules import checks, display
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
-from jaxrules.table import Label, Schema, Table, conform
+from jaxrules.table import Label, Schema, Table, conform, total_offset
 
 Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
 Array = NDArray[Any] | jax.Array
@@ -393,7 +393,13 @@ def decision_function(model: object, X: object) -> Array:
 
 
 @functools.singledispatch
-def predict(model: object, X: object) -> Array:
+def predict(
+    model: object,
+    X: object,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
     """The prediction for each row, shape (rows,): a class label, a value, or an expected count.
 
     Under jit, grad and vmap, classes are indices in ``model.schema.classes``, as labels may be
@@ -402,9 +408,12 @@ def predict(model: object, X: object) -> Array:
     Args:
         model: any jaxrules model.
         X: data with the columns of fit; dataframes are matched by name.
+        offset, exposure: of an ensemble that predicts numbers: what is known of the score of every
+            row, and exp(offset) under the link "log", shape (rows,). Without them the prediction is
+            that of offset 0 and exposure 1.
 
     Raises:
-        ValueError: if `X` does not fit the model's columns.
+        ValueError: if `X` does not fit the model's columns, or for a bad offset or exposure.
     """
     not_a_model(model)
 
@@ -694,15 +703,25 @@ def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
 
 
 @predict.register
-def _(model: RuleEnsemble, X: object) -> Array:
+def _(
+    model: RuleEnsemble,
+    X: object,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
     scores: Any = _scores(model, X)
+    known = offset is not None or exposure is not None
     if model.schema.classes is None:
         value = scores[:, 0]
+        if known:
+            value = value + total_offset(offset, exposure, len(value), model.link == "log")
         return (
             value
             if model.link == "identity"
             else (np if isinstance(value, np.ndarray) else jnp).exp(value)
         )
+    require(not known, "offset and exposure are for models of numbers; this one predicts classes")
     codes = scores[:, 0] > model.threshold if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return codes.astype(jnp.int32)

@@ -33,6 +33,7 @@ from typing import (
     ClassVar,
     ParamSpec,
     Protocol,
+    Self,
     TypeVar,
     cast,
     dataclass_transform,
@@ -45,7 +46,7 @@ from jaxrules import checks
 from jaxrules.guard import deferred
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule
-from jaxrules.training import plain
+from jaxrules.training import loss_for, plain, without_offset
 
 Value = TypeVar("Value")
 Result = TypeVar("Result", covariant=True)
@@ -85,6 +86,7 @@ class RunOptions:
     """Its name in messages and in the settings that a model keeps."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Earlier names of options, and what they are called now."""
+    of_rows: ClassVar[tuple[str, ...]] = ()
 
     seed: int = option(lambda name, value: checks.seed(value), default=0)
     time_limit: float | Deadline | None = None
@@ -111,7 +113,8 @@ class RunOptions:
         Args:
             derived: what the data decided, such as the loss; these replace the options.
         """
-        names = [field.name for field in in_order(type(self)) if field.name != "progress"]
+        left_out = ("progress", *self.of_rows)
+        names = [field.name for field in in_order(type(self)) if field.name not in left_out]
         given = {name: getattr(self, name) for name in names}
         limit = Deadline.of(self.time_limit).seconds
         kept = {**given, "time_limit": limit, **derived}
@@ -140,6 +143,39 @@ class FitOptions(RunOptions):
     """
 
     missing: MissingRule = "refuse"
+
+
+@options
+class ScoreOptions(FitOptions):
+    """The options of learners of an additive score, beside their `loss`.
+
+    Attributes:
+        offset: a known part of the score of every row, shape (rows,): the model learns the rest.
+            For `poisson`, `gamma` and `tweedie` it is the logarithm of a factor of the mean; also
+            for `squared`, `huber`, `absolute` and `quantile`. The fit is that of rates: see
+            `jaxrules.losses.relative`.
+        exposure: exp(offset) for losses with the log link: the time, area or number at risk of
+            every row, positive, shape (rows,). `predict` then gives the mean per unit of exposure,
+            or with ``exposure=`` the mean of a row. Penalties against mean losses are against means
+            per unit of exposure.
+    """
+
+    of_rows: ClassVar[tuple[str, ...]] = ("offset", "exposure")
+    """Options that hold a value per row: no settings of a model, no parameters of an estimator."""
+
+    offset: ArrayLike | None = None
+    exposure: ArrayLike | None = None
+
+    def relative(
+        self, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[ArrayLike, ArrayLike | None, Self]:
+        """The target, the weights and the options of the same fit without offset and exposure."""
+        if self.offset is None and self.exposure is None:
+            return y, sample_weight, self
+        loss = loss_for(y, getattr(self, "loss", None))
+        y, weights = without_offset(loss, y, sample_weight, self.offset, self.exposure)
+        none: dict[str, Any] = {"loss": loss, **dict.fromkeys(self.of_rows)}
+        return y, weights, dataclasses.replace(self, **none)
 
 
 @options
@@ -274,7 +310,10 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 except TypeError as error:
                     raise TypeError(f"{body.__name__}() {error}") from None
                 given = [bound.pop(name, None) for name in data]
-                return body(*given, make(**bound))
+                made = make(**bound)
+                if isinstance(made, ScoreOptions):
+                    given[1], given[-1], made = made.relative(given[1], given[-1])
+                return body(*given, made)
 
         def with_options(*args: Any) -> Any:
             with deferred(body):

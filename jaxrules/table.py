@@ -962,6 +962,45 @@ def check_order(X: object, **others: object) -> None:
             )
 
 
+_LARGEST_OFFSET = 300.0
+
+
+def total_offset(
+    offset: ArrayLike | None, exposure: ArrayLike | None, n_rows: int, log_link: bool
+) -> NDArray[np.float64]:
+    """offset + log(exposure) as float64, shape (rows,); 0 for None.
+
+    Raises:
+        ValueError: for a wrong length, values that are not finite, an exposure that is not
+            positive or belongs to a loss without the log link, or logarithms beyond 300.
+        TypeError: if they are not numbers.
+    """
+    total = np.zeros(n_rows)
+    for name, given in (("offset", offset), ("exposure", exposure)):
+        if given is None:
+            continue
+        values = checks.array(name, given)
+        if values.shape != (n_rows,):
+            raise ValueError(f"{name} has shape {values.shape}, but X has {n_rows} rows")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} has NaN or infinite values; drop those rows")
+        if name == "exposure":
+            if not (values > 0).all():
+                raise ValueError("exposure must be positive; drop the rows without exposure")
+            if not log_link:
+                raise ValueError(
+                    "exposure is for losses with the log link, such as loss='poisson'; for others "
+                    "use offset"
+                )
+            values = np.log(values)
+        if log_link and np.abs(values).max(initial=0) > _LARGEST_OFFSET:
+            raise ValueError(
+                f"{name} has logarithms beyond {_LARGEST_OFFSET:g}; give it in other units"
+            )
+        total += values
+    return total
+
+
 def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
     """The weights as float64, shape (rows,); all 1 for None.
 

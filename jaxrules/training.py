@@ -26,6 +26,7 @@ from jaxrules.losses import (
     check_target,
     loss_by_name,
     mean_loss,
+    relative,
     softmax,
     squared,
 )
@@ -44,6 +45,8 @@ from jaxrules.table import (
     conform,
     holds_classes,
     regression_target,
+    target_array,
+    total_offset,
 )
 
 _SECONDS_PER_ENTRY = 1e-6
@@ -97,6 +100,30 @@ def loss_for(
             f'+1; for numbers jaxrules.Loss("{name}", {name})'
         )
     return loss_by_name(loss if loss is not None else classes if holds_classes(y) else "squared")
+
+
+def without_offset(
+    loss: Loss,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    offset: ArrayLike | None,
+    exposure: ArrayLike | None,
+) -> tuple[ArrayLike, ArrayLike | None]:
+    """The target and the weights relative to an offset, see `jaxrules.losses.relative`.
+
+    Raises:
+        TypeError, ValueError: naming the argument; for classes, whose log-odds have no such form.
+    """
+    if offset is None and exposure is None:
+        return y, sample_weight
+    n_rows = len(target_array(y))
+    total = total_offset(offset, exposure, n_rows, loss.link == "log")
+    weights = check_sample_weight(sample_weight, n_rows)
+    if loss.target == "sign":
+        return relative(loss, np.zeros(0), weights, total)  # says which losses
+    target = regression_target(y, n_rows)
+    check_target(loss, target)
+    return relative(loss, target, weights, total)
 
 
 @dataclass(frozen=True, eq=False)

@@ -299,6 +299,8 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
         "y",
         "sample_weight",
         "progress",
+        "offset",
+        "exposure",
     }
     assert set(options) == arguments
     # Rules have to be given again; dictionaries are kept as pairs.
@@ -656,6 +658,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "encoding": one_of('"signed"', None),
     "engine": one_of('"auto"', None),
     "end": COEFFICIENTS,
+    "offset": (([1.0], ValueError, "has shape"), ("none", TypeError, "")),
+    "exposure": (([1.0], ValueError, "has shape"), ("none", TypeError, "")),
     "forbidden": (
         ("size", TypeError, "must be a list"),
         (["weight"], ValueError, "names 'weight'"),

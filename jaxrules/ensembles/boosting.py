@@ -88,7 +88,7 @@ from jaxrules.ensembles.oblique_boosting import ObliqueSpace, Proposition
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import LossOption, best_constant, best_shift, derivatives, mean_loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.blas import one_blas_thread
@@ -240,7 +240,7 @@ def _known_search(name: str, value: Any) -> Any:
 
 
 @options
-class _Shared(FitOptions):
+class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -553,7 +553,7 @@ def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterat
 
 
 @options
-class PublishedOptions(FitOptions):
+class PublishedOptions(ScoreOptions):
     """The options of `published`; they mean what they mean for `fit`, with the paper's defaults.
 
     Attributes:

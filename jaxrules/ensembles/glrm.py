@@ -47,7 +47,7 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.design import Design
@@ -160,7 +160,7 @@ class _Prices(NamedTuple):
 
 
 @options
-class _Shared(FitOptions):
+class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:

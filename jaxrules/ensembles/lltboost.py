@@ -65,7 +65,7 @@ from jaxrules.fits import Details, Fit, Status
 from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss, LossOption, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.placement import padded
 from jaxrules.runs import Run
 from jaxrules.solvers.linear.l1_path import Separators, l1_path
@@ -179,7 +179,7 @@ _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
 
 
 @options
-class _Shared(FitOptions):
+class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:

@@ -61,7 +61,7 @@ from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.losses import Loss, LossOption, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.rows import needed
 from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
@@ -107,7 +107,7 @@ class LTRNetDetails(Details):
 
 
 @options
-class _Shared(FitOptions):
+class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:

@@ -46,7 +46,7 @@ from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_label
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.options import FitOptions, Folds, learner, option, options
+from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
@@ -102,7 +102,7 @@ class ManyClassesDetails(RuleFitDetails):
 
 
 @options
-class _Shared(FitOptions):
+class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:

@@ -19,7 +19,7 @@ from jaxrules.fits import Fit
 from jaxrules.lire.moves import Encoding
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import FitOptions, Folds, option, options
+from jaxrules.options import Folds, ScoreOptions, option, options
 from jaxrules.table import Schema
 from jaxrules.training import TrainingData, loss_for
 
@@ -96,7 +96,7 @@ def _search(name: str, value: Any) -> Any:
 
 
 @options
-class _Shared(FitOptions):
+class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:

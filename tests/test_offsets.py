@@ -1,0 +1,127 @@
+"""Offsets and exposures: the loss that they mean, rates, other libraries, bad input."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrules as jr
+from jaxrules import estimators, losses
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 3))
+EXPOSURE = RNG.uniform(0.1, 3, 400)
+RATE = np.exp(0.3 + 0.8 * (X[:, 0] > 0) - 0.5 * (X[:, 1] > 0.5))
+COUNTS = RNG.poisson(EXPOSURE * RATE)
+SMALL: dict[str, Any] = {"max_rules": 2, "l2_penalty": 1.0}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "poisson",
+        "gamma",
+        "tweedie(power=1.3)",
+        "squared",
+        "huber(width=2.0)",
+        "quantile(level=0.9, width=0.5)",
+    ],
+)
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_relative_target_has_the_loss_of_the_shifted_score(name: str, seed: int) -> None:
+    """The two differ by a number that does not depend on the score."""
+    loss, rng = losses.loss_by_name(name), np.random.default_rng(seed)
+    y, weight, offset = rng.uniform(0.1, 5, 9), rng.random(9), rng.uniform(-3, 3, 9)
+    rates, weights = losses.relative(loss, y, weight, offset)
+    one, other = rng.uniform(-4, 4, (2, 9))
+    np.testing.assert_allclose(
+        weight * (loss.value(y, one + offset) - loss.value(y, other + offset)),
+        weights * (loss.value(rates, one) - loss.value(rates, other)),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda **given: jr.boosting.fit(X, COUNTS, **SMALL, **given),
+        lambda **given: jr.rulefit.fit(X, COUNTS, l1_penalty=0.05, **given),
+        lambda **given: jr.glrm.fit(X, COUNTS, **given),
+        lambda **given: jr.lltboost.fit(X, COUNTS, time_limit=0, **given),
+        lambda **given: jr.ltrnet.fit(X, COUNTS, time_limit=0, **given),
+    ],
+    ids=["boosting", "rulefit", "glrm", "lltboost", "ltrnet"],
+)
+def test_every_learner_of_counts_has_the_unit_of_exposure_in_its_intercept(fit: Any) -> None:
+    model = fit(loss="poisson", exposure=EXPOSURE).model
+    mean = jr.predict(model, X, exposure=EXPOSURE)
+    assert mean.sum() == pytest.approx(COUNTS.sum(), rel=0.1)
+    np.testing.assert_allclose(mean, EXPOSURE * jr.predict(model, X))
+    shifted = fit(loss="poisson", offset=np.log(EXPOSURE))
+    assert jr.risk(shifted.model, X, COUNTS, exposure=EXPOSURE) == pytest.approx(
+        jr.risk(model, X, COUNTS, offset=np.log(EXPOSURE)), rel=1e-6
+    )
+    assert not {"offset", "exposure"} & dict(model.options).keys()
+
+
+def test_refitted_rates_are_those_of_scikit_learn() -> None:
+    from sklearn.linear_model import PoissonRegressor
+
+    model = jr.boosting.fit(X, COUNTS, loss="poisson", exposure=EXPOSURE, **SMALL).model
+    ours = jr.refit(model, X, COUNTS, exposure=EXPOSURE, l2_penalty=0.0)
+    columns = model.conjunctions.satisfied(jr.as_table(X)).astype(float)
+    theirs = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(
+        columns, COUNTS / EXPOSURE, sample_weight=EXPOSURE
+    )
+    np.testing.assert_allclose(jr.predict(ours, X), theirs.predict(columns), rtol=1e-4)
+
+
+def test_offsets_of_numbers_are_subtracted() -> None:
+    offset = 100 * X[:, 2]
+    y = 3.0 * (X[:, 0] > 0) + offset
+    fit = jr.boosting.fit(X, y, loss="squared", offset=offset, max_rules=1, l2_penalty=0.0)
+    error = jr.predict(fit.model, X, offset=offset) - y
+    assert np.abs(error).mean() < 0.2
+
+
+def test_cross_validation_and_estimators_take_them() -> None:
+    fit = jr.boosting.cross_validate(
+        X, COUNTS, loss="poisson", exposure=EXPOSURE, max_rules=2, n_folds=2
+    )
+    assert fit.details.cross_validation.risks.shape == (2, 4)
+    one = estimators.RuleBoostingRegressor(loss="poisson", max_rules=2)
+    assert "exposure" not in one.get_params()
+    one.fit(X, COUNTS, exposure=EXPOSURE)
+    assert one.predict(X, exposure=EXPOSURE).sum() == pytest.approx(COUNTS.sum(), rel=0.1)
+
+
+BAD = np.where(np.arange(400) == 5, np.nan, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"offset": BAD}, "offset has NaN or infinite"),
+        ({"exposure": np.where(np.isnan(BAD), 0.0, 1.0)}, "exposure must be positive"),
+        ({"exposure": EXPOSURE[:-1]}, "exposure has shape .* 400 rows"),
+        ({"offset": 1e3 * np.ones(400)}, "offset has logarithms beyond 300"),
+        ({"offset": np.ones(400), "loss": "logistic"}, "offset and exposure are for the losses"),
+        ({"exposure": np.ones(400), "loss": "squared"}, "exposure is for losses with the log"),
+        ({"offset": np.ones(400), "loss": "exponential"}, "offset and exposure are for"),
+    ],
+)
+def test_bad_offsets_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        jr.boosting.fit(X, COUNTS, **{"loss": "poisson"} | given)
+
+
+def test_negative_counts_and_models_of_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match="y must be non-negative for the poisson loss"):
+        jr.boosting.fit(X, COUNTS - 1, loss="poisson", exposure=EXPOSURE)
+    model = jr.boosting.fit(X, COUNTS > 1, max_rules=1).model
+    with pytest.raises(ValueError, match="models of numbers"):
+        jr.predict(model, X, exposure=EXPOSURE)
