@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
+from jaxrules import checks, placement
 from jaxrules.bits import take_columns
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints, asks
@@ -44,13 +44,15 @@ from jaxrules.cross_validation import (
 )
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.fits import Details, Fit, Status
+from jaxrules.float64 import worth_an_accelerator
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
 from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.rows import Activations
-from jaxrules.runs import Run
+from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
+from jaxrules.solvers.linear.traced_path import TracedPath
 from jaxrules.training import TrainingData, linear_terms_of, loss_for, training_data
 from jaxrules.warm_start import given_start
 
@@ -82,10 +84,12 @@ class RuleFitDetails(Details):
     Attributes:
         l1_penalty: of the fit; given, or chosen by cross-validation.
         n_candidates: the number of rules in the pool.
+        engine: "numpy" or "jax", which made the steps.
     """
 
     l1_penalty: float
     n_candidates: int
+    engine: Literal["numpy", "jax"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,6 +126,12 @@ class _Shared(ScoreOptions):
             Those whose sign `monotone` fixes are penalised like the others, but stay even with
             weight 0.
         tolerance: the fit has converged when duality gap <= tolerance * objective.
+        engine: what makes the steps: "numpy", or "jax", where a path with its classes, and with all
+            folds of given rules, is one compiled program. "auto" is "jax" inside
+            `jaxrules.rows_over`, or for more than a million entries if JAX's default device is an
+            accelerator, and "numpy" on a CPU, where it is faster. The host computes objective and
+            bound for both. The program cannot be stopped between its steps: "jax" cannot be
+            combined with a time limit, under which "auto" is "numpy".
         seed: of the trees and the folds.
     """
 
@@ -135,6 +145,21 @@ class _Shared(ScoreOptions):
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
     tolerance: float = option(checks.number, default=1e-6, above=0, below=1)
+    engine: Literal["auto", "numpy", "jax"] = option(
+        checks.choice, default="auto", known=("auto", "numpy", "jax")
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.require(
+            self.engine != "jax" or not self.limited,
+            'engine="jax" cannot be combined with time_limit; set engine="auto"',
+        )
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a time limit."""
+        return Deadline.of(self.time_limit).seconds is not None
 
     def settings_at(self, l1_penalty: float, loss: Loss) -> tuple[tuple[str, Any], ...]:
         """The settings of a model: those of the `fit` that repeats it."""
@@ -455,14 +480,48 @@ class _Problem:
     @cached_property
     def masters(self) -> list[sparse_glm.Problem]:
         """The solver's problem of every output."""
-        data = self.data
-        signs: Sequence[Bools | None] = self.signs or [None] * len(data.outputs)
+        return self._masters(self.data.weights)
+
+    def _masters(self, sample_weight: Floats) -> list[sparse_glm.Problem]:
+        signs: Sequence[Bools | None] = self.signs or [None] * len(self.data.outputs)
+        numpy = self.traced or self.task.options.engine == "numpy"
         return [
-            sparse_glm.Problem.of(
-                self.design, target, data.loss, data.weights, True, self.factors, own
+            replace(
+                sparse_glm.Problem.of(
+                    self.design, target, self.data.loss, sample_weight, True, self.factors, own
+                ),
+                without_kernels=numpy,
             )
-            for target, own in zip(data.outputs, signs, strict=True)
+            for target, own in zip(self.data.outputs, signs, strict=True)
         ]
+
+    @property
+    def traced(self) -> bool:
+        """Whether paths are one JAX program."""
+        options = self.task.options
+        if options.engine != "auto":
+            return options.engine == "jax"
+        rows, columns = self.design.n_patterns, self.design.n_columns
+        on_devices = placement.mesh() is not None or worth_an_accelerator(rows * columns)
+        return on_devices and not options.limited
+
+    def ahead(
+        self,
+        penalties: Sequence[float],
+        tolerance: float,
+        start: _Positions | None = None,
+        fold_of: NDArray[np.int64] | None = None,
+    ) -> TracedPath | None:
+        """Where the solver starts at every penalty, on all rows or on those of every fold; None for
+        an engine that starts from the solution before.
+        """
+        if not self.traced:
+            return None
+        weights, problems = self.data.weights, self.masters
+        if fold_of is not None:
+            folds = range(int(fold_of.max()) + 1)
+            problems = [one for k in folds for one in self._masters(weights * (fold_of != k))]
+        return TracedPath(problems, penalties, max(tolerance, self.task.options.tolerance), start)
 
     def begun(self, model: RuleEnsemble) -> _Positions:
         """A model whose rules are in the pool as coefficients and intercept, an output each."""
@@ -524,13 +583,17 @@ class _Problem:
 
     def details(self, solved: _Solved) -> RuleFitDetails:
         """What a fit reports; by class, if there are more than two."""
-        penalty, n_candidates = solved.l1_penalty, len(self.pool.rules)
+        compiled = self.traced or (self.masters[0].by_kernels and not self.task.options.limited)
+        common: dict[str, Any] = {
+            "l1_penalty": solved.l1_penalty,
+            "n_candidates": len(self.pool.rules),
+            "engine": "jax" if compiled else "numpy",
+        }
         if len(solved.outputs) == 1:
-            return RuleFitDetails(l1_penalty=penalty, n_candidates=n_candidates)
+            return RuleFitDetails(**common)
         return ManyClassesDetails(
-            l1_penalty=penalty, n_candidates=n_candidates, objectives=solved.objectives,
-            bounds=solved.bounds, statuses=solved.statuses,
-        )  # fmt: skip
+            **common, objectives=solved.objectives, bounds=solved.bounds, statuses=solved.statuses
+        )
 
 
 # Fits along a path
@@ -557,10 +620,14 @@ def _walk(
     """
     path: list[_Solved] = []
     run.phase, run.total = "search", len(penalties)
+    ahead = problem.ahead(penalties, 0.0, start)
     with run:
-        for penalty in penalties:
-            tolerance = rough if len(path) < len(penalties) - 1 else 0.0
-            path.append(problem.solve(penalty, path[-1].outputs if path else start, run, tolerance))
+        for i, penalty in enumerate(penalties):
+            tolerance = rough if i < len(penalties) - 1 else 0.0
+            begin = path[-1].outputs if path else start
+            if ahead is not None and not run.stopped():
+                begin = ahead.starts(i)
+            path.append(problem.solve(penalty, begin, run, tolerance))
             run.step(path[-1].objective, int(path[-1].coefficients.any(axis=1).sum()))
             if run.stopped():
                 break
@@ -599,13 +666,22 @@ def _cross_validated(
     pools = task.pools_of_folds(pool, fold_of, search)
     problem = _Problem.of(task, data, pool, pools)
     penalties = _default_penalties(problem, _STEPS, search) if tried is None else tried
+    shared = None  # linear terms of a fold are winsorised on its own rows
+    if not depends_on_labels(options.rules) and not options.linear_terms:
+        shared = problem.ahead(penalties, _ROUGH, fold_of=fold_of)
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
             return
         fold, solved = _Problem.of(task, inside, pools[k], [pool, *pools]), None
-        for penalty in penalties:
-            solved = fold.solve(penalty, solved and solved.outputs, run, _ROUGH)
+        n_outputs = len(data.outputs)
+        own = slice(k * n_outputs, (k + 1) * n_outputs)
+        ahead = shared or fold.ahead(penalties, _ROUGH)
+        for i, penalty in enumerate(penalties):
+            begin: _Positions | None = solved and solved.outputs
+            if ahead is not None:
+                begin = ahead.starts(i)[own] if shared else ahead.starts(i)
+            solved = fold.solve(penalty, begin, run, _ROUGH)
             if run.stopped():
                 return
             yield fold.model(solved)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.bits import unpack
 from jaxrules.float64 import our_settings, worth_an_accelerator
 from jaxrules.rows import distinct_rows, is_binary
 from jaxrules.solvers.linear.bit_columns import BitColumns
@@ -86,9 +85,7 @@ class Design:
                 raise ValueError(
                     "X is bits; inverse must say which of their rows stands for each original row"
                 )
-            if not worth_an_accelerator(X.size):
-                return cls._of_bits(X, inverse)
-            X = unpack(X.words, X.shape[1]).T
+            return cls._of_bits(X, inverse)
         blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
         if len({len(block) for block in blocks}) > 1:
             raise ValueError("X is a tuple of matrices with different numbers of rows")

@@ -36,7 +36,7 @@ from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, 
 _NEWTON_RIDGE = 0.8  # added to Hessians to factorise: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
-_INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
+INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
 
 Numbers = TypeVar("Numbers", Array, Floats)
@@ -223,9 +223,11 @@ def first_iterate(
     coefficients: Array,
     intercept: Array,
     signs: Signs | None = None,
+    score: Array | None = None,
 ) -> tuple[Iterate[Array], Array]:
-    """The start, and the scores there (rows,)."""
-    score = intercept + coefficients @ data.columns
+    """The start, and the scores there (rows,); given ones may contain columns not in `data`."""
+    if score is None:
+        score = intercept + coefficients @ data.columns
     gradient, by_intercept, violation = derivatives(
         loss, data, penalties, signs, coefficients, score
     )
@@ -285,7 +287,7 @@ def model_minimum(
         np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs
     )
     # A minimum far more exact than the next step needs would be wasted.
-    return quadratic.minimum(max(_INEXACT * float(at.violation), tolerance / 2))
+    return quadratic.minimum(max(INEXACT * float(at.violation), tolerance / 2))
 
 
 def advance(

@@ -27,7 +27,7 @@ _ROUNDS = 40  # rounds of sweeps and support Newton steps for one problem
 _EASY_ROUNDS = 3  # rounds before the interior-point method
 _INNER_ITERATIONS = 30  # of the interior-point method
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_NEWTON_RIDGE = _EPS**0.8  # added to Hessians that are factorised, relative
+NEWTON_RIDGE = _EPS**0.8  # added to Hessians that are factorised, relative
 _INNER_RIDGE = _EPS**0.7  # the same for the interior-point method
 _STEP_SIZES = np.array([[1.0], [0.5], [0.2], [0.05], [0.01]])  # tried along a support Newton step
 _SIDES = np.array([[1.0], [-1.0]])  # the two rows of parts and duals (2, k): up and down
@@ -60,6 +60,38 @@ def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any =
     )
 
 
+def allowed(b: Any, signs: Any = None) -> Any:
+    """Coefficients, of any shape (..., k), with 0 for those of a forbidden sign; for arrays of
+    NumPy and JAX.
+    """
+    numpy: Any = jnp if isinstance(b, jax.Array) else np
+    if signs is None:
+        return b
+    below, above = signs if b.ndim == 1 else signs[:, None]
+    return numpy.where((b < 0) & below | (b >= 0) & above, b, 0.0)
+
+
+def best_along(
+    hessian: Any, penalties: Any, signs: Any, b: Any, gradient: Any, step: Any, others: Any
+) -> Any:
+    """The best of b, some points along its Newton step and others, (n, k); a coefficient whose sign
+    would flip stops at zero. For arrays of NumPy and JAX.
+    """
+    numpy: Any = jnp if isinstance(b, jax.Array) else np
+    trials = b[None] + _STEP_SIZES * step[None]
+    trials = numpy.where((trials * b[None] < 0) & (penalties > 0)[None], 0.0, trials)
+    trials = numpy.concatenate([allowed(trials, signs), others])
+    d = trials - b[None]
+    heights = (numpy.abs(trials) - numpy.abs(b)[None]) @ penalties
+    change = d @ gradient + heights + numpy.sum(d * (d @ hessian), axis=1) / 2
+    # Take the full step even if it is worse than the best, or than b, by rounding only.
+    rounding = 8 * _EPS * (numpy.abs(gradient) + penalties) @ numpy.abs(d[0])
+    change = numpy.where(numpy.isnan(change), np.inf, change)
+    change = numpy.concatenate([change[:1] - rounding, change[1:]])
+    best = numpy.argmin(change)
+    return numpy.where(change[best] <= 0, trials[best], b)
+
+
 @dataclass(frozen=True, eq=False)
 class Quadratic:
     """The function linear'd + d' hessian d / 2 + sum_j penalties_j |b_j| of b, d = b - anchor.
@@ -89,13 +121,11 @@ class Quadratic:
         stays at zero.
         """
         diagonal = np.diagonal(self.hessian)
-        return np.maximum(diagonal, _NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
+        return np.maximum(diagonal, NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
 
     def kept(self, b: Floats) -> Floats:
-        """Coefficients, of any shape (..., k), with 0 for those of a forbidden sign."""
-        if self.signs is None:
-            return b
-        return np.where(np.where(b < 0, self.signs[0], self.signs[1]), b, 0.0)
+        """Coefficients with 0 for those of a forbidden sign."""
+        return np.asarray(allowed(b, self.signs))
 
     def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
         """The coefficients b (k,) that minimise the function, from the anchor.
@@ -137,23 +167,15 @@ class Quadratic:
         support = np.flatnonzero((b != 0) | (self.penalties == 0))
         matrix = self.hessian[np.ix_(support, support)]
         matrix[np.diag_indices(len(support))] += (
-            _NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
+            NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
         )
         step = np.zeros_like(b)
         with contextlib.suppress(LinAlgError):
             right = (gradient + self.penalties * np.sign(b))[support]
             step[support] = -cho_solve(_factorised(matrix), right)
-        trials = b + _STEP_SIZES * step
-        trials = np.where((trials * b < 0) & (self.penalties > 0), 0.0, trials)
-        trials = np.concatenate([self.kept(trials), inner[None]])
-        d = trials - b
-        first_order = gradient * d + self.penalties * (np.abs(trials) - np.abs(b))
-        change = np.sum(first_order + d * (d @ self.hessian) / 2, axis=1)
-        change[np.isnan(change)] = np.inf
-        # Take the full step even if it is worse than the best, or than b, by rounding only.
-        change[0] -= 8 * _EPS * np.sum(np.abs(gradient * d[0]) + self.penalties * np.abs(d[0]))
-        best = int(np.argmin(change))
-        return trials[best] if change[best] <= 0 else b
+        return best_along(
+            self.hessian, self.penalties, self.signs, b, gradient, step, others=inner[None]
+        )
 
     def interior_point(
         self, start: Floats, tolerance: float, max_iterations: int = _INNER_ITERATIONS

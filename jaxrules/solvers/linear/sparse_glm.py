@@ -276,6 +276,7 @@ class Problem:
     worth: float  # the objective at score 0, above the floor: the scale for a nearly perfect fit
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
     run: Run | None = None  # its time limit says which engine makes the steps
+    without_kernels: bool = False  # NumPy makes them whatever the size
     curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
     latest: _Latest = field(default_factory=_Latest)
 
@@ -384,9 +385,12 @@ class Problem:
         )
         used = np.flatnonzero(coefficients)
         size = self._working_size(len(used))
-        if not self._by_kernels:
+        if not self.by_kernels:
             return self.at(
-                coefficients, intercept, intercept + coefficients[used] @ self._on_host(used), False
+                coefficients,
+                intercept,
+                intercept + coefficients[used] @ self.columns_on_host(used),
+                False,
             )
         score = _score(design.take(used, size), coefficients[design.pad(used, size)], intercept)
         return self.at(coefficients, intercept, score, False)
@@ -401,8 +405,10 @@ class Problem:
         """The position with the intercept shifted to its best value; evaluates all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
         size = self._working_size(len(free)) if len(free) else 0
-        if not self._by_kernels:
-            found = on_host.point(self.loss, self._sums, self._on_host(free), self.data, score)
+        if not self.by_kernels:
+            found = on_host.point(
+                self.loss, self._sums, self.columns_on_host(free), self.data, score
+            )
             return Position(coefficients, intercept + found.shift, found, all_free)
         unpenalised = self.design.take(free, size)
         point = _all_columns(
@@ -423,7 +429,7 @@ class Problem:
         number of steps.
         """
         size = self._working_size(len(working))
-        compiled = self._by_kernels
+        compiled = self.by_kernels
         padded = self.design.pad(working, size if compiled else len(working))
         asked = (
             l1_penalty * self.factors[padded],
@@ -437,7 +443,7 @@ class Problem:
         if compiled:
             found = _newton(self.loss, self.design.take(working, size), self.data, *asked)
         else:
-            data = self.data._replace(columns=self._on_host(working))
+            data = self.data._replace(columns=self.columns_on_host(working))
             found = on_host.newton(
                 self.loss, data, position.point.score, self.curvature, working, *asked
             )
@@ -448,7 +454,7 @@ class Problem:
         )
 
     @property
-    def _by_kernels(self) -> bool:
+    def by_kernels(self) -> bool:
         """Whether JAX's kernels make the steps, or NumPy: they do for matrices of float32 with more
         entries than `on_host.FEW`, in fits without a time limit.
 
@@ -458,11 +464,12 @@ class Problem:
         kernels in a new process and 0.8 s with compiled ones; one to 100000 rows and 60 columns
         took 6.7 s, 5.8 s and 4.0 s.
         """
-        if isinstance(self.design.storage, BitColumns) or self.design.storage.size <= on_host.FEW:
+        bits = isinstance(self.design.storage, BitColumns)
+        if self.without_kernels or bits or self.design.storage.size <= on_host.FEW:
             return False
         return self.run is None or self.run.deadline.seconds is None
 
-    def _on_host(self, columns: NDArray[np.integer]) -> Floats | BitColumns:
+    def columns_on_host(self, columns: NDArray[np.integer]) -> Floats | BitColumns:
         """Columns as bits or a float64 array of NumPy, (columns, padded rows)."""
         if isinstance(self.design.storage, BitColumns):
             return self.design.storage.take(columns)
@@ -485,7 +492,7 @@ class Problem:
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
         _, weights, target, _ = self.data
-        bound_of = _bound if self._by_kernels else dual_bound
+        bound_of = _bound if self.by_kernels else dual_bound
         with np.errstate(all="ignore"):
             bound = float(
                 bound_of(
@@ -526,12 +533,8 @@ class Problem:
         status: Status,
     ) -> Solution:
         design = self.design
-        coefficients = position.coefficients[: design.n_columns] / design.scale
         return Solution(
-            coefficients,
-            position.intercept + self.level - float(coefficients @ design.centre)
-            if self.data.fit_intercept
-            else 0.0,
+            *self.of_solver(position.coefficients, position.intercept),
             l1_penalty,
             certificate.objective,
             certificate.bound,
@@ -539,6 +542,14 @@ class Problem:
             steps,
             status,
         )
+
+    def of_solver(self, coefficients: Floats, intercept: float) -> tuple[Floats, float]:
+        """The solver's coefficients, (at least columns,), and intercept as those of the matrix."""
+        design = self.design
+        given = coefficients[: design.n_columns] / design.scale
+        if not self.data.fit_intercept:
+            return given, 0.0
+        return given, intercept + self.level - float(given @ design.centre)
 
     def max_penalty(self, run: Run | None = None) -> float:
         """The smallest penalty under which the null model is the solution; see `max_penalty`."""

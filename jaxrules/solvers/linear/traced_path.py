@@ -1,0 +1,350 @@
+"""Paths of L1-penalised linear models as one JAX program, for several problems on the same columns
+at once: folds and classes are lanes of `jax.vmap`, penalties steps of `jax.lax.scan`.
+
+Each solution is found by proximal Newton (`proximal_newton`) on working sets, as in `sparse_glm`,
+from the one before; the working sets have a fixed size, doubled when the support fills it.
+The quadratic model plus the penalty is minimised by FISTA (Beck and Teboulle 2009, "A fast
+iterative shrinkage-thresholding algorithm", with the restarts of O'Donoghue and Candès 2015), which
+finds the support, and Newton steps on the support. Proximal steps are products with a matrix;
+coordinate descent, which takes fewer of them on the host, would update one coefficient at a time.
+
+The solutions are starts for `sparse_glm.Problem.solve`, which computes the certificate on the host
+and finishes those that do not meet it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.bits import unpack
+from jaxrules.float64 import on_device, x64_kernel
+from jaxrules.losses import Loss
+from jaxrules.rows import check_memory
+from jaxrules.solvers.linear.bit_columns import BitColumns
+from jaxrules.solvers.linear.design import padded_size
+from jaxrules.solvers.linear.proximal_newton import (
+    INEXACT,
+    Data,
+    Iterate,
+    SecondOrder,
+    advance,
+    derivatives,
+    first_iterate,
+    objective,
+    second_order,
+)
+from jaxrules.solvers.linear.quadratic import (
+    NEWTON_RIDGE,
+    allowed,
+    best_along,
+    kkt_violation,
+    pull,
+)
+from jaxrules.solvers.linear.sparse_glm import NEARLY_PERFECT, Problem, Solution
+
+Floats = NDArray[np.float64]
+Start = tuple[Floats, float]
+"""Coefficients and intercept."""
+
+_CHUNK = 10  # penalties of one call: between two, a path may end
+_STEPS = 50  # Newton steps for one penalty
+_ROUNDS = 40  # of proximal steps and a support Newton step, for one quadratic model
+_PROXIMAL_STEPS = 50  # of FISTA in a round
+_SHARE = 0.3  # of the gap that the violation may leave by its first-order bound
+_VISITS = 20  # of working sets, for one penalty
+_WIDTH = 128  # columns of the first working sets; doubled until they hold the support
+_FILLED = 0.75  # share of a working set that the support may take
+
+
+class Lane(NamedTuple):
+    """What problems on the same columns have of their own.
+
+    Attributes:
+        weights, target: (rows,) as in `proximal_newton.Data`.
+        signs: (2, k) as in `quadratic.Quadratic`.
+        floor: scalar, the gap is relative to the objective above it.
+        least: scalar, but at least to this.
+    """
+
+    weights: Array
+    target: Array
+    signs: Array
+    floor: Array
+    least: Array
+
+
+def minimum(
+    model: SecondOrder[Array], at: Iterate[Array], penalties: Array, tolerance: Array, signs: Array
+) -> Array:
+    """The coefficients (k,) that minimise a quadratic model plus the penalty, to this KKT violation
+    unless the rounds end before; as `Quadratic.minimum`.
+    """
+    hessian, anchor = model.hessian, at.coefficients
+    linear = at.gradient - model.coupling * (at.intercept_gradient / model.total)
+    sizes = jnp.abs(hessian)
+    # Two bounds on the largest eigenvalue: the greatest row sum, and Frobenius' norm.
+    steepest = jnp.minimum(sizes.sum(axis=1).max(), jnp.sqrt(jnp.sum(sizes**2)))
+    rate = 1 / (steepest + jnp.finfo(anchor.dtype).tiny)
+    ridge = NEWTON_RIDGE * jnp.diagonal(hessian).max() + jnp.finfo(anchor.dtype).tiny
+
+    def gradient_at(b: Array) -> Array:
+        return linear + hessian @ (b - anchor)
+
+    def proximal_step(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        b, ahead, t = state
+        free = ahead - rate * gradient_at(ahead)
+        size = jnp.maximum(jnp.abs(free) - rate * penalties, 0)
+        new = allowed(jnp.sign(free) * size, signs)
+        t = jnp.where((ahead - new) @ (new - b) > 0, 1.0, t)  # restart where momentum climbs
+        following = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
+        return new, new + (t - 1) / following * (new - b), following
+
+    def support_newton(b: Array) -> Array:
+        gradient, on = gradient_at(b), (b != 0) | (penalties == 0)
+        matrix = jnp.where(on[:, None] & on[None, :], hessian, 0) + jnp.diag(
+            jnp.where(on, ridge, 1.0)
+        )
+        right = jnp.where(on, gradient + penalties * jnp.sign(b), 0)
+        step = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matrix), True), right)
+        step = jnp.where(jnp.isnan(step).any(), 0, step)
+        return jnp.asarray(best_along(hessian, penalties, signs, b, gradient, step, b[None]))
+
+    def unfinished(state: tuple[Array, Array]) -> Array:
+        b, rounds = state
+        violation = kkt_violation(b, gradient_at(b), penalties, signs).max()
+        return (violation > tolerance) & (rounds < _ROUNDS)
+
+    def one_round(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        b, rounds = state
+        # If the support of the start is right, one Newton step suffices.
+        n = jnp.where(rounds == 0, 0, _PROXIMAL_STEPS)
+        b, _, _ = lax.fori_loop(0, n, proximal_step, (b, b, jnp.ones((), b.dtype)))
+        return support_newton(b), rounds + 1
+
+    return lax.while_loop(unfinished, one_round, (anchor, jnp.int32(0)))[0]
+
+
+class Place(NamedTuple):
+    """Where a lane is: coefficients (k,), intercept, score (rows,), gradient of the loss (k,), the
+    largest KKT violation and the objective.
+    """
+
+    coefficients: Array
+    intercept: Array
+    score: Array
+    gradient: Array
+    violation: Array
+    objective: Array
+
+
+class Task(NamedTuple):
+    """A lane at one penalty."""
+
+    data: Data[Array]
+    lane: Lane
+    penalties: Array
+    tolerance: Array
+
+    def allowed(self, at: Place | Iterate[Array]) -> Array:
+        """The KKT violation to leave: v leaves a gap of about v sum |b|; see also
+        `Problem.converged`.
+        """
+        tiny = jnp.finfo(self.penalties.dtype).tiny
+        gap = self.tolerance * jnp.maximum(at.objective - self.lane.floor, self.lane.least)
+        size = jnp.abs(at.coefficients).sum() + tiny
+        least = jnp.where(self.penalties > 0, self.penalties, jnp.inf).min()
+        return jnp.minimum(_SHARE * gap / size, jnp.sqrt(self.tolerance) * least / 2)
+
+    def place(self, loss: Loss, b: Array, intercept: Array, score: Array) -> Place:
+        """The place with these scores."""
+        gradient, _, violation = derivatives(
+            loss, self.data, self.penalties, self.lane.signs, b, score
+        )
+        value = objective(loss, self.data, self.penalties, b, score)
+        return Place(b, intercept, score, gradient, violation, value)
+
+
+def visit(loss: Loss, task: Task, at: Place, width: int) -> Place:
+    """Proximal Newton on the columns closest to having a coefficient."""
+    data, lane, penalties, _ = task
+    must = (at.coefficients != 0) | (penalties == 0)
+    closeness = jnp.where(must, jnp.inf, pull(at.gradient, lane.signs) / penalties)
+    _, working = lax.top_k(closeness, width)
+    violation = kkt_violation(at.coefficients, at.gradient, penalties, lane.signs)
+    outside = violation.at[working].set(0).max()
+    inside = data._replace(columns=data.columns[working])
+    prices, signs = penalties[working], lane.signs[:, working]
+
+    def limit(step: Iterate[Array]) -> Array:
+        return jnp.maximum(task.allowed(step), outside / 5)
+
+    def unfinished(state: tuple[Iterate[Array], Array]) -> Array:
+        step, _ = state
+        return (step.violation > limit(step)) & (step.steps < _STEPS) & ~step.stalled
+
+    def newton_step(state: tuple[Iterate[Array], Array]) -> tuple[Iterate[Array], Array]:
+        step, score = state
+        model = second_order(loss, inside, score)
+        inner = jnp.maximum(INEXACT * step.violation, limit(step) / 2)
+        goal = minimum(model, step, prices, inner, signs)
+        step, score = advance(loss, inside, prices, model, step, score, goal, signs)
+        return step._replace(stale=jnp.bool_(True)), score
+
+    first = first_iterate(
+        loss, inside, prices, at.coefficients[working], at.intercept, signs, at.score
+    )
+    step, score = lax.while_loop(unfinished, newton_step, first)
+    b = at.coefficients.at[working].set(step.coefficients)
+    return task.place(loss, b, jnp.asarray(step.intercept), score)
+
+
+def solve_one(
+    loss: Loss, task: Task, start: tuple[Array, Array], width: int
+) -> tuple[Array, Array]:
+    """Coefficients and intercept of one lane at one penalty, from a start.
+
+    Args:
+        width: columns of a working set; it must hold the support.
+    """
+
+    def unsolved(state: tuple[Place, Array]) -> Array:
+        at, visits = state
+        return (at.violation > task.allowed(at)) & (visits < _VISITS)
+
+    def next_set(state: tuple[Place, Array]) -> tuple[Place, Array]:
+        at, visits = state
+        return visit(loss, task, at, width), visits + 1
+
+    b, intercept = start
+    first = task.place(loss, b, intercept, intercept + b @ task.data.columns)
+    at, _ = lax.while_loop(unsolved, next_set, (first, jnp.int32(0)))
+    return at.coefficients, at.intercept
+
+
+@x64_kernel(static=("loss", "width"))
+def _chunk(
+    loss: Loss,
+    columns: Array,
+    lanes: Lane,
+    penalties: Array,
+    starts: tuple[Array, Array],
+    tolerance: Array,
+    width: int,
+) -> tuple[Array, Array]:
+    """Coefficients (penalties, lanes, k) and intercepts (penalties, lanes)."""
+    columns = columns.astype(lanes.weights.dtype)
+
+    def lane_at(lane: Lane, start: tuple[Array, Array], penalty: Array) -> tuple[Array, Array]:
+        data = Data(columns, lane.weights, lane.target, jnp.bool_(True))
+        return solve_one(loss, Task(data, lane, penalty, tolerance), start, width)
+
+    def at_penalty(
+        found: tuple[Array, Array], penalty: Array
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        found = jax.vmap(lane_at, in_axes=(0, 0, None))(lanes, found, penalty)
+        return found, found
+
+    return lax.scan(at_penalty, starts, penalties)[1]
+
+
+@dataclass(eq=False)
+class TracedPath:
+    """The solutions of some problems, which share their design and penalty factors and have an
+    intercept, at descending penalties.
+
+    They are computed when they are first asked for, some penalties at a time. The rows are split
+    over the mesh of `jaxrules.rows_over`, if there is one.
+
+    Attributes:
+        problems: a lane each.
+        penalties: descending.
+        tolerance: of the gap, relative.
+        begin: where each problem starts: a solution, or coefficients and intercept; None for the
+            null model.
+    """
+
+    problems: Sequence[Problem]
+    penalties: Sequence[float]
+    tolerance: float
+    begin: Sequence[Solution | tuple[ArrayLike, float] | None] | None = None
+    _found: list[tuple[Start, ...]] = field(default_factory=list)
+    _last: tuple[Floats, Floats] | None = None
+    _arrays: tuple[Array, Lane] | None = None
+    _width: int = _WIDTH
+
+    def starts(self, i: int) -> tuple[Start, ...]:
+        """Where every problem starts at penalty i."""
+        while len(self._found) <= i:
+            self._advance()
+        return self._found[i]
+
+    def _advance(self) -> None:
+        """Solve at the next penalties; the last one is repeated up to the length of a chunk."""
+        columns, lanes = self._on_device()
+        problem, done = self.problems[0], len(self._found)
+        ahead = np.asarray(self.penalties[done : done + _CHUNK], np.float64)
+        filled = np.append(ahead, np.full(_CHUNK - len(ahead), ahead[-1]))
+        factors = np.ones(columns.shape[0])
+        factors[: len(problem.factors)] = problem.factors
+        if self._last is None:
+            self._last = self._begin(columns.shape[0])
+        while True:
+            weights, intercepts = _chunk(
+                problem.loss, columns, lanes, filled[:, None] * factors, self._last,
+                self.tolerance, width=min(self._width, len(factors)),
+            )  # fmt: skip
+            support = np.count_nonzero(weights, axis=2).max()
+            if support <= _FILLED * self._width or self._width >= len(factors):
+                break
+            self._width *= 2
+        self._last = weights[-1], intercepts[-1]
+        for at, levels in zip(weights[: len(ahead)], intercepts, strict=False):
+            pairs = zip(self.problems, at, levels.tolist(), strict=True)
+            self._found.append(tuple(one.of_solver(b, level) for one, b, level in pairs))
+
+    def _begin(self, size: int) -> tuple[Floats, Floats]:
+        begin = self.begin or [None] * len(self.problems)
+        positions = [one.start(at) for one, at in zip(self.problems, begin, strict=True)]
+        coefficients = np.zeros((len(positions), size))
+        for row, position in zip(coefficients, positions, strict=True):
+            row[: len(position.coefficients)] = position.coefficients
+        return coefficients, np.array([position.intercept for position in positions])
+
+    def _on_device(self) -> tuple[Array, Lane]:
+        """The columns, zeros and ones as bytes, padded so that similar problems share a program."""
+        if self._arrays is None:
+            design = self.problems[0].design
+            k, n = len(design.low), len(self.problems[0].data.weights)
+            rows, size = padded_size(n), padded_size(k)
+            copies = 1 + 2 * len(self.problems) * min(1.0, 4 * _WIDTH / size)  # of working sets
+            check_memory(rows, size, 8 * copies, remedy='set engine="numpy", which keeps bits')
+            matrix = self.problems[0].columns_on_host(np.arange(k))
+            dense = unpack(matrix.words, n) if isinstance(matrix, BitColumns) else matrix
+            columns = np.pad(dense, ((0, size - k), (0, rows - n)))
+            parts = [np.stack(part) for part in zip(*self._lanes(size, rows), strict=True)]
+            lanes = Lane(*on_device(parts[:2], rows=1), *on_device(parts[2:]))
+            self._arrays = on_device(columns, rows=1), lanes
+        return self._arrays
+
+    def _lanes(self, size: int, rows: int) -> list[tuple[Any, ...]]:
+        """The parts of every lane."""
+        lanes: list[tuple[Any, ...]] = []
+        for problem in self.problems:
+            signs = np.ones((2, size), bool)
+            if problem.signs is not None:
+                signs[:, : problem.signs.shape[1]] = problem.signs
+            behind = (0, rows - len(problem.data.weights))
+            weights, target = (np.pad(part, behind) for part in problem.data[1:3])
+            floor = np.float64(min(problem.least, 0.0) - problem.constant)
+            lanes.append(
+                (weights, target, signs, floor, np.float64(NEARLY_PERFECT * problem.worth))
+            )
+        return lanes
