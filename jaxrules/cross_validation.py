@@ -29,6 +29,7 @@ from jaxrules.models import RuleEnsemble, RuleList, decision_function
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import Table
 from jaxrules.training import TrainingData
+from jaxrules.workers import carry_out_all, check_workers
 
 Floats = NDArray[np.float64]
 Walk = Callable[[int, TrainingData, Run], Iterator[ModelT]]
@@ -144,6 +145,7 @@ def cross_validated(
     *,
     one_standard_error: bool,
     otherwise: int,
+    n_jobs: int | None = None,
     patience: int | None = None,
     size: Callable[[Any], int] = support,
     measure: str = "rules",
@@ -157,30 +159,83 @@ def cross_validated(
         run: gets its total and progress.
         one_standard_error: choose the smallest model within one standard error of the best.
         otherwise: the setting to choose if time ends before any has been measured.
+        n_jobs: workers for the folds, see `check_workers`.
         patience: number of settings without a fall of the mean risk after which the rest
             is skipped; all folds then proceed in turns, setting by setting. None
             finishes fold after fold.
         size: of a model, for the one-standard-error rule.
         measure: what `size` counts.
     """
-    n_folds = int(fold_of.max()) + 1
-    risks, sizes = np.full((2, n_folds, len(settings)), np.nan)
-    run.phase, run.total = "folds", n_folds * len(settings)
-    outside = [data[fold_of == k] for k in range(n_folds)]
+    workers, shape = check_workers(n_jobs), (int(fold_of.max()) + 1, len(settings))
+    if workers == 1:
+        risks, sizes = _measured_here(data, walk, fold_of, run, shape, patience, size)
+    else:
+        tasks = [_Fold(k, data, fold_of, walk, size) for k in range(shape[0])]
+        risks, sizes = _measured_by_workers(tasks, run, workers, shape, patience)
+    return CrossValidation(
+        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise), measure
+    )
+
+
+def _measured_here(
+    data: TrainingData,
+    walk: Walk[ModelT],
+    fold_of: NDArray[np.int64],
+    run: Run,
+    shape: tuple[int, int],
+    patience: int | None,
+    size: Callable[[Any], int],
+) -> tuple[Floats, Floats]:
+    """Risks and sizes, (folds, settings), in this process."""
+    risks, sizes = np.full((2, *shape), np.nan)
+    run.phase, run.total = "folds", shape[0] * shape[1]
+    outside = [data[fold_of == k] for k in range(shape[0])]
     with run:
         models = _fold_after_fold if patience is None else _in_turns
         for done, (k, i, model) in enumerate(models(data, walk, fold_of, run), start=1):
             risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), size(model)
             run.report(done, risks[k, i], int(sizes[k, i]))
-            if (
-                patience is not None
-                and k == n_folds - 1
-                and i - risks[:, : i + 1].mean(axis=0).argmin() >= patience
-            ):
+            last_fold = k == shape[0] - 1
+            if patience is not None and last_fold and _is_past(risks[:, : i + 1], patience):
                 break
-    return CrossValidation(
-        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise), measure
-    )
+    return risks, sizes
+
+
+def _measured_by_workers(
+    tasks: Sequence[_Fold], run: Run, workers: int, shape: tuple[int, int], patience: int | None
+) -> tuple[Floats, Floats]:
+    """The same, every fold by a worker. Settings that `patience` would have skipped are dropped."""
+    risks, sizes = np.full((2, *shape), np.nan)
+    run.phase, run.total = "folds", shape[0]
+    for k, found in enumerate(carry_out_all(tasks, run, workers)):
+        for i, measured in enumerate(found or ()):
+            risks[k, i], sizes[k, i] = measured
+    if patience is not None:
+        past = (i for i in range(1, shape[1]) if _is_past(risks[:, :i], patience))
+        end = next(past, shape[1])
+        risks[:, end:] = sizes[:, end:] = np.nan
+    return risks, sizes
+
+
+def _is_past(risks: Floats, patience: int) -> bool:
+    """Whether the mean risk has not fallen for so many settings."""
+    return bool(risks.shape[1] - 1 - risks.mean(axis=0).argmin() >= patience)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """The task of a worker: risk and size of the models of one fold."""
+
+    k: int
+    data: TrainingData
+    fold_of: NDArray[np.int64]
+    walk: Walk[Any]
+    size: Callable[[Any], int]
+
+    def __call__(self, seconds: float | None) -> list[tuple[float, int]]:
+        inside, outside = self.data[self.fold_of != self.k], self.data[self.fold_of == self.k]
+        models = self.walk(self.k, inside, Run("fold", seconds))
+        return [(held_out_risk(model, outside), self.size(model)) for model in models]
 
 
 def _fold_after_fold(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
+
+_ENCLOSING: contextvars.ContextVar[Interrupt | None] = contextvars.ContextVar(
+    "enclosing", default=None
+)
 
 
 class Interrupt:
@@ -25,7 +30,8 @@ class Interrupt:
     - **forgotten**: the first, if nobody asks any more, because the fit is
       complete and about to return.
     - **not heard**: the user has a handler of SIGINT, or the shell lets it be ignored; that stays
-      in force. Nor does a fit in another thread hear any: Python hands signals to the main thread.
+      in force. Nor does a fit in another thread hear any (Python hands signals to the main thread),
+      unless its caller hands one on by `enclosing`.
 
     A fit inside another one, in a progress callback say, leaves the signals to the outer one: its
     Ctrl-C counts for both. The user's words for all this are in docs/certificates.md.
@@ -38,6 +44,8 @@ class Interrupt:
         if threading.current_thread() is threading.main_thread():
             handler = signal.getsignal(signal.SIGINT)
             self._outer = handler if isinstance(handler, Interrupt) else None
+        else:
+            self._outer = _ENCLOSING.get()
 
     @property
     def pressed(self) -> bool:
@@ -62,6 +70,15 @@ class Interrupt:
         finally:
             if ours and signal.getsignal(signal.SIGINT) is self:  # else a callback has set its own
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    @contextlib.contextmanager
+    def enclosing(self) -> Iterator[None]:
+        """While the fits of this thread, if it is not the main one, end when this is `pressed`."""
+        token = _ENCLOSING.set(self)
+        try:
+            yield
+        finally:
+            _ENCLOSING.reset(token)
 
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:

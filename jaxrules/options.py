@@ -42,11 +42,12 @@ from typing import (
 
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
+from jaxrules import checks, placement
 from jaxrules.guard import deferred
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule
 from jaxrules.training import loss_for, plain, without_offset
+from jaxrules.workers import check_workers
 
 Value = TypeVar("Value")
 Result = TypeVar("Result", covariant=True)
@@ -98,10 +99,16 @@ class RunOptions:
                 self._set(
                     field.name, field.metadata["check"](field.name, getattr(self, field.name))
                 )
-        self._set("time_limit", Deadline.of(self.time_limit))  # the clock starts here
+        limit = Deadline.of(self.time_limit)  # the clock starts here
+        placement.check_limit(limit.seconds)
+        self._set("time_limit", limit)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)  # as dataclasses do with frozen ones
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to a worker: progress is shown where the fit was called."""
+        return {**self.__dict__, "progress": False}
 
     def run(self, task: str = "", total: int | None = None) -> Run:
         """The run of a fit with these options."""
@@ -178,6 +185,11 @@ class ScoreOptions(FitOptions):
         return y, weights, dataclasses.replace(self, **none)
 
 
+def _workers(name: str, n_jobs: Any) -> Any:
+    check_workers(n_jobs)
+    return n_jobs
+
+
 @options
 class Folds(FitOptions):
     """The options of every `cross_validate`.
@@ -188,10 +200,14 @@ class Folds(FitOptions):
             the least, not the model of least risk.
         seed: of the folds, and of everything random in the fits.
         time_limit: seconds for everything; four fifths are for the folds.
+        n_jobs: workers for the folds, as in scikit-learn: None is 1 unless
+            ``joblib.parallel_config`` says otherwise, -1 one per processor; its backend decides
+            which they are (docs/scale.md).
     """
 
     n_folds: int = option(checks.integer, default=5, at_least=2)
     one_standard_error: bool = option(checks.flag, default=True)
+    n_jobs: int | None = option(_workers, default=None)
 
 
 def in_order(kind: type[Any]) -> Iterator[dataclasses.Field[Any]]:

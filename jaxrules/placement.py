@@ -87,6 +87,22 @@ def device() -> jax.Device:
     return default if isinstance(default, jax.Device) else jax.local_devices(backend=default)[0]
 
 
+def check_limit(seconds: float | None) -> None:
+    """Refuse a time limit on a mesh of several processes, which would not stop at the same step.
+
+    Raises:
+        ValueError: for one.
+    """
+    over = _mesh.get()
+    if over is None or seconds is None:
+        return
+    if len({device.process_index for device in over.devices}) > 1:
+        raise ValueError(
+            "time_limit cannot be combined with a mesh of several processes, whose clocks differ; "
+            "leave it out, and limit iterations or rules instead"
+        )
+
+
 def check_rows(n_rows: int) -> None:
     """Refuse fewer rows than the mesh has devices.
 

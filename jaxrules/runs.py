@@ -65,6 +65,10 @@ class Deadline:
         self.clock = clock
         self.started = clock()
 
+    def __reduce__(self) -> Any:
+        # Clocks of machines differ: a copy elsewhere has the seconds that are left.
+        return Deadline, (None if self.seconds is None else self.remaining(), self.clock)
+
     @classmethod
     def of(cls, time_limit: float | Deadline | None) -> Deadline:
         """The deadline that a `time_limit` argument means."""
@@ -158,7 +162,7 @@ class Run:
         self.total = total
         self.phase = ""
         self.deadline = Deadline.of(time_limit)
-        self._interrupt = Interrupt()
+        self.interrupt = Interrupt()
         self._start = self.deadline.clock()
         self._bar = _Bar() if progress is True else None
         self._report = progress if callable(progress) else self._bar
@@ -177,8 +181,8 @@ class Run:
         """
         seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
         child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
-        child._interrupt, child._report, child.shortened = (
-            self._interrupt,
+        child.interrupt, child._report, child.shortened = (
+            self.interrupt,
             self._report,
             self.shortened,
         )
@@ -236,7 +240,7 @@ class Run:
     @property
     def limit(self) -> Status | None:
         """TIME_LIMIT or INTERRUPTED when one of them ended the run, else None."""
-        return Status.INTERRUPTED if self._interrupt.pressed else self._limit
+        return Status.INTERRUPTED if self.interrupt.pressed else self._limit
 
     def prepared(self, make: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
         """What `make` gives; when the run is stopped, `make` is left at its next
@@ -255,7 +259,7 @@ class Run:
     def __enter__(self) -> Run:
         self._inside = contextlib.ExitStack()
         self._inside.enter_context(our_settings())
-        self._inside.enter_context(self._interrupt.block())
+        self._inside.enter_context(self.interrupt.block())
         return self
 
     def __exit__(
@@ -268,7 +272,7 @@ class Run:
         if self._bar is not None:
             self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._interrupt.taken = True
+            self.interrupt.taken = True
             return True
         return False
 

@@ -2,64 +2,59 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from jaxrules.fits import Status
+from jaxrules.runs import Run
+from jaxrules.workers import check_workers, outcomes
 from paper_reproductions.framework import Cell, Measured, Row, Settings, Task, measured
 from paper_reproductions.papers import load_paper
 
 
 def in_processes(paper: str, jobs: int) -> Callable[[Sequence[Task], Settings], Iterator[Measured]]:
-    """For `run`: cells are measured in `jobs` processes, each of which loads the paper by its name.
+    """For `run`: cells are measured by `jobs` workers of joblib, each of which loads the paper by
+    its name.
 
     Neighbouring cells go to different processes, so that what they share is
     prepared in each of them.
     """
 
     def measure(tasks: Sequence[Task], settings: Settings) -> Iterator[Measured]:
-        before = set(multiprocessing.active_children())
-        context = multiprocessing.get_context("spawn")  # JAX does not work in a fork
-        pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _ignore_interrupts)
-        try:
-            waiting = {
-                pool.submit(_measure, paper, task.experiment.name, task.cell, settings): task
-                for task in tasks
-            }
-            for done in concurrent.futures.as_completed(waiting):
-                error = done.exception()
-                rows, seconds = ((), 0.0) if error else done.result()
-                yield Measured(waiting[done], rows, seconds, error)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for worker in set(multiprocessing.active_children()) - before:
-                worker.terminate()
-            raise
-        pool.shutdown()
+        cells = [_Cell(paper, task.experiment.name, task.cell, settings) for task in tasks]
+        run = Run(paper)
+        for k, found in outcomes(cells, run, check_workers(jobs)):
+            if isinstance(found, Exception):
+                yield Measured(tasks[k], (), 0.0, found)
+            elif found is not None:
+                yield Measured(tasks[k], *found)
+        if run.limit is Status.INTERRUPTED:
+            raise KeyboardInterrupt
 
     return measure
 
 
-def _ignore_interrupts() -> None:
-    """The first process hears Ctrl-C and ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _measure(
-    paper: str, experiment: str, cell: Cell, settings: Settings
-) -> tuple[Row | Sequence[Row], float]:
-    """Rows and seconds; a task itself holds functions, which cannot be sent from process to
+@dataclass(frozen=True)
+class _Cell:
+    """A cell by names: a task itself holds functions, which cannot be sent from process to
     process.
     """
-    by_name = {e.name: e for exhibit in load_paper(paper).exhibits for e in exhibit.experiments}
-    result = measured(Task(by_name[experiment], cell), settings)
-    if result.error is not None:
-        raise result.error
-    return result.rows, result.seconds
+
+    paper: str
+    experiment: str
+    cell: Cell
+    settings: Settings
+
+    def __call__(
+        self, seconds: float | None
+    ) -> tuple[Row | Sequence[Row], float, Exception | None]:
+        exhibits = load_paper(self.paper).exhibits
+        by_name = {e.name: e for exhibit in exhibits for e in exhibit.experiments}
+        result = measured(Task(by_name[self.experiment], self.cell), self.settings)
+        return result.rows, result.seconds, result.error
 
 
 class Busy(Exception):

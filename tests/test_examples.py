@@ -1,6 +1,9 @@
 """The notebooks of examples/ run from the first cell to the last, as scripts."""
 
+import re
 import runpy
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -9,7 +12,10 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+
+import jaxrules as jr
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LONG = {"tour.py"}
@@ -31,6 +37,33 @@ def test_notebook_runs(
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     plt.close("all")
     assert capsys.readouterr().out
+
+
+def printed_by(name: str) -> str:
+    """What an example prints as a script of its own."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_on_a_cluster() -> None:
+    pytest.importorskip("distributed")
+    printed = printed_by("on_a_cluster.py")
+    assert "cart" in printed
+    assert "RuleEnsemble" in printed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="JAX's collectives of CPUs are Linux's")
+def test_two_processes_get_the_model_of_one() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(301, 3))
+    y = (X[:, 0] + X[:, 1] > 0.3) ^ (random.random(len(X)) < 0.05)
+    start = jr.boosting.fit(X, y, max_rules=2).model
+    alone = jr.finetune(start, X, y, iterations=20)
+    printed = printed_by("two_processes.py")
+    found = re.findall(r"^0\.\d{12}$", printed, re.MULTILINE)
+    assert len(found) == 2
+    assert [float(text) for text in found] == pytest.approx([alone.objective] * 2, rel=1e-9)
+    assert printed.count(str(alone.model)) == 2
 
 
 def test_questions_have_notebooks() -> None:

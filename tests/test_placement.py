@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -203,6 +204,18 @@ def test_devices_of_two_kinds_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(placement, "Mesh", Mesh)
     with pytest.raises(ValueError, match=r"one kind, got gpu \(NVIDIA A100\), gpu \(NVIDIA H100\)"):
         jr.rows_over(Mesh()).__enter__()  # type: ignore[arg-type]
+
+
+def test_a_time_limit_is_refused_on_several_processes() -> None:
+    class Mesh:
+        devices = np.array([SimpleNamespace(process_index=k) for k in range(2)])
+
+    token = placement._mesh.set(Mesh())  # type: ignore[arg-type]
+    try:
+        with pytest.raises(ValueError, match="time_limit cannot be combined with a mesh of sev"):
+            jr.boosting.fit(np.eye(4), [0, 1, 0, 1], time_limit=1)
+    finally:
+        placement._mesh.reset(token)
 
 
 def test_a_mesh_larger_than_the_rows_is_refused() -> None:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
 from jaxrules.comparison.methods import FITS, Method, Sample, method_of, model_of, size_of
-from jaxrules.comparison.work import carry_out, check_workers
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.export.frame import Backend, frame
 from jaxrules.fits import Status
@@ -22,6 +21,7 @@ from jaxrules.metrics import Measure, used_rules
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule, holds_classes
+from jaxrules.workers import carry_out, check_workers
 
 Model = RuleEnsemble | RuleList
 
@@ -166,7 +166,7 @@ def stability(
     measure: Measure = "propositions",
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
@@ -190,7 +190,8 @@ def stability(
         measure: of the complexity, see `jaxrules.complexity`.
         sample_weight: weight of every row, shape (rows,); a row that is drawn keeps its weight.
         missing: rule for missing values, see `jaxrules.as_table`.
-        n_jobs: worker processes (joblib's loky). -1: one per processor.
+        n_jobs: workers, as in scikit-learn: None is 1 unless ``joblib.parallel_config`` says
+            otherwise, -1 one per processor; its backend decides which they are (docs/scale.md).
         seed: of the draws and of every fit.
         time_limit: seconds, from call to return; every fit gets an equal share of the rest.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
@@ -204,7 +205,7 @@ def stability(
     run = Run("stability", time_limit, progress)
     replicates = checks.integer("replicates", replicates, at_least=1, at_most=100_000)
     checks.choice("measure", measure, get_args(Measure))
-    seed, n_jobs = checks.seed(seed), check_workers(n_jobs)
+    seed, workers = checks.seed(seed), check_workers(n_jobs)
     if isinstance(method, str):
         chosen = Method(FITS[checks.choice("method", method, tuple(FITS))])
     else:
@@ -213,12 +214,12 @@ def stability(
     share = (
         None
         if run.deadline.seconds is None
-        else run.deadline.remaining() / (1 + replicates / n_jobs)
+        else run.deadline.remaining() / (1 + replicates / workers)
     )
     model = _model(chosen, sample, seed, share)
     tasks = [_Replicate(chosen, sample, seed, replicate) for replicate in range(replicates)]
     run.total = replicates
-    outcomes = carry_out(tasks, run, n_jobs)
+    outcomes = carry_out(tasks, run, workers)
     found = [one for one in outcomes if isinstance(one, (RuleEnsemble, RuleList))]
     failures = tuple(
         (k, str(one)) for k, one in enumerate(outcomes) if isinstance(one, (str, Exception))

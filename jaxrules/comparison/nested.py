@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks, display
 from jaxrules.comparison.methods import METHODS, Method, Sample, method_of, size_of, was_cut
 from jaxrules.comparison.paired import PairedTest, corrected_t_test, holm
-from jaxrules.comparison.work import carry_out, check_workers
 from jaxrules.cross_validation import spread
 from jaxrules.export.frame import Backend, frame
 from jaxrules.fits import Status
@@ -24,6 +23,7 @@ from jaxrules.guard import guarded
 from jaxrules.metrics import Measure
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule, holds_classes
+from jaxrules.workers import carry_out, check_workers
 
 Risk = Literal["error", "log_loss", "brier", "squared", "absolute"]
 Floats = NDArray[np.float64]
@@ -447,7 +447,7 @@ def compare(
     max_complexity: float | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,
     progress: ProgressOption = False,
@@ -487,8 +487,9 @@ def compare(
         sample_weight: weight of every row, shape (rows,), in fits and risks; a method
             that cannot take it fails.
         missing: rule for missing values, see `jaxrules.as_table`.
-        n_jobs: worker processes (joblib's loky); each compiles its own
-            kernels. -1: one per processor.
+        n_jobs: workers, as in scikit-learn: None is 1 unless ``joblib.parallel_config`` says
+            otherwise, -1 one per processor; its backend decides which they are (docs/scale.md).
+            Each compiles its own kernels.
         seed: of the folds and of every fit. Equal seeds give equal figures, with any
             n_jobs, unless time runs out.
         time_limit: seconds, from call to return; every fold of a method gets an equal
@@ -513,7 +514,7 @@ def compare(
         checks.flag("one_standard_error", one_standard_error),
         checks.optional(checks.number, "max_complexity", max_complexity, at_least=0),
     )
-    seed, n_jobs = checks.seed(seed), check_workers(n_jobs)
+    seed, workers = checks.seed(seed), check_workers(n_jobs)
     if risk is None:
         risk = "error" if holds_classes(y) else "squared"
     sample = Sample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
@@ -528,7 +529,7 @@ def compare(
             rest = (sample, train, test, inner, risk, measure, choice, seed)
             tasks += [_Fold(method, *rest) for method in design.methods.values()]
     run.total = len(tasks)
-    outcomes = carry_out(tasks, run, n_jobs)
+    outcomes = carry_out(tasks, run, workers)
     contestants = [
         _contestant(name, outcomes[m :: len(design.methods)])
         for m, name in enumerate(design.methods)

@@ -375,6 +375,7 @@ def cross_validate(
         fold_of,
         run.child(SHARE, "glrm cross-validation"),
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
         otherwise=len(penalties) // 2,
     )
     chosen = options.to(Options, **found.setting)

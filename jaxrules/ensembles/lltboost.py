@@ -367,6 +367,7 @@ def cross_validate(
         folds(data, options.n_folds, options.seed),
         run.child(SHARE, "lltboost cross-validation"),
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
         otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )
     chosen = options.to(Options, **found.setting)

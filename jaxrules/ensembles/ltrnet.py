@@ -328,6 +328,7 @@ def cross_validate(
         folds(data, options.n_folds, options.seed),
         run.child(SHARE, "ltrnet cross-validation"),
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
         otherwise=len(grid) // 2,
     )
     chosen = options.to(Options, **found.setting)

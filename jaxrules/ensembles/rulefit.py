@@ -695,6 +695,7 @@ def _cross_validated(
         fold_of,
         search,
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs if isinstance(options, Grid) else 1,
         otherwise=without_folds,
         patience=_PATIENCE if tried is None else len(penalties),
     )

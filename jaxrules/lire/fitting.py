@@ -217,6 +217,7 @@ def cross_validate(
         fold_of,
         part,
         one_standard_error=options.one_standard_error,
+        n_jobs=1 if options.traced else options.n_jobs,  # folds are lanes of one program
         otherwise=len(pairs) // 2,
     )
     chosen = options.to(Options, **found.setting)

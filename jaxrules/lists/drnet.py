@@ -269,6 +269,7 @@ def cross_validate(
         folds(data, options.n_folds, options.seed),
         run.child(SHARE, "drnet cross-validation"),
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
         otherwise=0,
     )
     chosen = options.to(Options, **found.setting)

@@ -255,6 +255,7 @@ def cross_validate(
         folds(data, options.n_folds, options.seed),
         run.child(SHARE, "exact_list cross-validation"),
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
         otherwise=0,
     )
     chosen = options.to(Options, **found.setting)

@@ -25,7 +25,7 @@ import itertools
 import math
 import numbers
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -59,6 +59,7 @@ from jaxrules.runs import Run
 from jaxrules.table import Label, Table
 from jaxrules.training import TrainingData
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
+from jaxrules.workers import carry_out_all, check_workers
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -381,9 +382,7 @@ def cross_validate(
     fold = spread(len(task.codes), task.codes, options.n_folds, options.seed)
     grid = options.settings_tried()
     part = run.child(SHARE, "ssrl, cross-validation", options.n_folds * len(grid))
-    with part:
-        figures = _figures(task, fold, grid, options, part)
-    accuracies, rules, literals = figures
+    accuracies, rules, literals = _figures(task, fold, grid, options, part)
     chosen = choose(1 - accuracies, literals, options.one_standard_error, otherwise=0)
     last = options.to(PathOptions, **grid[chosen])
     search = task.search(task.data.weights, last, run, max(options.sizes))
@@ -410,21 +409,54 @@ def _figures(
     """Accuracy, rules and literals of every fold and setting, (3, folds, settings); NaN if the time
     ran out before.
     """
-    n_folds, first = options.n_folds, task.first
+    n_folds, workers = options.n_folds, check_workers(options.n_jobs)
+    each = [_Fold(task, fold == k, grid, options) for k in range(n_folds)]
     figures = np.full((3, n_folds, len(grid)), np.nan)
-    for k, (at, setting) in itertools.product(range(n_folds), enumerate(grid)):
-        inside, outside = task.data.weights * (fold != k), task.data.weights * (fold == k)
-        one = options.to(PathOptions, **setting)
-        child = part.child(task="ssrl, one fold")
-        search = task.search(inside, one, child, max(options.sizes))
-        if part.stopped():
-            break
-        examples = task.examples(outside * first.rest, search.examples.default)
-        right = replace(search.best, examples=examples).right() + outside @ first.right
-        n_literals = int(first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
-        figures[:, k, at] = right / outside.sum(), search.before + len(search.best), n_literals
-        part.report(k * len(grid) + at + 1)
+    if workers > 1:
+        part.total = n_folds
+        for k, found in enumerate(carry_out_all(each, part, workers)):
+            for at, measured in enumerate(found or ()):
+                figures[:, k, at] = measured
+        return figures
+    with part:
+        for k, one in enumerate(each):
+            for at, measured in enumerate(one.measured(part)):
+                figures[:, k, at] = measured
+                part.report(k * len(grid) + at + 1)
     return figures
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """One fold, also as the task of a worker.
+
+    Attributes:
+        held: its rows, bool (rows,).
+    """
+
+    task: _Task
+    held: Bools
+    grid: Sequence[dict[str, Any]]
+    options: Grid
+
+    def __call__(self, seconds: float | None) -> list[tuple[float, int, int]]:
+        return list(self.measured(Run("fold", seconds)))
+
+    def measured(self, run: Run) -> Iterator[tuple[float, int, int]]:
+        """Accuracy, rules and literals, setting by setting, as far as the time goes."""
+        task, first, options = self.task, self.task.first, self.options
+        inside, outside = task.data.weights * ~self.held, task.data.weights * self.held
+        for setting in self.grid:
+            if run.stopped():
+                return
+            one = options.to(PathOptions, **setting)
+            search = task.search(inside, one, run.child(task="ssrl, one fold"), max(options.sizes))
+            if run.stopped():
+                return
+            examples = task.examples(outside * first.rest, search.examples.default)
+            right = replace(search.best, examples=examples).right() + outside @ first.right
+            n_literals = int(first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
+            yield float(right / outside.sum()), search.before + len(search.best), n_literals
 
 
 @options

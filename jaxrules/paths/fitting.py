@@ -275,6 +275,7 @@ def cross_validate(
         folds(data, options.n_folds, options.seed),
         run.child(SHARE, "paths cross-validation"),
         one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
         otherwise=options.steps - 1,
         size=complexity_loss,
         measure="steps",
