@@ -149,9 +149,12 @@ def samples(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
             row = {
                 "set": name,
                 "gamma": gamma,
-                "jax above numpy, mean %": round(np.mean(ratios), 2),
+                "jax above numpy, mean %": round(float(np.mean(ratios)), 2),
             }
-            yield row | {"s.e.": round(error, 2), "lower": int(np.sum(np.less(ratios, -0.01)))}
+            yield row | {
+                "s.e.": round(float(error), 2),
+                "lower": int(np.sum(np.less(ratios, -0.01))),
+            }
 
 
 PARTS = {"fits": fits, "descents": descents, "samples": samples}

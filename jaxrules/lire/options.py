@@ -137,7 +137,7 @@ class _Shared(ScoreOptions):
         max_iterations: the most moves from each start.
         engine: what computes the search: "numpy", or "jax", where a whole descent is one compiled
             program. "auto" is "jax" inside `jaxrules.rows_over`, or if JAX's default device is an
-            accelerator, and "numpy" on a CPU, where it is faster. The two try moves in a different
+            accelerator, and "numpy" on a CPU: it compiles nothing. The two try moves in a different
             order and may end in different local optima. With "jax", `path` searches all penalties
             side by side, `cross_validate` those of a fold, and with given rules those of all folds;
             a time limit or Ctrl-C then ends them all, and each fit has its own status. On its first
