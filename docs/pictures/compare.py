@@ -23,8 +23,8 @@ import jaxrules as jr
 
 ROWS, FOLDS = 3000, 5
 STYLES = {  # colour, marker, the labelled point, and (dx, dy) from there in points
-    "jr.boosting": ("#0072B2", "o", 1, (-32, -14)),
-    "jr.lire": ("#009E73", "s", 1, (7, 2)),
+    "jr.boosting": ("#0072B2", "o", 3, (-60, -8)),
+    "jr.lire": ("#009E73", "s", 0, (5, 3)),
     "FIGS": ("#E69F00", "^", 2, (2, 8)),
     "CART": ("#CC79A7", "v", -1, (6, -4)),
 }
