@@ -348,15 +348,15 @@ class _Bar:
             from tqdm.auto import tqdm
 
             self._task, named = task, ": ".join(filter(None, (progress.task, progress.phase)))
-            self._drawn = tqdm(desc=named, total=progress.total, leave=False)
-        self._drawn.n = progress.done
+            # miniters=0: it is drawn by the clock, ten times a second, not at every step
+            self._drawn = tqdm(desc=named, total=progress.total, leave=False, miniters=0)
         if progress.objective is not None:
             size = "" if progress.size is None else f", size {progress.size}"
             bound = "" if progress.bound is None else f", bound {progress.bound:.6g}"
             self._drawn.set_postfix_str(
                 f"objective {progress.objective:.6g}{bound}{size}", refresh=False
             )
-        self._drawn.refresh()
+        self._drawn.update(progress.done - self._drawn.n)
 
     def close(self) -> None:
         if self._drawn is not None:
