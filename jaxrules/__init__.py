@@ -11,6 +11,7 @@ load when their name is first used, so that prediction alone need not wait for t
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from jaxrules import losses, paths
@@ -178,7 +179,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return globals().setdefault(name, getattr(importlib.import_module(module), name))
     elsewhere = "; see jaxrules.estimators" if name.endswith(("Classifier", "Regressor")) else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{elsewhere}")
+    message = f"module {__name__!r} has no attribute {name!r}{elsewhere}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])  # Python adds a suggestion
 
 
 def __dir__() -> list[str]:

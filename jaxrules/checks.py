@@ -42,6 +42,17 @@ _ALSO_CALLED = {
 """Names of arguments in other libraries."""
 
 
+_QUESTIONS = ("predict", "predict_proba", "decision_function", "explain")
+
+
+def unknown_attribute(owner: object, name: str, model: str) -> AttributeError:
+    """That an object lacks an attribute; questions to a model are functions of this library."""
+    hint = f"; use jaxrules.{name}({model}, X)" if name in _QUESTIONS else ""
+    return AttributeError(
+        f"{type(owner).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=owner
+    )
+
+
 def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
     """The error for an argument that a function lacks: it names the one that may be meant.
 

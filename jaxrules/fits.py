@@ -8,7 +8,9 @@ import enum
 import html
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+
+from jaxrules import checks
 
 ModelT = TypeVar("ModelT")
 
@@ -149,6 +151,11 @@ class Fit(Generic[ModelT]):
     history: tuple[Step, ...] = ()
     seconds: float = 0.0
     details: Details = field(default_factory=Details)
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "fit.model")
 
     @property
     def gap(self) -> float | None:

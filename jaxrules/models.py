@@ -17,7 +17,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
 
 import jax
 import jax.numpy as jnp
@@ -154,6 +154,11 @@ class RuleEnsemble:
         self.check_parts()
         if concrete_arrays(*jax.tree.leaves((self.weights, self.intercept, self.linear))):
             self._check_values()
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
 
     @property
     def schema(self) -> Schema:
@@ -303,6 +308,11 @@ class RuleList:
         check_options(self.options)
         if concrete_arrays(self.labels, self.probabilities):
             self._check_values()
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
 
     @property
     def schema(self) -> Schema:

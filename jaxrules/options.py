@@ -324,7 +324,9 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 try:
                     bound = signature.bind(*args, **kwargs).arguments
                 except TypeError as error:
-                    raise TypeError(f"{body.__name__}() {error}") from None
+                    one = len(args) == 1 and hasattr(args[0], "X") and hasattr(args[0], "y")
+                    hint = "; pass its X and its y" if one else ""
+                    raise TypeError(f"{body.__name__}() {error}{hint}") from None
                 given = [bound.pop(name, None) for name in data]
                 made = make(**bound)
                 if isinstance(made, ScoreOptions):

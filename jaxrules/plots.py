@@ -38,8 +38,10 @@ def _axes(ax: Any) -> Any:
         if not hasattr(ax, "pcolormesh"):
             raise TypeError(f"ax must be matplotlib axes, got {type(ax).__name__}")
         return ax
-    import matplotlib.pyplot as plt
-
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ImportError("jaxrules.plots needs matplotlib; pip install matplotlib") from error
     return plt.subplots(layout="constrained")[1]
 
 

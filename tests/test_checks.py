@@ -231,8 +231,8 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
             r"one row of a dataframe is frame.iloc\[\[0\]\]",
         ),
         (
-            lambda: jr.predict(FITTED.model, [{"size": 1.0, "job": "cook"}]),
-            "got a list of dicts; pass a dataframe",
+            lambda: jr.predict(FITTED.model, {"size": 1.0, "job": "cook"}),
+            "'size' of X must be a list of values, got one float; one row is a list of one dict",
         ),
         (lambda: jr.GLRMClassifier, "no attribute 'GLRMClassifier'; see jaxrules.estimators"),
     ],

@@ -1,6 +1,10 @@
 """What a fit says of itself."""
 
+import copy
+import pickle
+
 import numpy as np
+import pytest
 
 import jaxrules as jr
 
@@ -56,3 +60,19 @@ def test_a_fit_says_which_stages_are_proved() -> None:
     )
     assert several.details.proved_stages[1] >= 3
     assert "proved optimal" in several.advice
+
+
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "decision_function", "explain"])
+def test_questions_to_a_model_are_functions(name: str) -> None:
+    fit = jr.boosting.fit(jr.datasets.load("iris").X, jr.datasets.load("iris").y, max_rules=1)
+    with pytest.raises(AttributeError, match=rf"use jaxrules.{name}\(fit.model, X\)"):
+        getattr(fit, name)
+    with pytest.raises(AttributeError, match=rf"use jaxrules.{name}\(model, X\)"):
+        getattr(fit.model, name)
+    assert not hasattr(fit, "nothing")
+    assert copy.deepcopy(pickle.loads(pickle.dumps(fit))).objective == fit.objective
+
+
+def test_a_data_set_is_two_arguments() -> None:
+    with pytest.raises(TypeError, match="missing a required argument: 'y'; pass its X and its y"):
+        jr.boosting.fit(jr.datasets.load("iris"))  # type: ignore[call-arg]

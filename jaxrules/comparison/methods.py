@@ -191,12 +191,16 @@ class Method:
         return probabilities
 
 
+_GIVEN = {"target", "missing", "seed", "time_limit", "sample_weight"}
+"""What a method gets if it takes it."""
+
+
 def _options(path: Callable[..., Any]) -> set[str]:
     """The keyword arguments that a function takes and that are not bound yet."""
     bound = path.keywords if isinstance(path, functools.partial) else {}
     parameters = inspect.signature(path).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return {"target", "missing", "seed", "time_limit", "sample_weight"} - set(bound)
+        return _GIVEN - set(bound)
     return {parameter.name for parameter in parameters} - set(bound)
 
 
@@ -561,6 +565,18 @@ class _Estimator:
         )
 
 
+def _takes_data(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with X, y and those of our options that it has."""
+    try:
+        ours = _options(function) & _GIVEN
+        inspect.signature(function).bind(None, None, **dict.fromkeys(ours))
+    except TypeError:
+        return False
+    except ValueError:  # no signature is known
+        pass
+    return True
+
+
 def method_of(name: str, given: Any) -> Method:
     """The method given by a user.
 
@@ -581,7 +597,7 @@ def method_of(name: str, given: Any) -> Method:
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):
         return Method(_Estimator(given), "foreign")
-    if callable(given) and not isinstance(given, type):
+    if callable(given) and not isinstance(given, type) and _takes_data(given):
         return Method(given)
     raise TypeError(
         f"methods[{name!r}] must be one of {', '.join(METHODS)}, a function fit(X, y) or a "

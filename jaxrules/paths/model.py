@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -122,6 +122,11 @@ class ModelSequence:
     def __len__(self) -> int:
         """The number of steps."""
         return len(self.costs) - 1
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
 
     @property
     def names(self) -> tuple[str, ...]:
