@@ -29,7 +29,14 @@ from jaxrules.metrics import known_labels, loss_of
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, rules_named
 from jaxrules.rows import Activations, needed
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
-from jaxrules.table import Label, Table, check_order, check_sample_weight, conform
+from jaxrules.table import (
+    Label,
+    Table,
+    check_order,
+    check_sample_weight,
+    conform,
+    effective_row,
+)
 from jaxrules.training import TrainingData, data_for, without_offset
 
 Floats = NDArray[np.float64]
@@ -393,7 +400,7 @@ def _counted(
     """
     table, codes, weights = _labelled(model, X, y, sample_weight)
     decided = np.zeros_like(model.probabilities)
-    np.add.at(decided, (model.position(table), codes), weights)
+    np.add.at(decided, (model.position(table), codes), weights / effective_row(weights))
     prior = before * model.probabilities if before else np.ones_like(decided)
     shares = (decided + prior) / (decided + prior).sum(axis=1, keepdims=True)
     labels = model.labels

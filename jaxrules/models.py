@@ -293,7 +293,8 @@ class RuleList:
         conjunctions: the rules in order.
         labels: int32 class codes, shape (rules + 1,); the last is the default.
         probabilities: shape (rules + 1, classes): class frequencies among the training rows that
-            each rule decides (learners add one row per class, so that none is 0).
+            each rule decides (learners add one row per class, so that none is 0; with weights, one
+            of weight sum w^2 / sum w, so that a factor of all weights changes nothing).
         options: the settings of the fit, as (name, value) pairs.
     """
 

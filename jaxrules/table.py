@@ -962,6 +962,14 @@ def check_order(X: object, **others: object) -> None:
             )
 
 
+def effective_row(weights: NDArray[np.float64]) -> float:
+    """The weight of one row: sum w^2 / sum w, the total over Kish's effective number of rows.
+
+    It is 1 without weights, and a factor of all weights is one of it.
+    """
+    return float((weights**2).sum() / weights.sum())
+
+
 _LARGEST_OFFSET = 300.0
 
 

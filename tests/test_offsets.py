@@ -1,4 +1,6 @@
-"""Offsets and exposures: the loss that they mean, rates, other libraries, bad input."""
+"""Offsets and exposures: the loss that they mean, rates, other libraries, bad input; factors of
+all weights.
+"""
 
 from typing import Any
 
@@ -125,3 +127,23 @@ def test_negative_counts_and_models_of_classes_are_refused() -> None:
     model = jr.boosting.fit(X, COUNTS > 1, max_rules=1).model
     with pytest.raises(ValueError, match="models of numbers"):
         jr.predict(model, X, exposure=EXPOSURE)
+
+
+@pytest.mark.parametrize("factor", [0.01, 400.0])
+def test_a_factor_of_weights_and_penalties_does_not_change_probabilities(factor: float) -> None:
+    labels, weight = (
+        np.where(X[:, 0] + RNG.normal(size=400) > 0, "b", "a"),
+        RNG.uniform(0.5, 2, 400),
+    )
+    fits: list[Any] = [
+        lambda w, c: jr.exact_list.fit(X, labels, w, max_rules=2, literal_penalty=4.0 * c),
+        lambda w, c: jr.ssrl.fit(X, labels, w, max_rules=2, literal_penalty=4.0 * c),
+        lambda w, c: jr.boosting.fit(X, labels, w, max_rules=2, l2_penalty=4.0 * c),
+    ]
+    for fit in fits:
+        one, other = (fit(weight * c, c).model for c in (1.0, factor))
+        np.testing.assert_allclose(jr.predict_proba(one, X), jr.predict_proba(other, X), rtol=1e-6)
+    listed = jr.ssrl.fit(X, labels, max_rules=2).model
+    for change in (jr.refit, jr.calibrate):
+        one, other = (change(listed, X, labels, sample_weight=weight * c) for c in (1.0, factor))
+        np.testing.assert_allclose(one.probabilities, other.probabilities)

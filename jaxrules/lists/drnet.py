@@ -61,7 +61,7 @@ from jaxrules.rows import needed
 from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import Label, Table
+from jaxrules.table import Label, Table, effective_row
 from jaxrules.training import TrainingData, training_data
 
 Floats = NDArray[np.float64]
@@ -624,7 +624,7 @@ def _as_list(
     conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
     decided = np.ones((len(labels), len(classes)))  # one row of each class, as in `jaxrules.ssrl`
     first = first_satisfied(conjunctions, data.table)
-    np.add.at(decided, (first, data.codes), data.weights)
+    np.add.at(decided, (first, data.codes), data.weights / effective_row(data.weights))
     decided /= decided.sum(axis=1, keepdims=True)
     model = RuleList(conjunctions, labels, decided, options.settings())
     error = float(data.weights @ (labels[first] != data.codes) / data.weights.sum())

@@ -16,7 +16,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import rules_for
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models import RuleList, first_satisfied
-from jaxrules.table import Label
+from jaxrules.table import Label, effective_row
 from jaxrules.training import TrainingData
 
 Bools = NDArray[np.bool_]
@@ -33,6 +33,7 @@ class FirstRules:
         decided: the weight of every class among the rows that each captures, (rules, classes).
         rest: which rows they do not cover, bool (rows,).
         right: which rows they classify correctly, bool (rows,).
+        unit: the weight of one row, see `jaxrules.table.effective_row`.
     """
 
     rules: Conjunctions
@@ -40,6 +41,7 @@ class FirstRules:
     decided: NDArray[np.float64]
     rest: Bools
     right: Bools
+    unit: float
 
     @classmethod
     def of(
@@ -70,7 +72,8 @@ class FirstRules:
         )
         said = np.append(labels, -1)[position]
         right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
-        return cls(rules, labels, decided[:-1], rest, right)
+        unit = effective_row(class_weights)
+        return cls(rules, labels, decided[:-1], rest, right, unit)
 
     def behind(self, model: RuleList, max_rules: int) -> RuleList:
         """The list of ``start``, without these rules if it begins with them.
@@ -104,11 +107,12 @@ class FirstRules:
 
         Args:
             decided: the weight of every class among the rows that each rule decides.
-            shrinkage: the weight of rows, with the shares of all rows, that joins them in the
-                frequencies; None for one row of each class.
+            shrinkage: the number of rows, with the shares of all rows, that joins them in the
+                frequencies; None for one row of each class. Rows weigh `unit`.
         """
         decided = np.concatenate([self.decided, decided])
         labels = np.concatenate([self.labels, labels]).astype(np.int32)
+        decided = decided / self.unit
         decided = decided + 1 if shrinkage is None else shrunk(decided, labels, shrinkage)
         return RuleList(
             Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),

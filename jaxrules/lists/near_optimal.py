@@ -57,6 +57,7 @@ class NearOptimal:
         floor: every list with an objective above it is included; `threshold` if all are.
         at_most: a bound on the number of near-optimal lists; their number if all are included.
         options: the settings, as (name, value) pairs.
+        unit: the weight of one row, see `jaxrules.table.effective_row`.
     """
 
     conditions: Conjunctions
@@ -70,6 +71,7 @@ class NearOptimal:
     floor: float
     at_most: int
     options: tuple[tuple[str, Any], ...] = ()
+    unit: float = 1.0
 
     @property
     def schema(self) -> Schema:
@@ -85,7 +87,7 @@ class NearOptimal:
 
     def __getitem__(self, index: int) -> RuleList:
         """One list as a model; frequencies get one extra row per class."""
-        decided = self.decided[index] + 1
+        decided = self.decided[index] / self.unit + 1
         shares = decided / decided.sum(axis=1, keepdims=True)
         labels = np.array(self.labels[index], np.int32)
         return RuleList(self.conditions.take(list(self.lists[index])), labels, shares, self.options)
@@ -344,6 +346,7 @@ class Enumeration:
             self.least if self.ran and self.floor == self.threshold else floor,
             len(lists) + self.lost,
             options,
+            first.unit,
         )
 
 
