@@ -200,9 +200,9 @@ def _direction(
 
 
 def _length(direction: Direction, cut: float) -> int:
-    """Of the printed numbers."""
-    texts = [f"{abs(w):.16g}" for w in direction.weights if abs(w) != 1]
-    return sum(map(len, texts)) + len(f"{abs(cut):.16g}")
+    """Of the numbers, written without exponents, so that none is very small or large."""
+    numbers = [w for w in (*direction.weights, cut) if abs(w) != 1]
+    return sum(len(np.format_float_positional(abs(w), trim="-")) for w in numbers)
 
 
 def _interval(
