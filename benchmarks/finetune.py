@@ -52,6 +52,14 @@ PAPER = (
     "liver",
 )
 OWN = ("boston", "insurance", "bike_day", "titanic", "telco_churn")
+SMALL = tuple(
+    f"small_{name}"
+    for name in (
+        "australian", "bands", "birthwt", "breast", "bupa", "caschool", "chile", "cpus", "crx",
+        "fair", "hedonic", "housevotes", "housing", "monk_2", "participation", "quine", "sonar",
+        "tae",
+    )
+)  # fmt: skip
 SPEED = ("banknote", "friedman1", "red_wine_quality", "breast_cancer")
 ROWS, TEST_ROWS, RULES = 500, 5000, (3, 6)
 
@@ -206,7 +214,7 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=("speed", "tuning"))
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--sets", nargs="+", choices=(*PAPER, *OWN), default=(*PAPER, *OWN))
+    parser.add_argument("--sets", nargs="+", choices=(*PAPER, *OWN, *SMALL), default=(*PAPER, *OWN))
     options = parser.parse_args()
     print(f"jaxrules {jr.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     if options.only != "tuning":
