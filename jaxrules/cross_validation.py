@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Fit, ModelT, Status
-from jaxrules.losses import exponential, logistic, mean_loss, softmax
+from jaxrules.losses import exponential, logistic
 from jaxrules.metrics import support
-from jaxrules.models import RuleEnsemble, RuleList, decision_function
+from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import Table
-from jaxrules.training import TrainingData
+from jaxrules.training import TrainingData, model_loss
 from jaxrules.workers import carry_out_all, check_workers
 
 Floats = NDArray[np.float64]
@@ -272,13 +272,8 @@ def held_out_risk(model: Any, data: TrainingData) -> float:
     if isinstance(model, RuleList):
         wrong = model.labels[model.position(data.table)] != data.codes
         return float(data.weights @ wrong / data.weights.sum())
-    scores = np.asarray(decision_function(model, data.table), np.float64)
-    if isinstance(model, RuleEnsemble) and model.link == "softmax":
-        return float(np.average(softmax(data.target, scores), weights=data.weights))
-    scores = scores.reshape(len(data.target), -1).T
     loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
-    pairs = zip(data.outputs, scale * scores, strict=True)
-    return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
+    return model_loss(model, data, loss, scale)
 
 
 def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:

@@ -10,6 +10,7 @@ import contextlib
 import contextvars
 import inspect
 import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ Result = TypeVar("Result")
 
 
 _MOST_SECONDS = 10**9
+_TO_IMPORT = 2.5
+"""Seconds that an import of a large package may take in a fresh process."""
 
 
 class Deadline:
@@ -35,7 +38,8 @@ class Deadline:
     kernels on their first use in a process (numba's load in a second, and take twenty after an
     installation; JAX compiles for every shape, a second or more, less from its persistent cache,
     and is not waited for in LLTBoost, the networks, SSRL and paths), the import of scikit-learn's
-    forests (a second), one tree of a forest, and with ``method="mip"`` the import of CVXPY and its
+    forests (a second; with less than 2.5 seconds left, a fresh process does without), one tree of a
+    forest, and with ``method="mip"`` the import of CVXPY and its
     translation of a large program.
 
     Args:
@@ -204,6 +208,12 @@ class Run:
         bound = None if bound is None else float(bound)
         self._history.append(Step(float(objective), int(size), self.seconds(), bound))
         self.report(len(self._history) if done is None else done, objective, size, bound)
+
+    def may_import(self, module: str) -> bool:
+        """Whether a large package is loaded, or the time is enough to load it: an import cannot be
+        broken off.
+        """
+        return module in sys.modules or self.deadline.remaining() >= _TO_IMPORT
 
     def report(
         self,

@@ -31,7 +31,7 @@ from jaxrules.losses import (
     squared,
 )
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
-from jaxrules.runs import Run
+from jaxrules.runs import Deadline, Run
 from jaxrules.table import (
     Label,
     MissingRule,
@@ -54,6 +54,8 @@ _SECONDS_PER_ENTRY = 1e-6
 With less, it samples rows.
 """
 _FEWEST_ROWS = 2000
+_FEWEST_SECONDS = 0.2
+"""With less, a fit on a sample asks no clock, and does a small fixed amount of work."""
 _RULE_SCALE = 0.4
 _ROUNDING = 1e-6
 """Of the loss: a model that is worse than the constant by less is not."""
@@ -365,23 +367,58 @@ def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsembl
 
 
 def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
-    """A random sample of as many rows as a quarter of the remaining time allows; None if the time
-    suffices for all rows, or a quarter of it for too few.
+    """A random sample of as many rows as a quarter of the remaining time allows, at least
+    `_FEWEST_ROWS`; None if the time suffices for all rows, the limit is 0, or the target is
+    constant on the sample.
 
-    A learner that makes its own rules makes them from this sample, and fits the model on all rows.
+    A learner that makes its own rules makes them from this sample, in the time of `sample_limit`,
+    and weights them on all rows. The sample has a row of every class.
     """
-    n, left, per_row = (
-        len(data.weights),
-        run.deadline.remaining(),
-        _SECONDS_PER_ENTRY * len(data.table.columns),
-    )
-    if n * per_row <= left or left < 4 * _FEWEST_ROWS * per_row:
+    n, per_row = len(data.weights), _SECONDS_PER_ENTRY * len(data.table.columns)
+    if n <= 2 * _FEWEST_ROWS or not run.deadline.seconds:
         return None
-    size = int(left / (4 * per_row))
-    some = data[np.sort(np.random.default_rng(seed).choice(n, size, replace=False))]
-    return (
-        some if data.classes is None or len(np.unique(some.labels)) == len(data.classes) else None
-    )
+    left = run.deadline.remaining()
+    if n * per_row <= left:
+        return None
+    return some_rows(data, min(n // 2, max(_FEWEST_ROWS, int(left / (4 * per_row)))), seed)
+
+
+def some_rows(data: TrainingData, size: int, seed: int) -> TrainingData | None:
+    """A random sample of the rows, of at most this size, and at least one of every class; None if
+    the target is constant on it.
+    """
+    n = len(data.weights)
+    rows = np.random.default_rng(seed).choice(n, min(size, n), replace=False)
+    if data.classes is not None:
+        present, first = np.unique(data.codes, return_index=True)
+        rows = np.append(rows, first[~np.isin(present, data.codes[rows])])
+    some = data[np.sort(rows)]
+    return some if data.classes is not None or np.ptp(some.target) > 0 else None
+
+
+def sample_limit(run: Run) -> Deadline | None:
+    """The limit of a fit on a sample, half of the remaining time; None if that is too little."""
+    run.shortened = True
+    part = run.child(0.5).deadline
+    return part if part.remaining() >= _FEWEST_SECONDS else None
+
+
+def model_loss(
+    model: Any, data: TrainingData, loss: Loss | None = None, scale: float = 1.0
+) -> float:
+    """The mean loss of a model over rows and outputs; of classes fitted together that of the
+    softmax.
+
+    Args:
+        loss: None for that of the data.
+        scale: of the model's scores.
+    """
+    scores = scale * np.asarray(decision_function(model, data.table), np.float64)
+    if getattr(model, "link", None) == "softmax":
+        return float(np.average(softmax(data.target, scores), weights=data.weights))
+    pairs = zip(data.outputs, scores.reshape(len(data.target), -1).T, strict=True)
+    loss = data.loss if loss is None else loss
+    return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))
 
 
 def one_against_rest(

@@ -110,9 +110,11 @@ from jaxrules.table import Table
 from jaxrules.training import (
     TrainingData,
     loss_for,
+    model_loss,
     one_against_rest,
     paths_against_rest,
     sample_in_time,
+    sample_limit,
     training_data,
 )
 
@@ -126,9 +128,12 @@ _NOTHING_LEFT = 1e-14
 _FEW_RULES = 10
 _SOME_VISITS = 50_000_000
 """Default limit on rows times evaluations of the search for one rule: a fraction of a second."""
+_MOST_PAIRS, _MOST_PAIRED = 2500, 400_000_000
+"""By default at most so many pairs of columns are examined for one rule, and pairs times rows."""
 _FEW = 64
 """With at most this many propositions, rules may have three of them by default, else two."""
 _CUT_POINTS = 20
+_FEW_COLUMNS = 40
 _ROWS, _FEWEST_ROWS, _MOST_NOISE = 32.0, 4.0, 0.9
 """The default ridge is this many rows if noise and signal are equal, and never fewer than four;
 a larger share of noise counts as nine tenths. See docs/defaults.md.
@@ -298,7 +303,11 @@ class _Shared(ScoreOptions):
         max_evaluations: limit on objective evaluations per rule, after which the best rule so far
             is taken and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
             second) if rules may be longer than 2; None for no limit. The rule is no worse than that
-            of a beam search. Unlike time limits, this limit does not depend on the machine.
+            of a beam search. Pairs of conditions are all examined, by histograms, for at most 2500
+            pairs of columns (70 columns) and 4e8 pairs times rows. With more, "auto" pairs the
+            columns of the best single conditions with all others; the stage is then
+            "max_iterations", its bound holds for all rules but is loose, and its counts say how
+            many pairs were left out. Unlike time limits, this limit does not depend on the machine.
         seed: of the sample of rows (see `time_limit`); the search is deterministic.
         time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
             runs out of time adds its best rule so far, states its gap, and the next stage begins.
@@ -406,6 +415,10 @@ class _Shared(ScoreOptions):
         limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
         return max(1, int(limit) // share)
 
+    def pairs(self, rows: int) -> int | None:
+        """The most pairs of columns to examine for one rule on so many merged rows."""
+        return None if self.max_evaluations is None else min(_MOST_PAIRS, _MOST_PAIRED // rows)
+
 
 @options
 class Options(_Shared):
@@ -466,9 +479,10 @@ def fit(
         TypeError: for arguments of the wrong type.
     """
     task = _Task.of(X, y, sample_weight, options)
-    return one_against_rest(
+    found = one_against_rest(
         task.data, task.run, lambda part, run: _fits(part, task, run)[-1], joint=task.joint
     )
+    return _or_sketch(found, task)
 
 
 @learner(Options)
@@ -628,6 +642,7 @@ class _Task:
         find: the search for one rule.
         constraints: on the rules.
         chosen: why the data chose the ridge.
+        sketch: the model of a sample of the rows, None without one.
     """
 
     data: TrainingData
@@ -640,6 +655,7 @@ class _Task:
     find: Callable[..., Found]
     constraints: Constraints
     chosen: str = ""
+    sketch: RuleEnsemble | None = None
 
     def with_ridge(self, ridge: float, max_rules: int, why: str = "") -> _Task:
         """The same, with a ridge that the data chose."""
@@ -666,15 +682,15 @@ class _Task:
         first = constraints.first(schema, options.first, n_outputs)
         constraints.check_room(first, options.max_rules)
 
-        propositions, sample = options.propositions, None
+        propositions, sample, sketch = options.propositions, None, None
         if propositions is None and not constraints.required:
             sample = sample_in_time(data, run, options.seed)
         if sample is not None:
-            propositions = _found_on(sample, replace(options, loss=data.loss, prune=None), run)
+            sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
+            propositions = _propositions_in(sketch)
             if options.max_length == "auto":
                 options = replace(options, max_length=2)
             options = replace(options, max_nonzeros=1)  # directions are among the propositions
-            run.shortened = True
 
         def candidates() -> Candidates:
             pool = constraints.pool(_pool(data.table, propositions, options), data.table, n_outputs)
@@ -686,7 +702,9 @@ class _Task:
         found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
         size = None if sample is None else len(sample.weights)
         find = _joint_rule if joint else _best_rule
-        return cls(data, found, options, run, settings, size, joint, find, constraints)
+        return cls(
+            data, found, options, run, settings, size, joint, find, constraints, sketch=sketch
+        )
 
 
 def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
@@ -704,15 +722,50 @@ def _pool(table: Table, given: PropositionPool | None, options: Options) -> Prop
     return given
 
 
-def _found_on(sample: TrainingData, options: Options, run: Run) -> PropositionPool:
-    """The propositions of the rules that a fit finds on a sample of the rows, in half of the
-    time.
+def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
+    """The model of a sample of the rows, in half of the time; with less, that of `few_rules`."""
+    limit, few = sample_limit(run), few_rules(sample, options)
+    if limit is None:
+        return few
+    own = replace(options, time_limit=limit, progress=False)
+    found = fit.with_options(*arguments_of(sample), own).model
+    return found if len(found.conjunctions) else few
+
+
+def few_rules(sample: TrainingData, options: Options) -> RuleEnsemble:
+    """A model of at most three rules at coarse cut points, of one condition if there are many
+    columns: some hundredths of a second on some thousand rows, so no clock is asked.
     """
-    part = fit.with_options(
-        *arguments_of(sample), replace(options, time_limit=run.child(0.5).deadline, progress=False)
-    )
-    found = dict.fromkeys(condition for rule in part.model.conjunctions for condition in rule)
-    return PropositionPool.build(sample.schema, [[condition] for condition in found])
+    short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
+    few = replace(
+        options, max_rules=min(options.max_rules, 3), max_length=1 if short else 2,
+        max_cut_points=5, max_nonzeros=1, l2_penalty=options.l2_penalty or _FEWEST_ROWS,
+        search="optimal", max_evaluations="auto", time_limit=None, progress=False,
+    )  # fmt: skip
+    return fit.with_options(*arguments_of(sample), few).model
+
+
+def _propositions_in(model: RuleEnsemble) -> PropositionPool:
+    """The conditions of the rules."""
+    found = dict.fromkeys(condition for rule in model.conjunctions for condition in rule)
+    schema = model.schema.with_classes(None)
+    return PropositionPool.build(schema, [[condition] for condition in found])
+
+
+def _or_sketch(found: Fit[RuleEnsemble], task: _Task) -> Fit[RuleEnsemble]:
+    """The model of the sample, rated on all rows, if time ended before it was matched there."""
+    sketch = task.sketch
+    if sketch is None or len(found.model.conjunctions) >= len(sketch.conjunctions):
+        return found
+    ridge, weights = np.mean(found.details["l2_penalty"]), np.asarray(sketch.weights)
+    outputs = 1 if task.joint else weights.shape[1]
+    penalty = ridge / (2.0 * task.data.weights.sum()) * np.sum(weights**2) / outputs
+    risk = model_loss(sketch, task.data) + float(penalty)
+    if risk >= found.objective:
+        return found
+    model = replace(sketch, options=task.settings)
+    task.run.step(risk, len(model.conjunctions))
+    return task.run.finish(model, risk, found.sense, Status.TIME_LIMIT, details=found.details)
 
 
 def _fits(data: TrainingData, task: _Task, run: Run) -> list[Fit[RuleEnsemble]]:
@@ -1271,11 +1324,12 @@ def _best_rule(
         and options.max_evaluations in ("auto", None)
         and space.partitions is not None
     ):
-        return search_pairs(space, objective, max_length=longest, stopped=stopped)
+        most = options.pairs(space.activations.n_patterns)
+        return search_pairs(space, objective, max_length=longest, max_pairs=most, stopped=stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
     return exact(
         space, objective, max_length=longest, approximation=options.approximation,
-        max_evaluations=options.evaluations(len(space.masks), share), stopped=stopped,
+        max_evaluations=options.evaluations(space.activations.n_patterns, share), stopped=stopped,
     )  # fmt: skip
 
 
@@ -1323,7 +1377,7 @@ def _published_rule(
     """The best conjunction by the paper's Algorithm 1, in `_best_rule`'s place."""
     found = search_published(
         space, objective, approximation=options.approximation,
-        max_evaluations=options.evaluations(len(space.masks), share), stopped=stopped,
+        max_evaluations=options.evaluations(space.activations.n_patterns, share), stopped=stopped,
     )  # fmt: skip
     if found.status is Status.TIME_LIMIT:  # it may not have tried all single propositions
         single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)

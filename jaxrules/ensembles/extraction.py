@@ -24,6 +24,7 @@ from jaxrules.conditions import Conjunctions, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
 from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
+from jaxrules.ensembles.in_time import rows_for_rules, short_rules
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.table import (
@@ -193,7 +194,8 @@ def rule_pool(
     """The candidates that a learner's ``rules=`` means, see `RuleSource`; thresholds of the default
     kinds are the shortest that keep the rules on the same rows.
 
-    A time limit reduces the number of trees, so that the search has most of the time. Without time,
+    A time limit reduces the number of trees, so that the search has most of the time. With too
+    little to import scikit-learn, boosted rules of some rows take the place of trees. Without time,
     or if no tree finds a useful split, the pool is empty. Rules without an admissible weight under
     the constraints are dropped. Trees grown here do not split on forbidden columns. If no rule uses
     a required column, conditions on it are added.
@@ -273,6 +275,9 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
     """The rules of `growing.default_forest`, within the time limit."""
     run.preparing("rules")
     part = run.child(_FOREST_SHARE)
+    if run.deadline.seconds and not run.may_import("sklearn.ensemble"):
+        run.shortened = True
+        return _boosted(data, seed, run)
     is_class = data.classes is not None
     forest = grow(
         kind, data.table, data.labels, data.weights, is_class, seed=seed, stopped=part.stopped
@@ -283,10 +288,23 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
         or run.stopped()
         or all(tree.tree_.node_count == 1 for tree in forest.estimators_)
     ):
-        none = Conjunctions.build(data.table.schema, [])
-        return RulePool(none, Activations.of(none, data.table))
+        return _no_rules(data)
     rules, activations = extract_rules(forest, data.table, activations=True)
     return RulePool(rules.with_short_thresholds(data.table), activations)
+
+
+def _boosted(data: TrainingData, seed: int, run: Run) -> RulePool:
+    """The rules of `short_rules` on some rows, in the place of trees."""
+    sample = None if run.stopped() else rows_for_rules(data, run, seed)
+    if sample is None:
+        return _no_rules(data)
+    rules = short_rules(sample, run).conjunctions.with_schema(data.table.schema)
+    return RulePool(rules, Activations.of(rules, data.table))
+
+
+def _no_rules(data: TrainingData) -> RulePool:
+    none = Conjunctions.build(data.table.schema, [])
+    return RulePool(none, Activations.of(none, data.table))
 
 
 def _fitted(model: Any, data: TrainingData) -> Any:

@@ -44,6 +44,7 @@ from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_pr
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble
@@ -66,7 +67,9 @@ from jaxrules.training import (
     TrainingData,
     linear_terms_of,
     loss_for,
+    model_loss,
     one_against_rest,
+    sample_in_time,
     training_data,
 )
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
@@ -110,6 +113,7 @@ class GLRMDetails(Details):
         n_candidates: rules in the last master problem.
         n_propositions: the propositions that rules are built from.
         rule_penalty, condition_penalty: lambda_0 and lambda_1 of the fit.
+        sample: the number of rows that the rules come from; None for all.
     """
 
     rounds: int
@@ -117,6 +121,7 @@ class GLRMDetails(Details):
     n_propositions: int
     rule_penalty: float
     condition_penalty: float
+    sample: int | None = None
 
 
 def _penalty(name: str, value: Any) -> float | None:
@@ -291,8 +296,13 @@ def fit(
         TypeError: if an argument has the wrong type.
         ValueError: if an argument is out of range, or the data cannot be fitted; names it.
     """
-    run = options.run()
-    task = _Task.of(_read(X, y, sample_weight, options), options, run)
+    run, data = options.run(), _read(X, y, sample_weight, options)
+    free = isinstance(options.start, str) and options.first is None
+    free = free and not (options.debias or options.linear_terms)
+    sample = sample_in_time(data, run, options.seed) if free else None
+    if sample is not None:
+        return _in_time(data, sample, options, run)
+    task = _Task.of(data, options, run)
     penalty = options.rule_penalty or task.default_penalties(np.array([_SHARE]))[0]
     return task.fit(penalty, task.starts, run)[0]
 
@@ -540,6 +550,40 @@ def _starts_of(
         of_terms = dict(zip(terms.tolist(), coefficients[:, k].tolist(), strict=True))
         starts.append(_Start(tuple(found), weights, float(intercepts[k]), of_terms))
     return starts
+
+
+def _in_time(
+    data: TrainingData, sample: TrainingData, options: Options, run: Run
+) -> Fit[RuleEnsemble]:
+    """The model that a sample of the rows shows, with its weights there, rated on all rows."""
+    model, details = model_in_time(sample, fit, options, run, max_length=options.max_length)
+    if options.rule_penalty is not None:
+        penalty = options.rule_penalty
+    elif details is not None:
+        penalty = float(np.mean(details["rule_penalty"]))
+    else:
+        penalty = _Task.of(sample, options, Run("glrm")).default_penalties(np.array([_SHARE]))[0]
+    prices = options.prices(penalty)
+    costs = prices.of(model.conjunctions.propositions.astype(np.float64))
+    objective = model_loss(model, data)
+    objective += float(costs @ np.abs(model.weights).sum(axis=1)) / len(data.outputs)
+    with run:
+        run.step(objective, len(model.conjunctions))
+    settings = options.settings(loss=data.loss)
+    return run.finish(
+        replace(model, options=settings),
+        objective,
+        "min",
+        Status.TIME_LIMIT,
+        details=GLRMDetails(
+            rounds=0,
+            n_candidates=len(model.conjunctions),
+            n_propositions=int(model.conjunctions.propositions.sum()),
+            rule_penalty=prices.rule,
+            condition_penalty=prices.condition,
+            sample=len(sample.weights),
+        ),
+    )
 
 
 def _generate(state: _State, run: Run) -> Fit[RuleEnsemble]:

@@ -60,6 +60,7 @@ from jaxrules.cross_validation import (
     last_fit,
     sizes_to_try,
 )
+from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.float64 import on_device, x64_kernel
@@ -77,8 +78,10 @@ from jaxrules.training import (
     TrainingData,
     held_out,
     loss_for,
+    model_loss,
     one_against_rest,
     paths_against_rest,
+    sample_in_time,
     training_data,
 )
 
@@ -159,11 +162,13 @@ class LLTBoostDetails(Details):
         stages: one per rule that was found.
         validation_rows: which rows of positive weight were held out, shape (rows,).
         reason: why there are no more rules.
+        sample: the number of rows that the rules come from; None for all. There are then no stages.
     """
 
     stages: tuple[Stage, ...]
     validation_rows: Rows
     reason: str
+    sample: int | None = None
 
     @property
     def cut_from_one_column(self) -> tuple[int, ...]:
@@ -293,7 +298,30 @@ def fit(
         TypeError: for arguments of the wrong type.
     """
     task = _Task.of(X, y, sample_weight, options)
+    sample = None if len(task.first) else sample_in_time(task.data, task.run, options.seed)
+    if sample is not None:
+        return _in_time(task, sample)
     return one_against_rest(task.data, task.run, lambda part, run: _boost(part, task, run)[-1])
+
+
+def _in_time(task: _Task, sample: TrainingData) -> Fit[RuleEnsemble]:
+    """The model that a sample of the rows shows, with its weights there, rated on all rows."""
+    data, options, run = task.data, task.options, task.run
+    model, _ = model_in_time(
+        sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length
+    )
+    squares = float(np.sum(np.square(model.weights))) / len(data.outputs)
+    objective = model_loss(model, data) + options.l2_penalty / 2 * squares
+    with run:
+        run.step(objective, len(model.conjunctions))
+    held = np.zeros(len(data.rows), bool)
+    details = LLTBoostDetails(
+        stages=(), validation_rows=held, reason=Status.TIME_LIMIT.advice,
+        sample=len(sample.weights),
+    )  # fmt: skip
+    return run.finish(
+        replace(model, options=task.settings), objective, "min", Status.TIME_LIMIT, details=details
+    )
 
 
 @learner(Options)

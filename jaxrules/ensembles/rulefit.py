@@ -43,6 +43,7 @@ from jaxrules.cross_validation import (
     folds,
 )
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
+from jaxrules.ensembles.in_time import model_in_time, rows_for_rules
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.float64 import worth_an_accelerator
 from jaxrules.losses import Loss, require
@@ -85,11 +86,13 @@ class RuleFitDetails(Details):
         l1_penalty: of the fit; given, or chosen by cross-validation.
         n_candidates: the number of rules in the pool.
         engine: "numpy" or "jax", which made the steps.
+        sample: the number of rows that the rules come from; None for all.
     """
 
     l1_penalty: float
     n_candidates: int
     engine: Literal["numpy", "jax"]
+    sample: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -268,6 +271,10 @@ def fit(
     task = _Task.of(X, y, sample_weight, options)
     data = task.data
     start = given_start(options.start, RuleEnsemble, data, task.constraints, options.linear_terms)
+    makes_rules = depends_on_labels(options.rules) and start is None and not len(task.first)
+    sample = rows_for_rules(data, run, options.seed) if makes_rules else None
+    if sample is not None:
+        return _in_time(task, sample, options, run)
     pool = task.pool(data, run)
     if options.l1_penalty is None:
         return _cross_validated(task, pool, options, None, run)
@@ -278,6 +285,19 @@ def fit(
     pool = pool.with_rules(start.conjunctions.take(others).with_schema(data.schema), data.table)
     problem = _Problem.of(task, data, pool)
     return _walk(problem, [options.l1_penalty], run, start=problem.begun(start))[0]
+
+
+def _in_time(task: _Task, sample: TrainingData, options: Options, run: Run) -> Fit[RuleEnsemble]:
+    """The fit on all rows with the rules that a sample shows, from their weights there."""
+    model, shown = model_in_time(sample, fit, options, run, needs="sklearn.ensemble")
+    penalty = options.l1_penalty if shown is None else shown["l1_penalty"]
+    pool = rule_pool(model.conjunctions, task.data, options.seed, run, True, task.constraints)
+    problem = _Problem.of(task, task.data, pool, compiled=run.may_import("numba"))
+    if penalty is None:
+        penalty = _WITHOUT_FOLDS * max(master.max_penalty(run) for master in problem.masters)
+    found = _walk(problem, [penalty], run, start=problem.begun(model))[0]
+    details: Any = found.details
+    return replace(found, details=replace(details, sample=len(sample.weights)))
 
 
 @learner(PathOptions)
@@ -451,14 +471,15 @@ class _Problem:
 
     @classmethod
     def of(
-        cls, task: _Task, data: TrainingData, pool: RulePool, others: Sequence[RulePool] = ()
-    ) -> _Problem:
+        cls, task: _Task, data: TrainingData, pool: RulePool, others: Sequence[RulePool] = (),
+        compiled: bool = True,
+    ) -> _Problem:  # fmt: skip
         """With room for other pools on as many rows: with linear terms, all of them share compiled
-        kernels.
+        kernels. See `BitColumns` for `compiled`.
         """
         options, linear, factors = task.options, None, np.ones(len(pool.rules))
         row = pool.activations.pattern
-        matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits)
+        matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits, compiled)
         if options.linear_terms:
             linear, more = linear_terms_of(data, options.winsorise)
             used = np.flatnonzero(~np.isin(linear.feature, list(task.constraints.forbidden)))
@@ -466,7 +487,7 @@ class _Problem:
             matrix = pool.activations.holds().T[row], linear.values(data.table)
         elif not data.loss.mergeable:
             bits = take_columns(pool.activations.bits, pool.activations.n_patterns, row)
-            matrix = BitColumns(bits)
+            matrix = BitColumns(bits, compiled)
         if options.linear_terms or not data.loss.mergeable:  # every row by itself
             row = np.arange(len(row))
         size = len(factors) - len(pool.rules)

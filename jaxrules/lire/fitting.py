@@ -25,7 +25,8 @@ from jaxrules.cross_validation import (
     last_fit,
     unfinished,
 )
-from jaxrules.ensembles.extraction import RuleSource, depends_on_labels, rule_pool
+from jaxrules.ensembles.extraction import depends_on_labels, rule_pool
+from jaxrules.ensembles.in_time import model_in_time, rows_for_rules
 from jaxrules.fits import Fit, Status
 from jaxrules.lire.batches import Member, minimise_all
 from jaxrules.lire.bound import BranchAndBound
@@ -43,7 +44,6 @@ from jaxrules.training import (
     TrainingData,
     loss_for,
     one_against_rest,
-    sample_in_time,
     training_data,
 )
 
@@ -90,24 +90,18 @@ def fit(
     prices = options.prices(data)
 
     makes_rules = depends_on_labels(options.rules) and not constraints.required
-    sample = sample_in_time(data, run, options.seed) if makes_rules else None
-    rules = options.rules
+    sample = rows_for_rules(data, run, options.seed) if makes_rules else None
+    rules, begun = options.rules, options
     if sample is not None:
-        rules = _rules_of(sample, options, prices, run)
-    candidates = Candidates.of(data, rules, constraints, options, run)
+        own = replace(options, **prices._asdict())
+        model, _ = model_in_time(
+            sample, fit, own, run, needs="sklearn.ensemble", max_rules=options.max_rules
+        )
+        rules = model.conjunctions if len(model.conjunctions) else rules
+        begun = options if options.start is not None else replace(options, start=model)
+    candidates = Candidates.of(data, rules, constraints, begun, run)
     task = _Task(data, candidates, options, None if sample is None else len(sample.weights))
     return task.fit(prices, run)
-
-
-def _rules_of(sample: TrainingData, options: Options, prices: Prices, run: Run) -> RuleSource:
-    """The rules of a model that is fitted to some rows in half of the time."""
-    run.shortened = True
-    part = replace(
-        options, **prices._asdict(),
-        time_limit=run.child(0.5).deadline, progress=False,
-    )  # fmt: skip
-    found = fit.with_options(*arguments_of(sample), part).model.conjunctions
-    return found if len(found) else options.rules
 
 
 @learner(PathOptions)

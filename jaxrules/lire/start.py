@@ -67,6 +67,9 @@ class L1Start:
         problem = self.problem
         if not problem.size:  # no column varies
             return []
+        if not (problem.loss.quadratic or run.may_import("sklearn.linear_model")):
+            run.shortened = True
+            return []
         solve = self._numbers if problem.loss.quadratic else self._classes
         rules = solve(max(penalty, _SMALLEST_PENALTY) / 2, run)
         coverage = problem.coverage[1 : 1 + len(rules)]

@@ -39,6 +39,7 @@ from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, fold
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
+from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.prefixes import Choice, Prefixes
 from jaxrules.lists.reading import list_data
@@ -47,7 +48,7 @@ from jaxrules.options import Folds, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
-from jaxrules.training import TrainingData
+from jaxrules.training import TrainingData, sample_limit
 
 _LAYERS = tuple(4**k for k in range(7, 17))
 """Conditions examined per layer by successive searches, which sets the number of prefixes."""
@@ -70,12 +71,14 @@ class ExactListDetails(Details):
         groups: the number of groups of rows that they distinguish.
         evaluations: how many conditions were tried after prefixes.
         nodes: the states of the search, or the nodes of the program's tree.
+        sample: the number of rows that the rules come from; None for all.
     """
 
     conditions: int
     groups: int
     evaluations: int
     nodes: int
+    sample: int | None = None
 
 
 @options
@@ -114,7 +117,8 @@ class NearOptions(ProblemOptions):
         limit: the most lists that are returned, the best. If there are more, all above the
             objective `NearOptimal.floor` are returned, and `at_most` bounds their number.
         max_evaluations: as in `fit`, once for the best list and once for all others.
-        time_limit: seconds; half of them are for the best list. What is found by then is returned.
+        time_limit: seconds; half of them are for the pool, and half of the rest for the best list.
+            What is found by then is returned, with the status.
     """
 
     within: float = option(checks.number, default=0.01, at_least=0)
@@ -163,8 +167,41 @@ def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options)
             pool that does not fit in memory, or more rows than can be counted exactly (2^24).
     """
     run = options.run()
-    problem = _read(X, y, sample_weight, options, run)
+    data = list_data(X, y, sample_weight, options)
+    sample = rows_for_lists(data, options, run) if options.rules is None else None
+    if sample is not None:
+        return _in_time(data, sample, options, run)
+    problem = _read(data, options, run)
     return _finished(problem, options, run, problem.begin(options.start))[0]
+
+
+def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
+    """The list that a sample of the rows shows, rated on all rows; its bound is their weight."""
+    limit, penalty, total = sample_limit(run), options.literal_penalty, float(data.weights.sum())
+    rules, least = None, options.min_support * total
+    if limit is not None and run.may_import("numba"):
+        own = replace(options, time_limit=limit, progress=False)
+        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
+    if rules is None or not len(rules):
+        rules = rules_of(sample, options, run)
+    found = Rated.of(rules, data, penalty, least)
+    objective = found.objective(penalty)
+    with run:
+        run.step(objective, len(found.rules), bound=total)
+    return run.finish(
+        found.model(data, options, options.settings(), None),
+        objective,
+        "max",
+        Status.TIME_LIMIT,
+        total,
+        details=ExactListDetails(
+            conditions=len(rules),
+            groups=len(found.decided),
+            evaluations=0,
+            nodes=0,
+            sample=len(sample.weights),
+        ),
+    )
 
 
 @learner(PathOptions)
@@ -193,7 +230,7 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    problem = _read(X, y, sample_weight, options, run)
+    problem = _read(list_data(X, y, sample_weight, options), options, run)
     sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
     fits: list[Fit[RuleList]] = []
     best: Choice = ()
@@ -329,21 +366,20 @@ def near_optimal(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    problem = ListProblem.read(X, y, sample_weight, options, run)
+    problem = _read(list_data(X, y, sample_weight, options), options, run)
     evaluations = options.evaluations(problem.words)
     found = _best(problem, run.child(0.5), evaluations)
     others = Enumeration(problem, found.objective, found.bound, options.within, options.limit)
     with run:
         others.run(lambda: run.stopped() or others.search.evaluations >= evaluations)
-    return others.result(options.settings())
+    limit = run.limit or (None if problem.candidates.complete else Status.TIME_LIMIT)
+    return others.result(options.settings(), limit)
 
 
-def _read(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: ProblemOptions, run: Run
-) -> ListProblem:
+def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
     """The problem; a part of the time is for its pool."""
     pooling = run.child(_CONDITIONS_SHARE)
-    return ListProblem.read(X, y, sample_weight, options, run, pooling.stopped)
+    return ListProblem.of(data, options, run, pooling.stopped)
 
 
 def _finished(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from jaxrules import checks
 from jaxrules.bits import pack
@@ -18,7 +18,7 @@ from jaxrules.fits import Fit
 from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
-from jaxrules.lists.reading import ListOptions, default_label, list_data
+from jaxrules.lists.reading import ListOptions, default_label
 from jaxrules.models import RuleList
 from jaxrules.options import option, options
 from jaxrules.runs import Run
@@ -113,6 +113,13 @@ class ListProblem:
         return self.candidates.covers.shape[1]
 
     @property
+    def n_possible(self) -> int:
+        """The number of lists of all conjunctions of the literals, with or without enough rows."""
+        literals = len(self.candidates.parts)
+        pool = sum(math.comb(literals, length) for length in range(1, self.max_length + 1))
+        return sum(pool**rules for rules in range(self.max_rules + 1))
+
+    @property
     def offset(self) -> float:
         """The contribution of the expert's rules to the objective."""
         return self.first.objective(self.candidates.penalty)
@@ -183,11 +190,9 @@ class ListProblem:
         return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
 
     @classmethod
-    def read(
+    def of(
         cls,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
+        data: TrainingData,
         options: ProblemOptions,
         run: Run,
         stopped: Callable[[], bool] = never,
@@ -197,7 +202,6 @@ class ListProblem:
         Raises:
             TypeError, ValueError: naming the argument.
         """
-        data = list_data(X, y, sample_weight, options)
         table, n_classes = data.table, len(data.classes or ())
         class_weights = data.weights[:, None] * (data.codes[:, None] == np.arange(n_classes))
         defaults = _defaults(options.default, data, class_weights.sum(axis=0))

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from jaxrules import display
 from jaxrules.bits import Words, distinct
 from jaxrules.conditions import Conjunctions
+from jaxrules.fits import Status
 from jaxrules.lists.exact_problem import ListProblem
 from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
 from jaxrules.models import RuleList
@@ -58,6 +59,8 @@ class NearOptimal:
         at_most: a bound on the number of near-optimal lists; their number if all are included.
         options: the settings, as (name, value) pairs.
         unit: the weight of one row, see `jaxrules.table.effective_row`.
+        status: OPTIMAL if all are included; else what ended the search, TIME_LIMIT, INTERRUPTED or
+            MAX_ITERATIONS (`max_evaluations`, or `limit`).
     """
 
     conditions: Conjunctions
@@ -72,6 +75,7 @@ class NearOptimal:
     at_most: int
     options: tuple[tuple[str, Any], ...] = ()
     unit: float = 1.0
+    status: Status = Status.OPTIMAL
 
     @property
     def schema(self) -> Schema:
@@ -317,8 +321,13 @@ class Enumeration:
                 result.append((objective, tuple(moves[::-1])))
         return sorted(result, key=lambda item: (-item[0], len(item[1]), item[1]))
 
-    def result(self, options: tuple[tuple[str, Any], ...]) -> NearOptimal:
-        """The result, with the settings."""
+    def result(
+        self, options: tuple[tuple[str, Any], ...], limit: Status | None = None
+    ) -> NearOptimal:
+        """The result, with the settings and the limit of the run that ended it, if any did."""
+        if not self.candidates.complete:  # any list of a missing condition may be near-optimal
+            self.ran, self.lost = False, self.lost + self.problem.n_possible
+        complete = self.ran and self.floor == self.threshold
         problem, candidates, lists = self.problem, self.candidates, self.lists()
         first, schema = problem.first, problem.data.schema
         n_first = len(first.rules)
@@ -343,10 +352,11 @@ class Enumeration:
             self.optimum,
             self.bound,
             self.least,
-            self.least if self.ran and self.floor == self.threshold else floor,
+            self.least if complete else floor,
             len(lists) + self.lost,
             options,
             first.unit,
+            Status.OPTIMAL if complete else limit or Status.MAX_ITERATIONS,
         )
 
 

@@ -36,9 +36,10 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, CrossValidation, choose, spread
+from jaxrules.cross_validation import SHARE, CrossValidation, arguments_of, choose, spread
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.lists.first_rules import FirstRules
+from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
 from jaxrules.lists.insertion import (
     Examples,
     Finder,
@@ -57,7 +58,7 @@ from jaxrules.options import Folds, learner, option, options
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.table import Label, Table
-from jaxrules.training import TrainingData
+from jaxrules.training import TrainingData, sample_limit
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.workers import carry_out_all, check_workers
 
@@ -87,6 +88,7 @@ class SSRLDetails(Details):
         greedy_objective: f before the local search.
         literal_penalty: lambda.
         chosen: why the data chose this penalty; empty if it was given.
+        sample: the number of rows that the rules come from; None for all.
     """
 
     n_literals: int
@@ -95,6 +97,7 @@ class SSRLDetails(Details):
     greedy_objective: float
     literal_penalty: float
     chosen: str = ""
+    sample: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -273,13 +276,59 @@ def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options)
             more rows than can be counted exactly (2^24).
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options, run, options.max_rules, options.start)
-    settings = options.settings()
+    data, settings = list_data(X, y, sample_weight, options), options.settings()
+    sample = rows_for_lists(data, options, run) if options.propositions is None else None
+    if sample is not None:
+        return _in_time(data, sample, options, run)
+    task = _Task.of(data, options, run, options.max_rules, options.start)
     penalty, why, trial = _penalty(task, options, run)
     options = replace(options, literal_penalty=penalty)
     if trial is None or (penalty != _SMALL_PENALTY and not run.stopped()):
         trial = task.search(task.data.weights, options, run, start=task.start)
     return task.finished(trial, run, settings, why)
+
+
+def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
+    """The list that a sample of the rows shows, rated on all rows."""
+    limit, penalty, rules = sample_limit(run), options.literal_penalty, None
+    if limit is not None:
+        own = replace(options, time_limit=limit, progress=False)
+        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
+    small = _SMALL_PENALTY if penalty is None else penalty
+    if rules is None or not len(rules):
+        rules = rules_of(sample, options, run)
+    found = Rated.of(rules, data, small)
+    why, left = "", found.left()
+    if penalty is None:
+        penalty = _SMALL_PENALTY if left < _LITTLE else _LARGE_PENALTY
+        why = _why(penalty, left)
+    objective = found.objective(penalty)
+    noisy = bool(why) and penalty == _LARGE_PENALTY
+    with run:
+        run.step(objective, len(found.rules))
+    return run.finish(
+        found.model(data, options, options.settings(), _ROWS_OF_ALL if noisy else None),
+        objective,
+        "max",
+        Status.TIME_LIMIT,
+        details=SSRLDetails(
+            n_literals=int(found.rules.propositions.sum()),
+            rounds=0,
+            insertions=0,
+            greedy_objective=objective,
+            literal_penalty=penalty,
+            chosen=why,
+            sample=len(sample.weights),
+        ),
+    )
+
+
+def _why(penalty: float, left: float) -> str:
+    """Why the data chose this penalty."""
+    return (
+        f"literal_penalty={penalty:g}: a list with {_SMALL_PENALTY:g} leaves {left:.0%} of the "
+        "errors of the heaviest class"
+    )
 
 
 def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _Search | None]:
@@ -295,11 +344,7 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _
     wrong += float(task.data.weights @ (~task.first.rest & ~task.first.right))
     left = wrong / float(weights.sum() - weights.max())
     penalty = _SMALL_PENALTY if left < _LITTLE or run.stopped() else _LARGE_PENALTY
-    why = (
-        f"literal_penalty={penalty:g}: a list with {_SMALL_PENALTY:g} leaves {left:.0%} of the "
-        "errors of the heaviest class"
-    )
-    return penalty, why, trial
+    return penalty, _why(penalty, left), trial
 
 
 @learner(PathOptions)
@@ -329,7 +374,7 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options, run, options.max_rules)
+    task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
     penalty, why, _ = _penalty(task, options, run)
     fits: list[Fit[RuleList]] = []
@@ -377,7 +422,7 @@ def cross_validate(
         TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options, run, min(options.sizes))
+    task = _Task.of(list_data(X, y, sample_weight, options), options, run, min(options.sizes))
     task.check_folds(options.n_folds)
     fold = spread(len(task.codes), task.codes, options.n_folds, options.seed)
     grid = options.settings_tried()
@@ -504,7 +549,7 @@ def published(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options, run, options.max_rules)
+    task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     task = replace(task, find=modmod)
     search = task.search(task.data.weights, options.to(PathOptions), run)
     return task.finished(search, run, options.settings())
@@ -537,16 +582,13 @@ class _Task:
     @classmethod
     def of(
         cls,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
+        data: TrainingData,
         options: _Lists,
         run: Run,
         max_rules: int,
         start: Fit[RuleList] | RuleList | None = None,
     ) -> _Task:
-        """Read the data and make the literals; `first` and `start` fit into `max_rules` rules."""
-        data = list_data(X, y, sample_weight, options)
+        """Make the literals; `first` and `start` fit into `max_rules` rules."""
         table, codes, n_classes = data.table, data.codes, len(data.classes or ())
         if options.propositions is None:
             run.preparing("literals")

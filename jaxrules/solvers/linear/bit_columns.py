@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import Words, pack
+from jaxrules.bits import Words, pack, unpack
 from jaxrules.solvers.blas import one_blas_thread
 
 Floats = NDArray[np.float64]
@@ -37,9 +37,11 @@ class BitColumns:
     Attributes:
         words: (columns, words) uint64, see `jaxrules.bits.Words`. Every bit counts as a row: those
             that pad the last word are zeros.
+        compiled: False keeps to NumPy, for few columns when there is no time to load numba.
     """
 
     words: Words
+    compiled: bool = True
 
     __array_ufunc__ = None  # NumPy leaves products to this class
 
@@ -60,10 +62,12 @@ class BitColumns:
         return len(self.words)
 
     def take(self, columns: NDArray[np.integer] | slice) -> BitColumns:
-        return BitColumns(self.words[columns])
+        return BitColumns(self.words[columns], self.compiled)
 
     def __matmul__(self, rows: Floats) -> Floats:
         """sum_i x_ij rows_i, (columns,)."""
+        if not self.compiled:
+            return np.array([rows @ self._numbers(j) for j in range(len(self))])
         from jaxrules.solvers.linear.bit_products import add_sums
 
         by_octet = np.zeros((-(-len(self) // 8), 4, 256))
@@ -72,6 +76,11 @@ class BitColumns:
 
     def __rmatmul__(self, coefficients: Floats) -> Floats:
         """sum_j x_ij coefficients_j, (rows,); columns with coefficient 0 take no time."""
+        if not self.compiled:
+            total = np.zeros(self.shape[1])
+            for j in np.flatnonzero(coefficients).tolist():
+                total += coefficients[j] * self._numbers(j)
+            return total
         from jaxrules.solvers.linear.bit_products import add_scores
 
         used = np.flatnonzero(coefficients)
@@ -96,6 +105,10 @@ class BitColumns:
             left: indices of columns.
             dtype: of the products of blocks of rows, which are summed in float64.
         """
+        if not self.compiled:
+            numbers = np.array([self._numbers(j) for j in range(len(self))])
+            some = numbers if left is None else numbers[left]
+            return None if stopped() else np.asarray((some * weights) @ numbers.T)
         from jaxrules.solvers.linear.bit_products import scaled
 
         root, octets = np.sqrt(weights).astype(dtype), self._octets
@@ -117,6 +130,10 @@ class BitColumns:
             with one_blas_thread(), ThreadPoolExecutor(_STRANDS) as pool:
                 total = functools.reduce(np.add, pool.map(strand, range(_STRANDS)))
         return None if stopped() else total
+
+    def _numbers(self, column: int) -> Floats:
+        """A column as zeros and ones, (rows,)."""
+        return unpack(self.words[[column]], self.shape[1])[0].astype(np.float64)
 
     @property
     def _octets(self) -> NDArray[np.uint8]:

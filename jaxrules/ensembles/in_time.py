@@ -1,0 +1,91 @@
+"""A model of a few rules for a fit whose time limit is too short for its own work on all rows.
+
+It is boosted on a sample of the rows, which needs neither scikit-learn nor compiled code. The
+learner rates it on all rows, or starts from it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from jaxrules.cross_validation import arguments_of
+from jaxrules.ensembles import boosting
+from jaxrules.fits import Details, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.runs import Run
+from jaxrules.training import TrainingData, sample_in_time, sample_limit, some_rows
+
+_MOST = 10
+_CUT_SHORT = 3
+"""A model cut by the limit that has fewer rules is no better than boosted ones."""
+_ROWS = 5000
+"""Rows for rules that take the place of trees."""
+
+
+def rows_for_rules(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
+    """The rows that a learner takes its rules from instead of growing trees on all of them: a
+    sample that fits the time, or some rows if there is no time to import scikit-learn. Else None.
+    """
+    sample = sample_in_time(data, run, seed)
+    limited = run.deadline.seconds and not run.may_import("sklearn.ensemble")
+    return some_rows(data, _ROWS, seed) if sample is None and limited else sample
+
+
+def short_rules(
+    sample: TrainingData,
+    run: Run,
+    *,
+    forbidden: Iterable[str | int] = (),
+    monotone: Mapping[str | int, int] | None = None,
+    max_rules: int | None = None,
+    max_length: int | None = None,
+) -> RuleEnsemble:
+    """An ensemble of at most ten rules, one output for each class against the rest, in half of the
+    remaining time. With too little time it has at most three, of the same work on any machine.
+
+    Args:
+        sample: the rows, see `jaxrules.training.sample_in_time`.
+        forbidden, monotone, max_rules, max_length: options of the learner.
+    """
+    longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)
+    own = boosting.Options(
+        loss=sample.loss, multiclass="one_vs_rest", forbidden=forbidden, monotone=monotone,
+        max_rules=_MOST if max_rules is None else min(max_rules, _MOST), max_length=longest,
+        missing="own_category",
+    )  # fmt: skip
+    return boosting.model_in_time(sample, own, run)
+
+
+def model_in_time(
+    sample: TrainingData,
+    fit: Any,
+    options: Any,
+    run: Run,
+    *,
+    needs: str = "",
+    max_rules: int | None = None,
+    max_length: int | None = None,
+) -> tuple[RuleEnsemble, Details | None]:
+    """What `fit` makes of a sample in half of the time, and its details; short rules, and no
+    details, if that is too little for more than a rule or two.
+
+    Args:
+        fit: a learner of ensembles.
+        options: of its own.
+        needs: a package that it imports.
+        max_rules, max_length: of short rules.
+    """
+    limit = sample_limit(run)
+    if limit is not None and (not needs or run.may_import(needs)):
+        own = replace(options, time_limit=limit, progress=False)
+        found = fit.with_options(*arguments_of(sample), own)
+        few = len(found.model.conjunctions) < _CUT_SHORT
+        if not (few and found.status is Status.TIME_LIMIT):
+            return found.model, found.details
+    model = short_rules(
+        sample, run, forbidden=options.forbidden, monotone=options.monotone, max_rules=max_rules,
+        max_length=max_length,
+    )  # fmt: skip
+    return model, None

@@ -1,0 +1,107 @@
+"""A rule list for a fit whose time limit is too short for its own search on all rows.
+
+Its rules come from a sample of the rows; all rows decide their labels, their number and f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.conditions import Conjunctions
+from jaxrules.ensembles.in_time import short_rules
+from jaxrules.lists.first_rules import FirstRules
+from jaxrules.lists.reading import ListOptions
+from jaxrules.models import RuleList
+from jaxrules.rows import Activations
+from jaxrules.runs import Run
+from jaxrules.training import TrainingData, sample_in_time
+
+Floats = NDArray[np.float64]
+
+
+def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData | None:
+    """The rows that the rules of a list come from if time does not suffice for all; else None, and
+    if an option asks for what only a search keeps.
+    """
+    given = (options.required, options.first, options.monotone, getattr(options, "start", None))
+    plain = not any(value is not None and len(tuple(_some(value))) for value in given)
+    plain = plain and options.default == "majority"
+    return sample_in_time(data, run, options.seed) if plain else None
+
+
+def _some(value: Any) -> Any:
+    return value if hasattr(value, "__len__") else (value,)
+
+
+def rules_of(sample: TrainingData, options: Any, run: Run) -> Conjunctions:
+    """Boosted rules as those of a list, the one of the largest weight first."""
+    model = short_rules(
+        sample, run, forbidden=options.forbidden, max_rules=options.max_rules,
+        max_length=options.max_length,
+    )  # fmt: skip
+    weights = np.abs(model.weights).max(axis=1)
+    return model.conjunctions.take(np.argsort(-weights, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """A list on all rows.
+
+    Attributes:
+        rules: in order.
+        labels: of the rules and the default, (rules + 1,).
+        decided: the weight of every class that each decides, (rules + 1, classes).
+        right: the weight that is classified correctly.
+    """
+
+    rules: Conjunctions
+    labels: NDArray[np.int32]
+    decided: Floats
+    right: float
+
+    @classmethod
+    def of(
+        cls, rules: Conjunctions, data: TrainingData, penalty: float, least: float = 0.0
+    ) -> Rated:
+        """The best of the lists of the first m rules, each with its heaviest class.
+
+        Args:
+            penalty: of a literal.
+            least: the least weight that a rule covers; others are dropped.
+        """
+        n_classes = len(data.classes or ())
+        rows = Activations.of(rules, data.table)
+        kept = np.flatnonzero(rows.covered(rows.totals(data.weights)) >= least)
+        rules, holds = rules.take(kept), rows.by_rule[kept]
+        first = np.concatenate([holds, np.ones((1, rows.n_patterns), bool)]).argmax(axis=0)
+        decided = np.zeros((len(rules) + 1, n_classes))
+        np.add.at(decided, first, rows.class_weights(data.codes, n_classes, data.weights))
+        default = int(decided.sum(axis=0).argmax())
+        gains = decided[:-1].max(axis=1) - decided[:-1, default] - penalty * rules.propositions
+        m = int(np.argmax(np.append(0.0, np.cumsum(gains))))
+        decided = np.concatenate([decided[:m], decided[m:].sum(axis=0, keepdims=True)])
+        labels = np.append(decided[:m].argmax(axis=1), default).astype(np.int32)
+        right = float(decided[np.arange(m + 1), labels].sum())
+        return cls(rules.take(np.arange(m)), labels, decided, right)
+
+    def objective(self, penalty: float) -> float:
+        """f, Eq. 14 of SSRL."""
+        return self.right - penalty * float(self.rules.propositions.sum())
+
+    def left(self) -> float:
+        """The share of the errors of the heaviest class that the list leaves."""
+        weights = self.decided.sum(axis=0)
+        return float((weights.sum() - self.right) / (weights.sum() - weights.max()))
+
+    def model(
+        self, data: TrainingData, options: ListOptions, settings: Any, shrinkage: float | None
+    ) -> RuleList:
+        """The list with the frequencies of all rows; see `FirstRules.before`."""
+        none = FirstRules.of(data, np.ones((len(data.weights), self.decided.shape[1])), options, 1)
+        return none.before(
+            self.rules.with_schema(data.schema), self.labels, self.decided, settings, shrinkage
+        )

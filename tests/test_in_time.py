@@ -1,0 +1,153 @@
+"""Fits whose limit is too short for all rows: rules come from a sample, figures from all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jaxrules as jr
+from jaxrules.training import (
+    model_loss,
+    sample_in_time,
+    sample_limit,
+    some_rows,
+    training_data,
+)
+
+LEARNERS: dict[str, Callable[..., jr.Fit[Any]]] = {
+    "boosting": jr.boosting.fit,
+    "lire": jr.lire.fit,
+    "rulefit": jr.rulefit.fit,
+    "glrm": jr.glrm.fit,
+    "lltboost": jr.lltboost.fit,
+    "ssrl": jr.ssrl.fit,
+    "exact_list": jr.exact_list.fit,
+}
+ENSEMBLES = ("boosting", "lire", "rulefit", "glrm", "lltboost")
+N = 6000
+
+
+class Late:
+    """A clock on which the limit is over as soon as the deadline is made."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        now, self.now = self.now, 100.0
+        return now
+
+
+def problem(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 4)).round(1)
+    score = np.stack([2.0 * (X[:, k % 4] > 0.2) + (X[:, 1] < 0) * k for k in range(n_classes)])
+    y = (score + rng.gumbel(size=score.shape)).argmax(axis=0)
+    return X, y
+
+
+def limited(name: str, X: Any, y: Any, **options: Any) -> jr.Fit[Any]:
+    return LEARNERS[name](X, y, time_limit=jr.Deadline(0.01, Late()), **options)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_there_is_a_rule_when_the_time_is_over_after_reading(name: str) -> None:
+    X, y = problem()
+    fit = limited(name, X, y)
+    assert fit.status == "time_limit"
+    assert len(fit.model.conjunctions) > 0
+    assert 0 < fit.details["sample"] < N / 2
+    right = float((jr.predict(fit.model, X) == y).mean())
+    assert right > max(y.mean(), 1 - y.mean()) + 0.05
+    again = limited(name, X, y)
+    assert str(again.model) == str(fit.model)
+    assert again.objective == fit.objective
+    if fit.bound is not None:
+        best = fit.bound if fit.sense == "max" else -fit.bound
+        assert best >= (fit.objective if fit.sense == "max" else -fit.objective) - 1e-9
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_several_classes(name: str) -> None:
+    X, y = problem(3)
+    fit = limited(name, X, y)
+    assert len(fit.model.conjunctions) > 0
+    assert (jr.predict(fit.model, X) == y).mean() > np.bincount(y).max() / N
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_numbers(name: str) -> None:
+    X, y = problem(3)
+    fit = limited(name, X, 10.0 + y)
+    assert len(fit.model.conjunctions) > 0
+    assert np.mean((jr.predict(fit.model, X) - 10 - y) ** 2) < np.var(y)
+
+
+@pytest.mark.parametrize("name", ["ssrl", "exact_list"])
+def test_the_objective_of_a_list_is_that_on_all_rows(name: str) -> None:
+    X, y = problem(3)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, N)
+    fit = limited(name, X, y, sample_weight=weights, literal_penalty=2.0)
+    right = weights @ (jr.predict(fit.model, X) == y)
+    assert fit.objective == pytest.approx(right - 2 * fit.model.conjunctions.propositions.sum())
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_the_objective_of_an_ensemble_is_that_on_all_rows(name: str) -> None:
+    X, y = problem()
+    settings: dict[str, Any] = {
+        "boosting": {"l2_penalty": 3.0},
+        "lire": {"l2_penalty": 3.0, "global_penalty": 0.002, "local_penalty": 0.0},
+        "rulefit": {"l1_penalty": 0.003},
+        "glrm": {"rule_penalty": 0.003, "condition_penalty": 0.001},
+        "lltboost": {"l2_penalty": 0.01},
+    }[name]
+    fit = limited(name, X, y, **settings)
+    data = training_data(X, y, jr.losses.logistic)
+    w, lengths = np.abs(fit.model.weights[:, 0]), fit.model.conjunctions.propositions
+    penalty = {
+        "boosting": 1.5 * w @ w / N,
+        "lire": 1.5 * w @ w / N + 0.002 * len(w),
+        "rulefit": 0.003 * w.sum(),
+        "glrm": (0.003 + 0.001 * lengths) @ w,
+        "lltboost": 0.005 * w @ w,
+    }[name]
+    assert fit.objective == pytest.approx(model_loss(fit.model, data) + penalty)
+
+
+def test_constraints_hold() -> None:
+    X, y = problem()
+    for name in LEARNERS:
+        fit = limited(name, X, y, forbidden=[0, 1])
+        used = {condition.feature for rule in fit.model.conjunctions for condition in rule}
+        assert used <= {2, 3}, name
+
+
+def test_samples() -> None:
+    X, y = problem()
+    y[:] = 0
+    y[17] = 1  # a class with a single row is in every sample
+    data = training_data(X, y, jr.losses.logistic)
+    some = some_rows(data, 100, 0)
+    assert some is not None
+    assert len(some.weights) in (100, 101)
+    assert 17 in some.rows
+    assert some_rows(training_data(X, np.r_[5.0, np.ones(N - 1)], jr.losses.squared), 9, 3) is None
+
+    class Still:
+        def __call__(self) -> float:
+            return 0.0
+
+    def run(seconds: float | None) -> jr.runs.Run:
+        return jr.runs.Run("task", jr.Deadline(seconds, Still()))
+
+    for seconds in (None, 0.0, 1.0):  # no limit, the first incumbent, time for all rows
+        assert sample_in_time(data, run(seconds), 0) is None
+    assert sample_in_time(data, run(0.01), 0) is not None
+    assert sample_limit(run(0.01)) is None
+    limit = sample_limit(run(2.0))
+    assert limit is not None
+    assert limit.seconds == 1.0
