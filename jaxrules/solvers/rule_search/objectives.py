@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 ValuesOfPairs = Callable[[Partition, Partition], Floats]
 """Gives (propositions of the first, of the second)."""
 _EPSILON = 1e-6
+_WORTH_COMPILING = 20_000_000
+"""Rows times pairs of partitions from which compiled histograms win back the loading of numba."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
@@ -90,9 +92,12 @@ class Objective:
         """
         return np.ones(members.shape[1])
 
-    def values_of_pairs(self, terms: Floats) -> ValuesOfPairs | None:
+    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
         """The values of all pairs of propositions of two partitions by compiled code, given the
         terms of `one_row`; None: by `value`.
+
+        Args:
+            work: rows times pairs of partitions.
         """
         return None
 
@@ -269,6 +274,12 @@ class CorrectiveDecrease(Objective):
         # A rule closer to the span than IN_SPAN is worth nothing.
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)
 
+    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
+        """Of one class, if the work is worth loading numba."""
+        if self.one_sided or work < _WORTH_COMPILING:
+            return None
+        return _values_of_classes(terms[None], self.ridge)
+
     def bounds(self, terms: Floats, members: Floats) -> Floats:
         greatest = _greatest_of_ends(
             self, terms[:2], members, self.ridge, self.shares(terms, members)
@@ -312,21 +323,25 @@ class SumOverClasses(Objective):
         with np.errstate(over="ignore"):  # without a ridge a bound may be infinite
             return np.asarray(sum(part.bounds(of_class, members) for part, of_class in pairs))
 
-    def values_of_pairs(self, terms: Floats) -> ValuesOfPairs:
-        from jaxrules.solvers.rule_search.kernels.class_pairs import add_values
+    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs:
+        return _values_of_classes(self._by_class(terms), self.parts[0].ridge)
 
-        by_row = np.ascontiguousarray(self._by_class(terms).transpose(0, 2, 1))
-        ridge = self.parts[0].ridge
 
-        def values(first: Partition, second: Partition) -> Floats:
-            found = np.zeros((len(first.propositions), len(second.propositions)))
-            add_values(
-                by_row, ridge, IN_SPAN, (first.cell, second.cell),
-                (len(first.members), len(second.members)), (first.chain, second.chain), found,
-            )  # fmt: skip
-            return found
+def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
+    """Of g, h and corrective terms, (classes, terms of one, merged rows)."""
+    from jaxrules.solvers.rule_search.kernels.class_pairs import add_values
 
-        return values
+    by_row = np.ascontiguousarray(terms.transpose(0, 2, 1))
+
+    def values(first: Partition, second: Partition) -> Floats:
+        found = np.zeros((len(first.propositions), len(second.propositions)))
+        add_values(
+            by_row, ridge, IN_SPAN, (first.cell, second.cell),
+            (len(first.members), len(second.members)), (first.chain, second.chain), found,
+        )  # fmt: skip
+        return found
+
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,8 +527,8 @@ class Given(Objective):
     def shares(self, terms: Floats, members: Floats) -> Floats:
         return self.whole.shares(terms, members)
 
-    def values_of_pairs(self, terms: Floats) -> ValuesOfPairs | None:
-        return self.whole.values_of_pairs(terms)
+    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
+        return self.whole.values_of_pairs(terms, work)
 
     def price(self, length: ArrayLike) -> Floats:
         return super().price(np.asarray(length) + 1)

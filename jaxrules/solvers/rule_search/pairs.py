@@ -29,6 +29,7 @@ def search_pairs(
     objective: Objective,
     *,
     max_length: int | None = 2,
+    max_pairs: int | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
     """A best conjunction of at most two propositions, with a certificate; the empty conjunction is
@@ -38,6 +39,9 @@ def search_pairs(
         space: the propositions, with `SearchSpace.partitions`.
         objective: with one row of weights.
         max_length: 0, 1 or 2.
+        max_pairs: about the most pairs of partitions that are examined, None for all. If there are
+            more, the partitions of the best single propositions are paired with all others, and the
+            bound is that on any rows; `counts` says how many pairs were left out.
         stopped: asked every few milliseconds, once all single propositions are examined; True ends
             the search with the best rule so far.
     """
@@ -50,15 +54,18 @@ def search_pairs(
     terms = objective.one_row(space)
     pairs = _Pairs(objective, terms, space.partitions if longest else [])
     pairs.examine_single()
+    left_out = pairs.screen(max_pairs) if longest == 2 else 0
     finished = longest < 2 or pairs.examine_pairs(stopped)
     bound = pairs.worth
-    if not finished:  # any subset of all rows could be a pair
+    if left_out or not finished:  # any subset of all rows could be a pair
         any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
         bound = max(bound, float(np.max(objective.worth(any_rows, 2))))
-    status = Status.OPTIMAL if finished else Status.TIME_LIMIT
+    status = Status.MAX_ITERATIONS if left_out else Status.OPTIMAL
+    counts = {"pairs_left_out": left_out} if left_out else {}
     found = conclude(
-        space, objective, terms, pairs.best, status, pairs.evaluations, bound, {}, stopped
-    )
+        space, objective, terms, pairs.best, status if finished else Status.TIME_LIMIT,
+        pairs.evaluations, bound, counts, stopped,
+    )  # fmt: skip
     assert found.bound is not None
     return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
@@ -116,20 +123,40 @@ class _Pairs:
 
     def __init__(self, objective: Objective, terms: Floats, partitions: list[Partition]) -> None:
         self.objective, self.terms, self.partitions = objective, terms, partitions
+        self.all_with = len(partitions)  # partitions that are paired with all others
+        self.order = np.arange(len(partitions))
         self.best: tuple[int, ...] = ()
         self.worth, self.evaluations = objective.worth_of_nothing(terms), 1
         self.of_cells = [self._histograms(part.cell, len(part.members)) for part in partitions]
-        self.compiled = objective.values_of_pairs(terms)
+        work = terms.shape[1] * len(partitions) ** 2 // 2
+        self.compiled = objective.values_of_pairs(terms, work)
 
     def examine_single(self) -> None:
         """All single propositions."""
-        for part, sums in zip(self.partitions, self.of_cells, strict=True):
+        self.singles = np.full(len(self.partitions), -math.inf)
+        for at, (part, sums) in enumerate(zip(self.partitions, self.of_cells, strict=True)):
             values = self.objective.value(sums @ part.members)
-            self._take_best(values[:, None], 1, part, part)
+            self.singles[at] = self._take_best(values[:, None], 1, part, part)
+
+    def screen(self, max_pairs: int | None) -> int:
+        """Pair only the partitions of the best single propositions with all others, so that there
+        are about so many pairs; returns the number of pairs left out.
+        """
+        n = len(self.partitions)
+        if max_pairs is None or n * (n + 1) // 2 <= max_pairs:
+            return 0
+        self.all_with = max(1, max_pairs // n)
+        self.order = np.argsort(-self.singles, kind="stable")
+        rest = n - self.all_with
+        return rest * (rest + 1) // 2
 
     def examine_pairs(self, stopped: Callable[[], bool]) -> bool:
         """All pairs, partition by partition; False if the search was stopped before the end."""
-        for a, b in itertools.combinations_with_replacement(range(len(self.partitions)), 2):
+        places = itertools.combinations_with_replacement(self.order.tolist(), 2)
+        n = len(self.order)
+        chosen = n * self.all_with - self.all_with * (self.all_with - 1) // 2
+        for one, other in itertools.islice(places, chosen):
+            a, b = min(one, other), max(one, other)
             if stopped():
                 return False
             first, second = self.partitions[a], self.partitions[b]
@@ -147,16 +174,19 @@ class _Pairs:
             left = first.members.T * self.of_cells[a][:, None]
         else:
             shape = len(first.members), len(second.members)
-            joint = self._histograms(first.cell * shape[1] + second.cell, shape[0] * shape[1])
+            joint = self._histograms(
+                first.cell.astype(np.intp) * shape[1] + second.cell, shape[0] * shape[1]
+            )
             left = first.members.T @ joint.reshape(len(self.terms), *shape)
         return np.asarray(left @ second.members)
 
-    def _histograms(self, cell: NDArray[np.intp], size: int) -> Floats:
+    def _histograms(self, cell: NDArray[np.integer], size: int) -> Floats:
         """The sums of every term over the rows of each cell, (terms, cells)."""
         return np.stack([np.bincount(cell, row, size) for row in self.terms])
 
-    def _take_best(self, values: Floats, length: int, first: Partition, second: Partition) -> None:
-        """Take the best of the conjunctions of a proposition of each partition if it is better.
+    def _take_best(self, values: Floats, length: int, first: Partition, second: Partition) -> float:
+        """Take the best of the conjunctions of a proposition of each partition if it is better;
+        returns its worth.
 
         Args:
             values: (propositions of the first, of the second); the latter one for length 1.
@@ -171,3 +201,4 @@ class _Pairs:
                 second.propositions[place % values.shape[1]],
             )
             self.best, self.worth = tuple(sorted(set(map(int, chosen[:length])))), most
+        return most

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules import rows
-from jaxrules.bits import pack, unpack
+from jaxrules.bits import distinct, n_words, pack, unpack
 from jaxrules.fits import Status
 from jaxrules.runs import checkpoint
 from jaxrules.table import Table
@@ -38,12 +38,12 @@ class Partition:
     """Cells of merged rows, and the propositions that are sets of them.
 
     Attributes:
-        cell: of every merged row, (merged rows,).
+        cell: of every merged row, fewer than 256, (merged rows,).
         propositions: their indices.
         members: 1.0 where a cell belongs to a proposition, (cells, propositions).
     """
 
-    cell: NDArray[np.intp]
+    cell: NDArray[np.uint8]
     propositions: NDArray[np.intp]
     members: NDArray[np.float64]
 
@@ -88,15 +88,30 @@ class SearchSpace:
             ValueError: if a search would not fit into memory.
         """
         check_memory(len(codes), len(column))
-        # rows at once, because all codes of all propositions may not fit in memory
-        size = max(1, 2**22 // max(1, len(column)))
-        values = (codes[start : start + size, column] for start in range(0, len(codes), size))
-
-        def holds(block: NDArray[np.uint16]) -> NDArray[np.bool_]:
+        columns = [np.flatnonzero(column == one) for one in np.unique(column)]
+        keys, cells = [np.zeros(len(codes), np.uint64)], []
+        room = 1  # the number of values that the last key may have
+        for some in columns:  # equal cells of all columns are equal propositions
             checkpoint()
-            return np.where(above, block >= cell, block <= cell)
-
-        return cls(rows.Activations.of_blocks(map(holds, values), len(column)), column, above, cell)
+            of_column = codes[:, column[some[0]]]
+            values = np.arange(int(of_column.max(initial=0)) + 1)[:, None]
+            holds = np.where(above[some], values >= cell[some], values <= cell[some])
+            number = np.unique(holds, axis=0, return_inverse=True)[1].reshape(-1)
+            size = int(number.max(initial=0)) + 1
+            if room * size >= 2**63:
+                keys.append(np.zeros(len(codes), np.uint64))
+                room = 1
+            keys[-1] = keys[-1] * np.uint64(size) + number.astype(np.uint64)[of_column]
+            room *= size
+            cells.append(holds)
+        first, pattern = distinct(np.column_stack(keys))
+        bits = np.zeros((len(column), n_words(len(first))), np.uint64)
+        for some, holds in zip(columns, cells, strict=True):
+            of_group = codes[first, column[some[0]]]
+            for proposition, where in zip(some.tolist(), holds.T, strict=True):
+                checkpoint()
+                bits[proposition] = pack(where[of_group][None])[0]
+        return cls(rows.Activations(bits, pattern), column, above, cell)
 
     @classmethod
     def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:
@@ -141,8 +156,8 @@ class SearchSpace:
         for together in np.split(order, np.flatnonzero(np.diff(self.column[order])) + 1):
             checkpoint()
             # Thresholds of one column are nested: the number that hold distinguishes the rows.
-            holds = self.masks[:, together]
-            cell = _numbered(np.sum(holds ^ ~self.above[together], axis=1, dtype=np.intp))
+            holds = self.activations.holds(together) ^ ~self.above[together][:, None]
+            cell = _numbered(np.sum(holds, axis=0, dtype=np.intp))
             if cell.max(initial=0) >= _MOST_CELLS:
                 return None
             if groups:
@@ -158,11 +173,8 @@ class SearchSpace:
             propositions = np.sort(np.concatenate(columns))
             example = np.empty(int(cell.max(initial=0)) + 1, np.intp)
             example[cell] = np.arange(len(cell))
-            found.append(
-                Partition(
-                    cell, propositions, self.masks[example][:, propositions].astype(np.float64)
-                )
-            )
+            holds = rows.Activations(self.activations.bits[propositions], example).at(slice(None))
+            found.append(Partition(cell.astype(np.uint8), propositions, holds.astype(np.float64)))
         return found
 
     def __len__(self) -> int:
