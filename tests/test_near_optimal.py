@@ -135,6 +135,29 @@ def test_no_time_is_said():
     assert "the search did not get that far" in str(found)
 
 
+def test_a_pool_that_the_limit_cuts_is_said():
+    """Lists of conditions that there was no time to make may be near-optimal, too."""
+    X, y = random_problem(0, rows=100, features=4)
+
+    class Clock:  # the time of the pool is over when it is begun, that of the fit is not
+        reads = 0
+
+        def __call__(self):
+            self.reads += 1
+            return 0.0 if self.reads < 5 else 60.0
+
+    found = jr.exact_list.near_optimal(
+        X, y, within=0.2, max_rules=2, time_limit=jr.Deadline(100.0, Clock())
+    )
+    whole = jr.exact_list.near_optimal(X, y, within=0.2, max_rules=2)
+    assert (found.status, found.complete) == ("time_limit", False)
+    assert (whole.status, whole.complete) == ("optimal", True)
+    assert found.floor == found.bound == len(y)
+    assert found.at_most >= len(whole)
+    few = jr.exact_list.near_optimal(X, y, within=0.2, max_rules=2, limit=1)
+    assert few.status == "max_iterations"
+
+
 def test_constraints_and_a_first_rule_hold_in_all_lists():
     X, y = random_problem(1, features=4)
     first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(3, 1.0)]])

@@ -526,6 +526,27 @@ def test_pairs_are_exact_for_every_objective(
     )
     assert stopped.objective >= best_worth(space, objective, min(max_length, 1)) - scale
     assert stopped.bound >= best - scale
+    for most in (1, 3):  # the best single propositions are paired with all others
+        some = rule_search.search_pairs(space, objective, max_length=max_length, max_pairs=most)
+        single = best_worth(space, objective, min(max_length, 1))
+        assert single - scale <= some.objective <= best + scale
+        assert some.bound >= best - scale
+        left_out = some.counts.get("pairs_left_out", 0) > 0
+        assert some.status == (Status.MAX_ITERATIONS if left_out else Status.OPTIMAL)
+        assert left_out or some.objective == pytest.approx(best, rel=1e-7, abs=scale)
+
+
+def test_compiled_and_plain_histograms_of_pairs_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    space = SearchSpace.of(rng.random((200, 12)) < 0.5)
+    g, h = rng.normal(size=200), rng.uniform(0.1, 1, 200)
+    found = np.column_stack([np.ones(200, bool), space.selected([0, 1])])
+    objective = CorrectiveDecrease(g, h, 1.0, found, np.array([0.0, 1.0]))
+    plain = rule_search.search_pairs(space, objective)
+    monkeypatch.setattr("jaxrules.solvers.rule_search.objectives._WORTH_COMPILING", 0)
+    compiled = rule_search.search_pairs(space, objective)
+    assert compiled.propositions == plain.propositions
+    assert compiled.objective == pytest.approx(plain.objective, rel=1e-12)
 
 
 @settings(max_examples=100)

@@ -739,8 +739,9 @@ def few_rules(sample: TrainingData, options: Options) -> RuleEnsemble:
     short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
     few = replace(
         options, max_rules=min(options.max_rules, 3), max_length=1 if short else 2,
-        max_cut_points=5, max_nonzeros=1, l2_penalty=options.l2_penalty or _FEWEST_ROWS,
-        search="optimal", max_evaluations="auto", time_limit=None, progress=False,
+        max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
+        l2_penalty=options.l2_penalty or _FEWEST_ROWS, max_evaluations="auto", time_limit=None,
+        progress=False,
     )  # fmt: skip
     return fit.with_options(*arguments_of(sample), few).model
 
@@ -755,7 +756,9 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
 def _or_sketch(found: Fit[RuleEnsemble], task: _Task) -> Fit[RuleEnsemble]:
     """The model of the sample, rated on all rows, if time ended before it was matched there."""
     sketch = task.sketch
-    if sketch is None or len(found.model.conjunctions) >= len(sketch.conjunctions):
+    if sketch is None or sketch.linear is not None:
+        return found
+    if len(found.model.conjunctions) >= len(sketch.conjunctions):
         return found
     ridge, weights = np.mean(found.details["l2_penalty"]), np.asarray(sketch.weights)
     outputs = 1 if task.joint else weights.shape[1]

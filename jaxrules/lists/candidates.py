@@ -232,7 +232,9 @@ def _conjoined(
         stays, shorter before longer.
     """
     counts = weights.sum() < _MOST_COUNTED and bool((weights == np.round(weights)).all())
-    dtype: Any = np.float32 if counts else np.float64  # float32 holds counts exactly, in half the time
+    dtype: Any = (
+        np.float32 if counts else np.float64
+    )  # float32 holds counts exactly, in half the time
     check_memory(
         literals.n_patterns, literals.n_rules, np.dtype(dtype).itemsize + 1, what="literals",
         remedy="use fewer cut points, or fewer rows",
