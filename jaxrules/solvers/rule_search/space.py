@@ -20,6 +20,8 @@ from jaxrules.table import Table
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
 
+_BLOCK = 1 << 22
+"""Rows x propositions between two looks at the clock."""
 _BYTES = 6.0
 """Memory of a search per row and proposition, about."""
 
@@ -92,7 +94,6 @@ class SearchSpace:
         keys, cells = [np.zeros(len(codes), np.uint64)], []
         room = 1  # the number of values that the last key may have
         for some in columns:  # equal cells of all columns are equal propositions
-            checkpoint()
             of_column = codes[:, column[some[0]]]
             values = np.arange(int(of_column.max(initial=0)) + 1)[:, None]
             holds = np.where(above[some], values >= cell[some], values <= cell[some])
@@ -106,10 +107,14 @@ class SearchSpace:
             cells.append(holds)
         first, pattern = distinct(np.column_stack(keys))
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
+        entries = _BLOCK  # since the last look at the clock
         for some, holds in zip(columns, cells, strict=True):
+            entries += len(first) * len(some)
+            if entries > _BLOCK:
+                checkpoint()
+                entries = 0
             of_group = codes[first, column[some[0]]]
             for proposition, where in zip(some.tolist(), holds.T, strict=True):
-                checkpoint()
                 bits[proposition] = pack(where[of_group][None])[0]
         return cls(rows.Activations(bits, pattern), column, above, cell)
 
