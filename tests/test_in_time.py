@@ -93,6 +93,9 @@ def test_the_objective_of_a_list_is_that_on_all_rows(name: str) -> None:
     fit = limited(name, X, y, sample_weight=weights, literal_penalty=2.0)
     right = weights @ (jr.predict(fit.model, X) == y)
     assert fit.objective == pytest.approx(right - 2 * fit.model.conjunctions.propositions.sum())
+    scaled = limited(name, X, y, sample_weight=10 * weights, literal_penalty=20.0)
+    assert scaled.objective == pytest.approx(10 * fit.objective)
+    np.testing.assert_allclose(scaled.model.probabilities, fit.model.probabilities)
 
 
 @pytest.mark.parametrize("name", ENSEMBLES)

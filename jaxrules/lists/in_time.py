@@ -101,7 +101,8 @@ class Rated:
         self, data: TrainingData, options: ListOptions, settings: Any, shrinkage: float | None
     ) -> RuleList:
         """The list with the frequencies of all rows; see `FirstRules.before`."""
-        none = FirstRules.of(data, np.ones((len(data.weights), self.decided.shape[1])), options, 1)
+        of_class = data.codes[:, None] == np.arange(self.decided.shape[1])
+        none = FirstRules.of(data, data.weights[:, None] * of_class, options, 1)
         return none.before(
             self.rules.with_schema(data.schema), self.labels, self.decided, settings, shrinkage
         )
