@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jaxrules import rows as rows_by_rules
@@ -567,6 +567,32 @@ def test_triples_are_exact_for_every_objective(
         limited = rule_search.search_triples(space, objective, **limits)
         assert limited.bound >= best - scale
         assert limited.objective <= best + scale
+
+
+@settings(max_examples=60)
+@given(problem=objectives(6), max_length=st.integers(2, 3))
+def test_conjunctions_that_are_left_out(
+    problem: tuple[SearchSpace, Objective], max_length: int
+) -> None:
+    """Without the rows of the best conjunction: the best of all others, by enumeration."""
+    space, objective = problem
+    search = rule_search.search_pairs if max_length == 2 else rule_search.search_triples
+    taken = space.selected_groups(search(space, objective).propositions)
+    found = search(
+        space, objective, left_out=lambda rule: bool((space.selected_groups(rule) == taken).all())
+    )
+    others = [
+        rule
+        for size in range(max_length + 1)
+        for rule in itertools.combinations(range(len(space)), size)
+        if (space.selected_groups(rule) != taken).any()
+    ]
+    best = max((worth(space, objective, rule) for rule in others), default=0.0)
+    assume(best > 0)
+    scale = 1e-9 * max(1.0, abs(best))
+    assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
+    assert found.bound >= best - scale
+    assert (space.selected_groups(found.propositions) != taken).any()
 
 
 def test_pairs_need_few_cells_and_short_rules() -> None:

@@ -26,7 +26,8 @@ accounts for the refit. Rules have at most two conditions, or three if there are
 longer rules did not predict better at equal size, and the best rule of two conditions is proved in
 milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over rules of any length ends
 without a useful bound. ``max_length=None`` allows any length; the search for a rule then stops
-after a number of evaluations, with the bound proved by then.
+after a number of evaluations, with the bound proved by then. A rule for the rows of an earlier one,
+or for all other rows, is no candidate: under a ridge, a second weight for them is worth something.
 
 With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length:
 each further proposition has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based
@@ -1294,6 +1295,8 @@ def _search(
             found = task.find(
                 side.space, objective, options, longest, len(state.sides), run.stopped
             )
+            if options.objective == "corrective_decrease" and options.search == "optimal":
+                found = _of_other_rows(found, state, side, objective, options, run.stopped)
             parts.append(side.whole(found))
             continue
         wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
@@ -1308,6 +1311,46 @@ def _search(
         if using is not None:
             parts.append(side.whole(using))
     return best_of(parts)
+
+
+def _of_other_rows(
+    found: Found,
+    state: _Ensemble | JointEnsemble,
+    side: rule_search.Side,
+    objective: rule_search.Objective,
+    options: Options,
+    stopped: Callable[[], bool],
+) -> Found:
+    """Another rule in the place of one for the rows of an earlier rule, or for all other rows: under
+    a ridge a second weight for them is worth something, but tells a reader nothing. Of rules of
+    more than three propositions, the best pair.
+    """
+    sizes = [(int(rows.sum()), rows) for rows in state.extents]
+
+    def repeats(places: Sequence[int]) -> bool:
+        rows = state.candidates.selected(side.propositions[list(places)].tolist())
+        size = int(rows.sum())
+        return any(
+            (size == n and (rows == earlier).all())
+            or (size == len(rows) - n and (rows != earlier).all())
+            for n, earlier in sizes
+        )
+
+    space, length = side.space, side.space.longest(options.longest(state.n_searched))
+    if space.partitions is None or not found.propositions or not repeats(found.propositions):
+        return found
+    if length == 3:
+        limit = options.evaluations(space.activations.n_patterns, len(state.sides))
+        return search_triples(
+            space, objective, max_evaluations=limit, left_out=repeats, stopped=stopped
+        )
+    other = search_pairs(
+        space, objective, max_length=min(length, 2), left_out=repeats, stopped=stopped,
+        max_pairs=options.pairs(space.activations.n_patterns),
+    )  # fmt: skip
+    if length <= 2:
+        return other
+    return replace(other, bound=found.bound, status=Status.worst((Status.CONVERGED, found.status)))
 
 
 def _best_rule(

@@ -23,6 +23,9 @@ from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, never
 
+LeftOut = Callable[[tuple[int, ...]], bool]
+_MOST = float(np.finfo(np.float64).max)
+
 
 def search_pairs(
     space: SearchSpace,
@@ -30,6 +33,7 @@ def search_pairs(
     *,
     max_length: int | None = 2,
     max_pairs: int | None = None,
+    left_out: LeftOut | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
     """A best conjunction of at most two propositions, with a certificate; the empty conjunction is
@@ -42,6 +46,8 @@ def search_pairs(
         max_pairs: about the most pairs of partitions that are examined, None for all. If there are
             more, the partitions of the best single propositions are paired with all others, and the
             bound is that on any rows; `counts` says how many pairs were left out.
+        left_out: whether a conjunction, by its propositions, is no candidate; the bound is that of
+            the others. It is asked of those that would be the best so far.
         stopped: asked every few milliseconds, once all single propositions are examined; True ends
             the search with the best rule so far.
     """
@@ -52,16 +58,16 @@ def search_pairs(
             "cells"
         )
     terms = objective.one_row(space)
-    pairs = _Pairs(objective, terms, space.partitions if longest else [])
+    pairs = _Pairs(objective, terms, space.partitions if longest else [], left_out)
     pairs.examine_single()
-    left_out = pairs.screen(max_pairs) if longest == 2 else 0
+    unpaired = pairs.screen(max_pairs) if longest == 2 else 0
     finished = longest < 2 or pairs.examine_pairs(stopped)
     bound = pairs.worth
-    if left_out or not finished:  # any subset of all rows could be a pair
+    if unpaired or not finished:  # any subset of all rows could be a pair
         any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
         bound = max(bound, float(np.max(objective.worth(any_rows, 2))))
-    status = Status.MAX_ITERATIONS if left_out else Status.OPTIMAL
-    counts = {"pairs_left_out": left_out} if left_out else {}
+    status = Status.MAX_ITERATIONS if unpaired else Status.OPTIMAL
+    counts = {"pairs_left_out": unpaired} if unpaired else {}
     found = conclude(
         space, objective, terms, pairs.best, status if finished else Status.TIME_LIMIT,
         pairs.evaluations, bound, counts, stopped,
@@ -75,6 +81,7 @@ def search_triples(
     objective: Objective,
     *,
     max_evaluations: int | None = None,
+    left_out: LeftOut | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
     """A best conjunction of at most three propositions: the best pair, then for one proposition
@@ -86,7 +93,7 @@ def search_triples(
     """
     terms = objective.one_row(space)
     masks = space.masks.astype(np.float64)
-    best = search_pairs(space, objective, stopped=stopped)
+    best = search_pairs(space, objective, left_out=left_out, stopped=stopped)
     assert best.bound is not None
     bound, evaluations, status = best.bound, best.evaluations, best.status
     length = 3 if status is Status.OPTIMAL else 1  # all shorter ones are examined
@@ -102,14 +109,14 @@ def search_triples(
         inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
         found = search_pairs(
             space.take(later).within(inside), Given.of(objective, terms[None], inside),
-            stopped=stopped,
+            left_out=_given(left_out, proposition, later), stopped=stopped,
         )  # fmt: skip
         assert found.bound is not None
         bound, evaluations = max(bound, found.bound), evaluations + found.evaluations
         if found.status is not Status.OPTIMAL:
             status = found.status
-        if found.objective > best.objective * (1.0 + TIE):
-            rule = (proposition, *later[list(found.propositions)].tolist())
+        rule = (proposition, *later[list(found.propositions)].tolist())
+        if found.objective > best.objective * (1.0 + TIE) and not (left_out and left_out(rule)):
             best = replace(found, propositions=tuple(sorted(rule)))
     found = conclude(
         space, objective, terms, best.propositions, status, evaluations, bound, stopped=stopped,
@@ -118,15 +125,33 @@ def search_triples(
     return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
 
+def _given(
+    left_out: LeftOut | None, proposition: int, others: NDArray[np.intp]
+) -> LeftOut | None:
+    """The same of conjunctions of some others with one proposition."""
+    if left_out is None:
+        return None
+    return lambda places: left_out((proposition, *others[list(places)].tolist()))
+
+
 class _Pairs:
     """The best conjunction so far, and histograms to find a better one."""
 
-    def __init__(self, objective: Objective, terms: Floats, partitions: list[Partition]) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        terms: Floats,
+        partitions: list[Partition],
+        left_out: LeftOut | None,
+    ) -> None:
         self.objective, self.terms, self.partitions = objective, terms, partitions
+        self.left_out = left_out
         self.all_with = len(partitions)  # partitions that are paired with all others
         self.order = np.arange(len(partitions))
         self.best: tuple[int, ...] = ()
         self.worth, self.evaluations = objective.worth_of_nothing(terms), 1
+        if left_out is not None and left_out(()):
+            self.worth = -_MOST
         self.of_cells = [self._histograms(part.cell, len(part.members)) for part in partitions]
         work = terms.shape[1] * len(partitions) ** 2 // 2
         self.compiled = objective.values_of_pairs(terms, work)
@@ -193,12 +218,17 @@ class _Pairs:
         """
         worths = np.ravel(self.objective.worth(values, length))
         self.evaluations += len(worths)
-        most = float(worths.max(initial=-math.inf))
-        if most > self.worth + TIE * abs(self.worth):
+        best = most = float(worths.max(initial=-math.inf))
+        while most > self.worth + TIE * abs(self.worth):
             place = int(np.argmax(worths >= most - TIE * abs(most)))
             chosen = (
                 first.propositions[place // values.shape[1]],
                 second.propositions[place % values.shape[1]],
             )
-            self.best, self.worth = tuple(sorted(set(map(int, chosen[:length])))), most
-        return most
+            rule = tuple(sorted(set(map(int, chosen[:length]))))
+            if self.left_out is None or not self.left_out(rule):
+                self.best, self.worth = rule, most
+                break
+            worths[place] = -math.inf
+            most = float(worths.max())
+        return best
