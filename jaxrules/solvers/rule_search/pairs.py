@@ -107,6 +107,8 @@ def search_triples(
             bound = max(bound, float(bounds[proposition]))
             break
         inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
+        if not inside.any():  # worth nothing
+            continue
         found = search_pairs(
             space.take(later).within(inside), Given.of(objective, terms[None], inside),
             left_out=_given(left_out, proposition, later), stopped=stopped,
