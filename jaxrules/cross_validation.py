@@ -28,7 +28,7 @@ from jaxrules.metrics import support
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import Table
-from jaxrules.training import TrainingData, model_loss
+from jaxrules.training import TrainingData, content_order, model_loss
 from jaxrules.workers import carry_out_all, check_workers
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,8 @@ class CrossValidation:
 
 
 def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of each row, shape (rows,): random, stratified by class.
+    """The fold of each row, shape (rows,): random, stratified by class. It depends on what the
+    rows hold, not on their order.
 
     Raises:
         ValueError: for more folds than rows, or a class with a single row.
@@ -112,8 +113,11 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
             f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got "
             f"{n_folds}; use fewer folds, or fit with given penalties"
         )
+    order = content_order(data.table, data.target, data.weights)
+    fold_of = np.empty(n_rows, np.int64)
     if data.classes is None:
-        return spread(n_rows, None, n_folds, seed)
+        fold_of[order] = spread(n_rows, None, n_folds, seed)
+        return fold_of
     rows = np.unique(data.labels, return_counts=True)[1]
     if rows.min() < 2:
         single = data.classes[int(rows.argmin())]
@@ -121,7 +125,8 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
             f"y has only one row of class {single!r}, too few for cross-validation; "
             "drop that row, or fit with given penalties"
         )
-    return spread(n_rows, data.labels, n_folds, seed)
+    fold_of[order] = spread(n_rows, data.labels[order], n_folds, seed)
+    return fold_of
 
 
 def spread(

@@ -243,6 +243,21 @@ def training_data(
     return data
 
 
+def content_order(
+    table: Table, target: NDArray[Any], weights: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """The rows sorted by what they hold: what is drawn in this order depends neither on the order
+    in which the rows came, nor on units.
+    """
+    codes = target if target.ndim == 1 else target.argmax(axis=1)
+    return np.lexsort((weights, codes, *reversed(table.columns)))
+
+
+def by_content(data: TrainingData) -> TrainingData:
+    """The same rows in `content_order`."""
+    return data[content_order(data.table, data.target, data.weights)]
+
+
 def data_for(
     model: RuleEnsemble, X: Any, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None
 ) -> TrainingData:
@@ -327,19 +342,19 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
         bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
         key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    _, earliest, group = np.unique(key, return_index=True, return_inverse=True)
     nothing = np.zeros(len(key))
     kind = {"real": nothing, "positive": nothing, "count": np.minimum(data.labels, 1)}.get(
         data.loss.target, data.labels
     )
     random = np.random.default_rng(seed)
     chosen = np.zeros(len(key), bool)
+    distinct = data[earliest]
+    first = earliest[content_order(distinct.table, distinct.target, np.ones(len(earliest)))]
     for one in np.unique(kind):
-        members = random.permutation(
-            np.sort(first[kind[first] == one])
-        )  # in order of first appearance
+        members = random.permutation(first[kind[first] == one])
         chosen[members[: int(fraction * len(members))]] = True
-    return chosen[first[group]]
+    return chosen[earliest[group]]
 
 
 def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsemble]:

@@ -167,6 +167,66 @@ def test_fits_in_two_threads_are_those_of_one(learner: Learner) -> None:
         )
 
 
+def shuffled(case: Case, **changes: Any) -> jr.Fit[Any]:
+    """The fit of the same rows in another order."""
+    order = np.random.default_rng(7).permutation(N_ROWS)
+    rows = {"X": X.iloc[order], "y": NOISY[case.target][order]}
+    changed = {name: value[order] for name, value in changes.items()}
+    return case.learner.fit(**rows, **changed, **case.settings)
+
+
+def check_order(case: Case, one: jr.Fit[Any], other: jr.Fit[Any]) -> None:
+    """The same rules, and scores equal but for the rounding of sums."""
+    assert one.objective == pytest.approx(other.objective, rel=1e-6)
+    if case.search == "mip":  # HiGHS may return another of several optima
+        return
+    if case.learner.models == "linear":
+        assert one.model.features.tolist() == other.model.features.tolist()
+        np.testing.assert_allclose(one.model.models, other.model.models, rtol=1e-6, atol=1e-9)
+        return
+    if case.learner.models == "ensembles":
+        assert set(one.model.conjunctions) == set(other.model.conjunctions)
+    np.testing.assert_allclose(scores_of(one.model), scores_of(other.model), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(  # but for the LIRE paper's forest, which draws rows by position, and
+    "case",  # local searches for paths, which rounding may lead to other local optima
+    [
+        case
+        for case in CASES
+        if case.settings.get("rules") != "forest" and case.settings.get("method") != "local"
+    ],
+    ids=str,
+)
+def test_the_order_of_the_rows_changes_nothing(case: Case) -> None:
+    check_order(case, fitted(case), shuffled(case))
+
+
+@each_learner
+def test_the_order_of_weighted_rows_changes_nothing(learner: Learner) -> None:
+    case = next(case for case in CASES if case.learner is learner)
+    weights = 1.0 + WEIGHTS
+    check_order(case, case.fit(sample_weight=weights), shuffled(case, sample_weight=weights))
+
+
+@pytest.mark.parametrize("target", ["labels", "numbers", "classes"])
+def test_rules_that_were_evaluated_elsewhere_follow_the_order(target: str) -> None:
+    order = np.random.default_rng(7).permutation(N_ROWS)
+    y = CLASSES if target == "classes" else NOISY[target]
+    settings: dict[str, Any] = {"missing": "own_category", "l1_penalty": 0.02}
+    models = []
+    for rows in (np.arange(N_ROWS), order):
+        table = jr.as_table(X.iloc[rows], missing="own_category")
+        forest = jr.default_forest(
+            table, y[rows], kind="boosted_trees", classification=target != "numbers"
+        )
+        rules = jr.extract_rules(forest, table, activations=True)
+        models.append(jr.rulefit.fit(table, y[rows], rules=rules, **settings).model)
+    assert len(models[0].conjunctions)
+    assert set(models[0].conjunctions) == set(models[1].conjunctions)
+    np.testing.assert_allclose(*map(scores_of, models), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "loky"])
 def test_fits_in_other_processes_are_those_of_this_one(method: str) -> None:

@@ -110,6 +110,7 @@ from jaxrules.solvers.rule_search.space import TIE, check_cut_points
 from jaxrules.table import Table
 from jaxrules.training import (
     TrainingData,
+    by_content,
     loss_for,
     model_loss,
     one_against_rest,
@@ -675,6 +676,8 @@ class _Task:
             X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
             constant=True,
         )  # fmt: skip
+        if options.max_nonzeros > 1:  # rows are drawn by position
+            data = by_content(data)
         schema, n_outputs, joint = data.table.schema, len(data.outputs), options.joins(data)
         several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
         settings = options.settings(loss=data.loss, **several)

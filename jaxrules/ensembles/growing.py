@@ -6,8 +6,9 @@
     2008, Sec. 3.3), 100 trees of
 depth at most 3 too: each is fitted to the slopes of the loss at the scores of the earlier trees, so
 that later trees correct earlier ones, on its own random sample of min(n / 2, 100 + 6 sqrt(n)) rows.
-For any learner, the loss is the logistic loss for classes and the squared error for numbers: equal
-data, weights and seeds give all learners equal trees, and so equal rules.
+Rows are drawn in an order of what they hold: the order in which they come has no effect, except on
+"forest". For any learner, the loss is the logistic loss for classes and the squared error for
+numbers: equal data, weights and seeds give all learners equal trees, and so equal rules.
 
 Trees get categories as indicators (`Table.one_hot`), and missing values as they are.
 """
@@ -32,6 +33,7 @@ from jaxrules.table import (
     regression_target,
     target_array,
 )
+from jaxrules.training import content_order
 
 TreeKind = Literal["boosted_trees", "forest", "both"]
 DEFAULT_KIND: TreeKind = "boosted_trees"
@@ -135,9 +137,13 @@ def grow(
     with np.errstate(under="ignore"):
         matrix = table.one_hot()[0].astype(np.float32)
     used = weight > 0
-    data = matrix[used], target[used], weight[used]
-    if kind == "forest":
+    if kind == "forest":  # scikit-learn draws rows by position, as in the LIRE paper's experiments
+        data = matrix[used], target[used], weight[used]
         return _forest(*data, classification, n_trees, max_depth, seed, stopped)
+    codes = np.unique(target, return_inverse=True)[1]
+    order = content_order(table, codes, weight)
+    order = order[used[order]]
+    data = matrix[order], target[order], weight[order]
     boosted, trees = n_trees // 2 if kind == "both" else n_trees, []
     for tree in _boosted(*data, classification, max_depth, seed):
         trees.append(tree)

@@ -70,6 +70,7 @@ from jaxrules.solvers.shapes import bucket
 from jaxrules.table import EncodedColumn, Schema, conform
 from jaxrules.training import (
     TrainingData,
+    by_content,
     location_and_scale,
     loss_for,
     training_data,
@@ -165,7 +166,7 @@ class _Shared(ScoreOptions):
     def data(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
         """The checked data: more than two classes only under the logistic loss."""
         loss = loss_for(y, self.loss)
-        return training_data(
+        data = training_data(
             X,
             y,
             loss,
@@ -173,6 +174,7 @@ class _Shared(ScoreOptions):
             missing=self.missing,
             binary=loss != logistic,
         )
+        return by_content(data)  # batches are drawn by position
 
 
 @options

@@ -62,7 +62,7 @@ from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.shapes import bucket
 from jaxrules.table import Label, Table, effective_row
-from jaxrules.training import TrainingData, training_data
+from jaxrules.training import TrainingData, by_content, training_data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -310,6 +310,7 @@ class _Task:
     ) -> _Task:
         """Read the data and make the literals."""
         data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+        data = by_content(data)  # batches are drawn by position
         constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
         data = replace(data, table=constraints.blanked(data.table))
         run.preparing("literals")

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, CrossValidation, arguments_of, choose, spread
+from jaxrules.cross_validation import SHARE, CrossValidation, arguments_of, choose, folds
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
@@ -424,7 +424,7 @@ def cross_validate(
     run = options.run()
     task = _Task.of(list_data(X, y, sample_weight, options), options, run, min(options.sizes))
     task.check_folds(options.n_folds)
-    fold = spread(len(task.codes), task.codes, options.n_folds, options.seed)
+    fold = folds(task.data, options.n_folds, options.seed)
     grid = options.settings_tried()
     part = run.child(SHARE, "ssrl, cross-validation", options.n_folds * len(grid))
     accuracies, rules, literals = _figures(task, fold, grid, options, part)
