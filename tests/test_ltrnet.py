@@ -316,8 +316,10 @@ def test_the_soft_model_is_the_model_that_was_trained(what: str, training: Any) 
         scale, risk = 1.0, float(log_loss(target, p))
     net = soft.net._replace(b=soft.net.b / scale)
     minimised = risk + scale**2 * float(penalty(net, 1e-3, 1e-2))
-    # The last but one step of the history is the mean over the last 25 steps of training.
-    assert minimised == pytest.approx(fit.history[-2].objective, rel=0.02)
+    # The last but one step of the history is the mean over the last 25 steps of training, among
+    # which straight-through training jumps.
+    rel = 0.1 if training == "straight_through" else 0.02
+    assert minimised == pytest.approx(fit.history[-2].objective, rel=rel)
     if training == "straight_through":  # and the rules are the same but for the rounding of v and w
         unrefitted = jr.ltrnet.fit(
             X, target, loss=loss, training=training, refit=False, **SMALL | {"restarts": 1}
