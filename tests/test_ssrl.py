@@ -617,7 +617,7 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
     }  # fmt: skip
     np.testing.assert_array_equal(found.risks, 1 - accuracies.reshape(3, 4))
     np.testing.assert_array_equal(found.sizes, details["rules"].reshape(3, 4))
-    order = np.random.default_rng(1).permutation(len(y))
+    order = np.lexsort((y, *X.T[::-1]))[np.random.default_rng(1).permutation(len(y))]
     order = order[np.argsort(y[order], kind="stable")]
     for k in range(3):
         held_out = np.isin(np.arange(len(y)), order[k::3])
