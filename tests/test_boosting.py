@@ -667,9 +667,12 @@ def test_no_two_rules_for_the_same_rows(max_length: int | None, classes: int) ->
     X = rng.normal(size=(90, 3))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=90), [-0.5, 0.5][: classes - 1])
     X[:, 1] = -np.sign(X[:, 0] - 0.3)
-    result = jr.boosting.fit(X, y, max_rules=6, max_cut_points=3, max_length=max_length, l2_penalty=40.0)
+    result = jr.boosting.fit(
+        X, y, max_rules=6, max_cut_points=3, max_length=max_length, l2_penalty=40.0
+    )
     extents = result.model.conjunctions.satisfied(jr.as_table(X))
     assert len(result.model.conjunctions) == 6
     for a, b in itertools.combinations(extents.T, 2):
-        assert (a != b).any() and (a == b).any()
+        assert (a != b).any()
+        assert (a == b).any()
     assert all(s.objective <= s.bound * (1 + 1e-9) for s in result.details.stages)

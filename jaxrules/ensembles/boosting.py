@@ -1324,9 +1324,9 @@ def _of_other_rows(
     options: Options,
     stopped: Callable[[], bool],
 ) -> Found:
-    """Another rule in the place of one for the rows of an earlier rule, or for all other rows: under
-    a ridge a second weight for them is worth something, but tells a reader nothing. Of rules of
-    more than three propositions, the best pair.
+    """Another rule in the place of one for the rows of an earlier rule, or for all other rows:
+    under a ridge a second weight for them is worth something, but tells a reader nothing. If rules
+    may have more than three propositions, the best pair.
     """
     sizes = [(int(rows.sum()), rows) for rows in state.extents]
 

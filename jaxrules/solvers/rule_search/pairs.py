@@ -127,9 +127,7 @@ def search_triples(
     return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
 
-def _given(
-    left_out: LeftOut | None, proposition: int, others: NDArray[np.intp]
-) -> LeftOut | None:
+def _given(left_out: LeftOut | None, proposition: int, others: NDArray[np.intp]) -> LeftOut | None:
     """The same of conjunctions of some others with one proposition."""
     if left_out is None:
         return None
