@@ -713,6 +713,14 @@ def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
     return scores
 
 
+def without_offset(name: str, *known: ArrayLike | None) -> None:
+    """Refuse an offset or exposure of a model that takes none."""
+    if any(one is not None for one in known):
+        raise ValueError(
+            f"offset and exposure are for rule ensembles that predict numbers; model is {name}"
+        )
+
+
 @predict.register
 def _(
     model: RuleEnsemble,
@@ -822,7 +830,14 @@ def _(model: RuleList, X: object) -> Array:
 
 
 @predict.register
-def _(model: RuleList, X: object) -> Array:
+def _(
+    model: RuleList,
+    X: object,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
+    without_offset("a RuleList", offset, exposure)
     if _is_traced(X) or _has_traced_leaves(model):
         return jnp.asarray(model.labels)[_position(model, X)]
     return np.asarray(model.schema.classes)[model.labels[_position(model, X)]]

@@ -30,6 +30,7 @@ Task = Callable[[float | None], Result]
 
 _LISTENING = 0.2
 """Seconds between two questions whether something has ended or was interrupted."""
+_MOST_WORKERS = 2**15
 
 
 def check_workers(n_jobs: Any) -> int:
@@ -45,7 +46,7 @@ def check_workers(n_jobs: Any) -> int:
     """
     if n_jobs is not None:
         checks.require(
-            checks.integer("n_jobs", n_jobs) != 0,
+            checks.integer("n_jobs", n_jobs, at_least=-_MOST_WORKERS, at_most=_MOST_WORKERS) != 0,
             "n_jobs must be at least 1, negative (-1: all processors, -2: all but one), or None",
         )
     if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):  # then in no context of it

@@ -124,6 +124,10 @@ def best_worth(fit_before, X, y, loss, sign_table, pool, **options):
             if must is not None and not must[rule].any():
                 continue
             q, signs = rows[:, rule].all(axis=1), sign_table[rule].all(axis=0)
+            if options["objective"] == "corrective_decrease" and any(
+                (q == one).all() or (q != one).all() for one in found.T
+            ):
+                continue  # no second rule for the same rows
             total = g @ q
             if not signs[0 if total > 0 else 1]:
                 continue

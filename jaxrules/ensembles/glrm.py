@@ -924,9 +924,10 @@ class _State:
 
     def thin_out(self) -> None:
         """Drop rules that others replace at the same objective. The rest is linearly independent:
-        one of the smallest of the many best solutions, which differ on new rows.
+        one of the smallest of the many best solutions, which differ on new rows. Of a solution that
+        is not the best, the objective would change.
         """
-        if self.solution is None:
+        if self.solution is None or self.solution.status is not Status.CONVERGED:
             return
         columns = np.concatenate([self.columns, self.problem.linear_values], axis=1)
         weights, shift = independent(columns, self.solution.coefficients)

@@ -24,6 +24,7 @@ from jaxrules.models import (
     predict_proba,
     sigmoid,
     to_latex,
+    without_offset,
 )
 from jaxrules.paths.problem import geometric_weights
 from jaxrules.persistence import register_model
@@ -343,7 +344,15 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
 
 
 @predict.register
-def _predict(model: ModelSequence, X: Any, step: int | None = None) -> Array:
+def _predict(
+    model: ModelSequence,
+    X: Any,
+    step: int | None = None,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
+    without_offset("a path of linear models", offset, exposure)
     scores = model.scores(X, step)
     if model.schema.classes is None:
         return scores
