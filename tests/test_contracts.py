@@ -184,8 +184,9 @@ def check_order(case: Case, one: jr.Fit[Any], other: jr.Fit[Any]) -> None:
         assert one.model.features.tolist() == other.model.features.tolist()
         np.testing.assert_allclose(one.model.models, other.model.models, rtol=1e-6, atol=1e-9)
         return
-    if case.learner.models == "ensembles":
+    if case.learner.models == "ensembles" and case.learner.name != "glrm":
         assert set(one.model.conjunctions) == set(other.model.conjunctions)
+    # GLRM: of all conjunctions several may do the same; the scores of its optimum are unique.
     np.testing.assert_allclose(scores_of(one.model), scores_of(other.model), rtol=1e-5, atol=1e-6)
 
 

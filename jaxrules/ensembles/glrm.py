@@ -102,6 +102,8 @@ _FIRST_TOLERANCE = 1e-2
 """Relative duality gap of the first master problems: rough slopes suffice to find rules."""
 _MASTER_TOLERANCE = 1e-3
 """Relative duality gap of the last master problems, as a share of the tolerance of the fit."""
+_SOLVED = (Status.CONVERGED, Status.STALLED)
+"""Of a master problem: rounding allows no further decrease in the second case."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -927,7 +929,7 @@ class _State:
         one of the smallest of the many best solutions, which differ on new rows. Of a solution that
         is not the best, the objective would change.
         """
-        if self.solution is None or self.solution.status is not Status.CONVERGED:
+        if self.solution is None or self.solution.status not in _SOLVED:
             return
         columns = np.concatenate([self.columns, self.problem.linear_values], axis=1)
         weights, shift = independent(columns, self.solution.coefficients)
