@@ -107,7 +107,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message=".*max_iter.*|.*penalty.*|.*multi_class.*")
     methods = dict(METHODS)
     try:
-        import mlrl.boosting  # noqa: F401
+        import mlrl.boosting  # noqa: F401 (is it installed?)
 
         methods["MLRL-Boomer"] = boomer
     except ImportError:
