@@ -21,10 +21,11 @@ import jaxrules as jr
 from jaxrules.lowered import Direction
 from jaxrules.table import MISSING, UNSEEN
 
-# No example has to be quick: the machine may be busy.
-hypothesis_settings.register_profile(
-    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+# No example has to be quick: the machine may be busy. "steady" draws the same examples every time,
+# so that a failure in CI is the change's; everyone else's runs go on looking for new ones.
+patient = hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.register_profile("patient", patient)
+hypothesis_settings.register_profile("steady", patient, derandomize=True)
 hypothesis_settings.load_profile("patient")
 
 

@@ -292,7 +292,8 @@ def in_python(program: dict[str, Any], columns: list[Any], row: list[Any]) -> An
     for one in program["terms"]:
         low, high = one["lower"], one["upper"]
         value = term(one, values)
-        value = 0.0 if math.isnan(value) else value
+        if math.isnan(value):
+            continue
         value = value if low is None else max(value, low)
         value = value if high is None else min(value, high)
         scores = [s + value * weight for s, weight in zip(scores, one["weights"], strict=True)]
