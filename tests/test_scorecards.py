@@ -45,6 +45,8 @@ def test_the_best_of_all_points(ridge: float) -> None:
     found = objective(card.points, np.array([card.scale, card.intercept]), ridge)
     assert found == pytest.approx(min(values.values()), abs=1e-6)
     assert values[tuple(card.points.tolist())] == pytest.approx(found, abs=1e-6)
+    primitive = [points for points in values if np.gcd.reduce(points) == 1]
+    assert card.tried == 1 + len(primitive) // 2  # another sign or size is another scale
 
 
 def test_a_card_is_a_model() -> None:
@@ -78,6 +80,12 @@ def test_weights_are_repeated_rows() -> None:
     other = jr.scorecard(model(), X[rows], Y[rows], l2_penalty=1.0)
     np.testing.assert_array_equal(one.points, other.points)
     assert one.scale == pytest.approx(other.scale, rel=1e-5)
+
+
+def test_weight_on_one_class() -> None:
+    card = jr.scorecard(model(), X, Y, sample_weight=(Y == "yes").astype(float))
+    assert 0 <= card.loss < card.loss_before
+    assert np.isfinite(card.model.intercept).all()
 
 
 def test_bad_input() -> None:

@@ -69,9 +69,9 @@ class FinetuneDetails(Details):
         accepted: whether the model differs from the start.
         start_risk, risk: of the start's and the model's rules on the held-out rows, with weights
             refitted on the others; NaN without the guard.
-        gain, gain_error: how much less risk than the start's have, on each half of the held-out
-            rows, the rules that the other half chooses; and its standard error. A larger gain is
-            accepted. NaN without the guard.
+        gain, gain_error: the fall of the held-out risk from the start's, where each half of the
+            held-out rows is predicted by the rules that the other half chooses; and its standard
+            error, which a gain must exceed to be accepted. NaN without the guard.
         validation_rows: which rows of positive weight were held out, shape (rows,).
         first_half: which of these are in the first half, shape (rows,).
     """
@@ -247,11 +247,12 @@ class _Objective:
         weights, columns, target, held, lost, offset = rows
         soft = jax.tree.map(lambda array: array[0], lanes)
         w = soft.w * fixed.supports
-        w = w / jnp.sqrt((w**2).sum(axis=-1, keepdims=True))
+        w = w / jnp.sqrt((w**2).sum(axis=-1, keepdims=True))  # |w| = 1
         z = jnp.einsum("rkd,dn->rkn", w, columns)
 
         def end(distance: Array, exists: Array) -> Array:
             smooth = jax.nn.sigmoid(fixed.sharpness * distance)
+            # Straight-through: the value of the step, the gradient of the sigmoid.
             step = smooth + jax.lax.stop_gradient((distance >= 0) - smooth)
             return jnp.where(exists[..., None], step, 1)
 
@@ -260,6 +261,7 @@ class _Objective:
         )
         if lost.shape[0]:
             p = jnp.where(lost, fixed.admits[..., None], p)
+        # q = prod_j p_j over the tuned conditions, on rows where the fixed ones hold.
         q = functools.reduce(
             operator.mul, [p[:, j] for j in range(p.shape[1])], held.astype(p.dtype)
         )
@@ -377,6 +379,7 @@ class _Tuning:
             shares = self.shares(rows)
             return min(found, key=lambda one: float(shares @ one.losses))
 
+        # Each half chooses for the other; the paired differences must exceed their standard error.
         gains, (first, second) = np.zeros(len(self.validation)), self.halves
         for chooses, other in ((first, second), (second, first)):
             gains[other] = (found[0].losses - chosen(chooses).losses)[other]
@@ -461,6 +464,7 @@ class _Tuning:
         for r, rule in enumerate(self.soft):
             for j, condition in enumerate(rule):
                 on, raw = self.weighs(condition) or (np.zeros(0, np.intp), np.zeros(0))
+                # lower < w'x: with x = centre + scale z, (lower - shift) / length < w'z, |w| = 1.
                 scaled, shift = raw * columns.scale[on], float(raw @ columns.centre[on])
                 largest = np.abs(scaled).max()  # so that no square overflows or vanishes
                 length = float(largest * np.sqrt(((scaled / largest) ** 2).sum()))
@@ -497,6 +501,7 @@ class _Tuning:
         """Lower and upper bounds of the parameters, for `adam`; None if there are none."""
         if not self.signs.any():
             return None
+        # Entries of constrained columns keep their signs, and do not vanish.
         constrained = np.pad(self.directions != 0, (0, lanes.w.shape[-1] - len(self.directions)))
         signs = np.pad(self.signs, [(0, 0), (0, lanes.b.shape[-1] - self.signs.shape[1])])[None]
         least = np.minimum(np.abs(lanes.w), _LEAST_WEIGHT)
@@ -597,7 +602,7 @@ def _mean(values: Floats, weights: Floats) -> tuple[float, float]:
     """The weighted mean, and its standard error; infinite for a single row."""
     n = np.count_nonzero(weights)
     mean = float(weights @ values)
-    square = float(weights**2 @ (values - mean) ** 2)
+    square = float(weights**2 @ (values - mean) ** 2)  # n / (n - 1): unbiased if equal
     return mean, math.sqrt(square * n / (n - 1)) if n > 1 else math.inf
 
 

@@ -489,6 +489,7 @@ class _Task:
         """
         data, activations, slopes = self.data, self.candidates.space.activations, []
         for y in data.outputs:
+            # |mean slope| at the constant: at a penalty above, the optimality condition holds.
             constant = np.full(len(y), best_constant(data.loss, y, data.weights))
             totals = activations.totals(data.weights * data.loss.gradient(y, constant))
             slopes.append(np.abs(activations.by_rule @ totals).max(initial=np.finfo(float).tiny))
@@ -557,7 +558,7 @@ def _starts_of(
 def _in_time(
     data: TrainingData, sample: TrainingData, options: Options, run: Run
 ) -> Fit[RuleEnsemble]:
-    """The model that a sample of the rows shows, with its weights there, rated on all rows."""
+    """The model found on a sample of the rows, with its weights there, evaluated on all rows."""
     model, details = model_in_time(sample, fit, options, run, max_length=options.max_length)
     if options.rule_penalty is not None:
         penalty = options.rule_penalty
@@ -597,15 +598,16 @@ def _generate(state: _State, run: Run) -> Fit[RuleEnsemble]:
         run.step(state.objective, state.size, bound=state.proved_bound)
         run.phase = "search"
         while not run.stopped():
-            found = _price(problem, state, run)
+            found = _price(problem, state, run)  # the pricing problem
             state.note(found)
             if run.stopped():
                 break
             left = options.max_rules - state.generated
             new = [rule for rule in found.rules if rule not in state.known][:left]
             last = _MASTER_TOLERANCE * options.tolerance
+            # Slopes of a rough master problem may hide a violation: only the last ones end it.
             if not new and state.tolerance <= last:
-                if not found.rules or left > 0:  # else rules are left out
+                if not found.rules or left > 0:  # otherwise max_rules leaves rules out
                     status = Status.CONVERGED
                 break
             state.add(new)
@@ -860,7 +862,7 @@ class _State:
         self.solution = sparse_glm.solve(
             problem.design(self.columns, problem.linear_values),
             problem.data.target,
-            1.0,
+            1.0,  # lambda_0 + lambda_1 length is the factor of each column
             loss=problem.data.loss,
             sample_weight=problem.data.weights,
             penalty_factors=np.concatenate([prices, problem.linear_price]),
@@ -926,8 +928,8 @@ class _State:
 
     def thin_out(self) -> None:
         """Drop rules that others replace at the same objective. The rest is linearly independent:
-        one of the smallest of the many best solutions, which differ on new rows. Of a solution that
-        is not the best, the objective would change.
+        one of the smallest of the many optimal solutions, which differ on new rows. A solution that
+        is not optimal stays, as its objective would change.
         """
         if self.solution is None or self.solution.status not in _SOLVED:
             return
@@ -977,12 +979,14 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
     while True:
         weights = np.where((np.abs(weights) > rounding) & columns.any(axis=0), weights, 0.0)
         on = np.flatnonzero(weights)
+        # The eigenvector of the least eigenvalue: no score changes along a dependence.
         design = np.column_stack([columns[:, on], np.ones(len(columns))]).astype(np.float64)
         scale = np.sqrt((design**2).sum(axis=0))
         values, vectors = np.linalg.eigh((design / scale).T @ (design / scale))
         if values[0] > 1e-12 * values[-1]:
             break
         way = vectors[:, 0] / scale
+        # In either direction, the step at which the first weight becomes 0.
         moving = np.abs(way[:-1]) > 1e-9 * np.abs(way).max()
         steps = np.divide(-weights[on], way[:-1], out=np.full(len(on), np.inf), where=moving)
         ends = [
@@ -1050,7 +1054,7 @@ def _price(problem: _Problem, state: _State, run: Run) -> _Priced:
         )  # fmt: skip
         rules += [tuple(side.propositions[list(rule)].tolist()) for rule in found]
         ratio = max(ratio, most)
-    if problem.linear is not None:
+    if problem.linear is not None:  # within its tolerance, the master problem may violate theirs
         linear = pull(slopes @ problem.linear_values, problem.linear_signs.T) / problem.linear_price
         ratio = max(ratio, float(linear.max(initial=0.0)))
     return _Priced(rules, _dual_bound(problem, slopes, ratio))
@@ -1145,6 +1149,7 @@ def price_exactly(
     )  # fmt: skip
     found = search_depth_first(space, objective, max_length=max_length, stopped=stopped)
     assert found.bound is not None  # the exact search always has one
+    # |slope| <= price + bound for every rule, and one proposition has the least price.
     ratio = 1.0 + found.bound / float(objective.price(1))
     violates = found.objective > tolerance * objective.price(len(found.propositions))
     return [found.propositions] if violates else [], ratio
@@ -1165,4 +1170,5 @@ def _dual_bound(problem: _Problem, slopes: Floats, ratio: float) -> float:
         u = np.where(u > 0, u * (negative / positive), u)
     elif negative > positive:
         u = np.where(u < 0, u * (positive / negative), u)
+    # The dual objective, and the part of the loss that merged rows leave out.
     return constant - float(share @ conjugate(target, u))

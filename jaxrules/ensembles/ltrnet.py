@@ -413,10 +413,11 @@ def forward(
     net: Net, columns: Array, steepness: float | Array, straight_through: bool = False
 ) -> Array:
     """The scores of rows, (outputs, rows), from standardised columns, (columns, rows)."""
-    z = jnp.einsum("rkd,dn->rkn", net.w, columns) - net.t[..., None]
+    z = jnp.einsum("rkd,dn->rkn", net.w, columns) - net.t[..., None]  # w_ij'x - t_ij
     p = jax.nn.sigmoid(z)
     if straight_through:
         p = stepped(z >= 0, p)
+    # The balancing bias: s_i is 0 if all chosen propositions hold, at most -1 if one fails.
     s = jnp.einsum("rk,rkn->rn", net.v, p) - jnp.abs(net.v).sum(axis=1)[:, None]
     q = modified_sigmoid(s, steepness)
     if straight_through:
@@ -579,10 +580,11 @@ class _Training:
             )
         sample = self.columns.values[:, random.choice(len(self.weights), _SAMPLE, p=self.weights)]
         share = random.uniform(0.05, 0.5, (*shape, 1))
+        # t is the quantile of w'x that 5 to 50 % of the rows of a sample fall below.
         t = np.take_along_axis(
             np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1
         )[..., 0]
-        if outputs > 1:
+        if outputs > 1:  # the constant softmax: log shares of the classes, coded as -1 and 1
             constants = np.log((1 + self.target) / 2 @ self.weights)
         else:
             constants = np.array([best_constant(self.data.loss, self.target[0], self.weights)])
@@ -736,10 +738,10 @@ class _Training:
         rules: dict[Any, tuple[list[_Proposition], Rows, Floats]] = {}
         intercept = net.b0
         for i in range(len(net.w)):
-            w, b, chosen = net.w[i][:, :n_columns], net.b[:, i], net.v[i] >= 0.5
+            w, b, chosen = net.w[i][:, :n_columns], net.b[:, i], net.v[i] >= 0.5  # v rounded
             size = np.abs(w)
             w = np.where(size >= _SMALL_ENTRIES * size.max(axis=1, keepdims=True, initial=0), w, 0)
-            if (chosen & ~w.any(axis=1) & (net.t[i] > 0)).any():
+            if (chosen & ~w.any(axis=1) & (net.t[i] > 0)).any():  # 0 >= t
                 continue  # it never holds
             rule = [
                 self.proposition(w[j], float(net.t[i][j]))
@@ -754,9 +756,9 @@ class _Training:
                 ]
             held = np.logical_and.reduce(holds, axis=0)
             key = (held.tobytes(), self.side(rule)) if self.options.prune else i
-            if not rule:
+            if not rule:  # it always holds
                 intercept = intercept + b
-            elif key in rules:
+            elif key in rules:  # on the same rows: the weights add up
                 shorter = min(
                     rule,
                     rules[key][0],
@@ -782,7 +784,7 @@ class _Training:
         return _Proposition(w, t, admits, np.where(lost, admits, holds))
 
     def one_rule(self) -> _Rules:
-        """The best cut of a single column, if any, for lack of time to train."""
+        """The best cut of a single column, if any; used if there was no time to train."""
         b0 = self.starts().b0[0]
         gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
         signs = self.effects[:, None] * self.directions
@@ -792,6 +794,7 @@ class _Training:
         rule = self.proposition(
             np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1]
         )
+        # Least squares of the target on the rule: covariance over variance.
         share = float(self.weights @ rule.holds)
         slope = (
             self.target @ (self.weights * (rule.holds - share)) / max(share * (1 - share), _TINY)

@@ -201,7 +201,7 @@ class Options(_Shared):
         )
 
     def settings_at(self, l1_penalty: float, loss: Loss) -> tuple[tuple[str, Any], ...]:
-        """The settings of a model; a chosen penalty is told beside the given None."""
+        """The settings of a model; a chosen penalty is recorded beside the given None."""
         chosen = {"chosen_l1_penalty": l1_penalty} if self.l1_penalty is None else {}
         return self.settings(loss=loss, **chosen)
 
@@ -288,7 +288,7 @@ def fit(
 
 
 def _in_time(task: _Task, sample: TrainingData, options: Options, run: Run) -> Fit[RuleEnsemble]:
-    """The fit on all rows with the rules that a sample shows, from their weights there."""
+    """The fit on all rows with the rules found on a sample, from their weights there."""
     model, shown = model_in_time(sample, fit, options, run, needs="sklearn.ensemble")
     penalty = options.l1_penalty if shown is None else shown["l1_penalty"]
     pool = rule_pool(model.conjunctions, task.data, options.seed, run, True, task.constraints)
@@ -481,19 +481,20 @@ class _Problem:
         row = pool.activations.pattern
         matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits, compiled)
         if options.linear_terms:
-            linear, more = linear_terms_of(data, options.winsorise)
+            linear, more = linear_terms_of(data, options.winsorise)  # l_j, penalty 0.4 / std(l_j)
             used = np.flatnonzero(~np.isin(linear.feature, list(task.constraints.forbidden)))
             linear, factors = linear.take(used), np.append(factors, more[used])
             matrix = pool.activations.holds().T[row], linear.values(data.table)
         elif not data.loss.mergeable:
             bits = take_columns(pool.activations.bits, pool.activations.n_patterns, row)
             matrix = BitColumns(bits, compiled)
-        if options.linear_terms or not data.loss.mergeable:  # every row by itself
+        if options.linear_terms or not data.loss.mergeable:  # no rows are merged
             row = np.arange(len(row))
         size = len(factors) - len(pool.rules)
         room = (len(row), max(len(other.rules) + size for other in (pool, *others)))
         design = sparse_glm.Design.of(matrix, inverse=row, room=room)
         signs = task.signs(pool.rules, linear)
+        # An expert's rules have no penalty, except where monotone fixes their signs.
         free = np.arange(len(factors)) < len(task.first)
         factors[free if signs is None else free & np.all(signs, axis=(0, 2))] = 0.0
         return cls(task, data, pool, linear, factors, design, signs)
@@ -621,7 +622,7 @@ class _Problem:
 
 
 def _default_penalties(problem: _Problem, n: int, run: Run) -> tuple[float, ...]:
-    """From the least penalty at which every weight is zero downwards."""
+    """From the least penalty at which every weight is zero, downwards."""
     largest = max(master.max_penalty(run) for master in problem.masters)
     return tuple((largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)).tolist())
 
@@ -707,6 +708,7 @@ def _cross_validated(
                 return
             yield fold.model(solved)
 
+    # The choice if time runs out first: the largest penalty of at most this share of the first.
     without_folds = sum(penalty > _WITHOUT_FOLDS * penalties[0] for penalty in penalties)
     without_folds = min(without_folds, len(penalties) - 1)
     found = cross_validated(

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _MULTIPLIED_AT_ONCE = 1 << 22
-"""Rows x conditions multiplied at once, between two looks at the clock."""
+"""Rows x conditions multiplied at once, between two checks of the clock."""
 _MOST_COUNTED = 1 << 24
 """float32 holds all integers below."""
 _MOST_REGROUPED = 1 << 26

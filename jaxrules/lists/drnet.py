@@ -72,7 +72,7 @@ _TEMPERATURE, _LOW, _HIGH = 2 / 3, -0.1, 1.1
 _TURNS = 4
 """Phases per layer, alternating: AND, OR, AND, OR."""
 _QUICK = 1 << 22
-"""Entries of the literals examined to find a rule when there is no time."""
+"""Entries of the literals examined to find a rule when no time is left."""
 _DRAWS = 101
 """Draws of the gates per phase, which its steps reuse in turn: random
 numbers are slow to compile.
@@ -281,7 +281,7 @@ def cross_validate(
 
 
 def _walk(inside: TrainingData, options: Grid, run: Run) -> Iterator[RuleList]:
-    """The models of a fold, penalty by penalty, as far as the time goes."""
+    """The models of a fold, penalty by penalty, until time runs out."""
     same = options.to(PathOptions, time_limit=run.deadline, progress=False)
     fits = path.with_options(*arguments_of(inside), same)
     yield from (found.model for found in (fits[:-1] if run.stopped() else fits))
@@ -373,7 +373,7 @@ def _conjunction_forward(s: Array) -> tuple[Array, Array]:
     return conjunction(s), s
 
 
-def _conjunction_backward(s: Array, slope: Array) -> tuple[Array]:
+def _conjunction_backward(s: Array, slope: Array) -> tuple[Array]:  # Eq. 3
     return (jnp.where((s < 0) | ((s >= 1) & (slope < 0)), 0, slope),)
 
 
@@ -386,9 +386,9 @@ def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
 
     The gradient of 1{z > 0} is that of z.
     """
-    s = w @ literals - jnp.maximum(w, 0).sum(axis=1)[:, None] + 1
+    s = w @ literals - jnp.maximum(w, 0).sum(axis=1)[:, None] + 1  # Eq. 1 and 2
     is_open = rule_gates + jax.lax.stop_gradient((rule_gates > 0) - rule_gates)
-    return is_open @ conjunction(s) - 0.5
+    return is_open @ conjunction(s) - 0.5  # Eq. 4 and 5
 
 
 @dataclass(frozen=True)
@@ -411,6 +411,7 @@ class _Objective:
             open_literals = (
                 probability_open(layers.literal_gates) * (jnp.arange(w.shape[1]) < n_literals)[None]
             )
+            # Eq. 7: one for the rule, and the expected share of open gates of its literals.
             sizes = open_literals.sum(axis=1) / n_literals + 1
             return loss + penalty * jnp.mean(sizes * probability_open(layers.rule_gates))
 
@@ -542,13 +543,14 @@ class _Training:
 
     def one_literal(self) -> RuleSet:
         """The rule of one literal, or its negation, with the fewest errors, if any helps; used if
-        there is no time to train. Large data are sampled.
+        there was no time to train. Large data are sampled.
         """
         if not len(self.literals):
             return RuleSet([], np.zeros(len(self.weights), bool), (), [])
         worth, step = self.weights * self.data.target, 1 + self.literals.size // _QUICK
         some = worth[::step]
         gains = self.literals[:, ::step] @ some
+        # Weight of the rows of target 1 less that of target -1: on the literal, and off it.
         gains = np.where(self.may_be[::-1], [gains, some.sum() - gains], -np.inf)
         negative, i = np.unravel_index(int(gains.argmax()), gains.shape)
         holds = self.literals[i] ^ bool(negative)

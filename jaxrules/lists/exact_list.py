@@ -69,7 +69,7 @@ class ExactListDetails(Details):
     Attributes:
         conditions: the number of conditions that the lists are made of.
         groups: the number of groups of rows that they distinguish.
-        evaluations: how many conditions were tried after prefixes.
+        evaluations: the number of conditions tried after prefixes.
         nodes: the states of the search, or the nodes of the program's tree.
         sample: the number of rows that the rules come from; None for all.
     """
@@ -176,7 +176,7 @@ def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options)
 
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
-    """The list that a sample of the rows shows, rated on all rows; its bound is their weight."""
+    """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
     limit, penalty, total = sample_limit(run), options.literal_penalty, float(data.weights.sum())
     rules, least = None, options.min_support * total
     if limit is not None and run.may_import("numba"):
@@ -304,7 +304,7 @@ def cross_validate(
 
 
 def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleList]:
-    """The models of a fold, every penalty with all of these sizes, as far as the time goes."""
+    """The models of a fold, every penalty with all of these sizes, until time runs out."""
     penalties = options.literal_penalties
     for i, penalty in enumerate(penalties):
         part = run.child(1 / (len(penalties) - i))
@@ -423,12 +423,12 @@ def _best(
     certificate = prefixes.certificate(problem.start())
     certificate.offer(start)
 
-    def tell(objective: float) -> None:
+    def report(objective: float) -> None:
         size = len(problem.first.rules) + len(certificate.solution)
         run.step(problem.offset + objective, size, bound=problem.offset + proved())
 
     def proved() -> float:
-        if not problem.candidates.complete:  # a missing condition might be better
+        if not problem.candidates.complete:  # a list of a missing condition might be better
             return float(problem.candidates.counts.sum())
         return certificate.objective if certificate.closed else certificate.bound
 
@@ -437,8 +437,8 @@ def _best(
 
     with run:
         run.phase = "start"
-        tell(certificate.objective)
-        run.phase, certificate.improved = "search", tell
+        report(certificate.objective)
+        run.phase, certificate.improved = "search", report
         if method == "mip":
             from jaxrules.lists import list_mip
 
@@ -455,6 +455,7 @@ def _best(
                     _offer_ssrl(problem, certificate, run)
                 if certificate.closed or stopped():
                     break
+                # Wider layers each time: the prefixes kept, and the children listed per chunk.
                 width = max(1, evaluations // len(problem.candidates))
                 prefixes.listed = 8 * width
                 layered.search(prefixes, certificate, (width,), stopped)

@@ -45,8 +45,8 @@ class PoolOptions(ListOptions):
             literals.
         default: the label of rows that no rule covers; "majority" takes the heaviest class of all,
             "free" the best.
-        max_evaluations: how many conditions may be tried after prefixes before the best list so far
-            is returned: "auto" for some seconds, None for no limit. Unlike time limits, this does
+        max_evaluations: the most conditions to try after prefixes; then the best list so far is
+            returned. "auto" for some seconds, None for no limit. Unlike a time limit, this does
             not depend on the machine.
     """
 
@@ -150,11 +150,12 @@ class ListProblem:
         return tuple(start)
 
     def begin(self, start: Fit[RuleList] | RuleList | None) -> tuple[int, ...]:
-        """The candidates of a list given as ``start``, without rules that hold on none of the rows,
-        or for which there was no time to make a candidate.
+        """The candidates of a list given as ``start``, without rules that hold on no row, or whose
+        candidates there was no time to make.
 
         Raises:
-            TypeError, ValueError: if it does not fit, or has a rule that is not a candidate.
+            TypeError, ValueError: if it does not fit the data or the constraints, or has a rule
+                that is not a candidate.
         """
         model = given_start(start, RuleList, self.data, self.constraints)
         if model is None:
@@ -197,7 +198,7 @@ class ListProblem:
         run: Run,
         stopped: Callable[[], bool] = never,
     ) -> ListProblem:
-        """The problem that options pose; long conditions are left out when it is stopped.
+        """The problem that the options pose; if stopped, it lacks the longest conditions.
 
         Raises:
             TypeError, ValueError: naming the argument.

@@ -59,6 +59,7 @@ def search(
     w = [cp.Variable((G, K), nonneg=True) for _ in places]
     free: list[Any] = [np.ones(G), *(cp.Variable(G, nonneg=True) for _ in places)]
     v, t = cp.Variable((G, K), nonneg=True), cp.Variable(K, boolean=True)
+    # One default label decides the groups that are free at the end.
     constraints = [cp.sum(t) == 1, t <= candidates.defaults, cp.sum(v, axis=1) == free[-1]]
     constraints += [v[:, d] <= t[d] for d in range(K)]
     objective = cp.sum(cp.multiply(n, v))
@@ -66,15 +67,15 @@ def search(
         chosen = cp.sum(z[p], axis=1)
         constraints += [
             z[p] <= candidates.labels,
-            w[p] <= covers @ z[p],
-            cp.sum(w[p], axis=1) + free[p + 1] == free[p],
-            free[p + 1] <= 1 - covers @ chosen,
-            cp.sum(chosen) <= (1 if p == 0 else cp.sum(z[p - 1])),
+            w[p] <= covers @ z[p],  # captured only by a rule that covers the group ...
+            cp.sum(w[p], axis=1) + free[p + 1] == free[p],  # ... and only once ...
+            free[p + 1] <= 1 - covers @ chosen,  # ... by the first that does
+            cp.sum(chosen) <= (1 if p == 0 else cp.sum(z[p - 1])),  # empty positions last
         ]
         objective += cp.sum(cp.multiply(n, w[p])) - candidates.prices @ chosen
     used = sum(cp.sum(chosen, axis=1) for chosen in z)
     constraints.append(used <= 1)
-    for bit in range(int(candidates.required).bit_count()):
+    for bit in range(int(candidates.required).bit_count()):  # every required column is used
         constraints.append(
             (candidates.uses >> np.uint64(bit) & np.uint64(1)).astype(float) @ used >= 1
         )

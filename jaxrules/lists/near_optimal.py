@@ -98,7 +98,7 @@ class NearOptimal:
 
     @cached_property
     def occurrences(self) -> NDArray[np.int64]:
-        """In how many of the lists each condition occurs, (conditions,)."""
+        """The number of lists in which each condition occurs, (conditions,)."""
         return np.bincount(
             [r for conditions in self.lists for r in conditions], minlength=len(self.conditions)
         )
@@ -152,7 +152,7 @@ class NearOptimal:
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Sentences: how many lists there are, and whether these are all."""
+        """Sentences: the number of lists, and whether these are all."""
         least, n = display.number(self.threshold), len(self)
         proved = "" if self.bound == self.optimum else f" (at most {display.number(self.bound)})"
         best = f"the best: {display.number(self.optimum)}{proved}"
@@ -173,7 +173,7 @@ class _Found(NamedTuple):
 
     keys: Words  # of the set of the sets of rows that the rules capture, (lists, 2)
     values: Floats  # of lists with equal keys the greatest stays
-    bounds: Floats  # the objective of the list, or of the best that begins so
+    bounds: Floats  # the objective of the list, or a bound for all lists with this prefix
     parents: NDArray[np.int64]
     moves: NDArray[np.int64]
 
@@ -235,11 +235,11 @@ class Enumeration:
         n, R, depth = self.search.chunk, len(self.candidates), self.search.max_rules
         for step in range(depth):
             after = depth - 1 - step
-            longer = sum(R**k for k in range(1, after + 1))  # lists that begin with a given one
+            longer = sum(R**k for k in range(1, after + 1))  # lists that continue a given one
             grown, ended = [_NONE], [_NONE]
             self.ended.append(_NONE)
             for start in range(0, len(bounds), n):
-                if stopped():
+                if stopped():  # lost: the prefixes not expanded, and what continues the children
                     self.end(ended)
                     self.lose(float(bounds[start:].max()), (len(bounds) - start) * R * (1 + longer))
                     for children in grown:
@@ -255,6 +255,7 @@ class Enumeration:
                 if self.floor > self.threshold:
                     self.lost += (len(bounds[some]) * R - len(parents)) * (1 + longer)
                 parents = parents + start
+                # The set of the captured sets identifies a list: a sum of hashes, in any order.
                 captures = layer.free[parents] & self.candidates.covers[moves]
                 found = _Found(keys[parents] + _hashes(captures), stops, stops, parents, moves)
                 ended.append(found.take(stops > self.floor))
@@ -295,7 +296,7 @@ class Enumeration:
                 self.ended[length] = found.take(kept)
 
     def kept(self, grown: list[_Found], longer: int) -> _Found:
-        """The prefixes that may become lists above the floor, as many as there is room for."""
+        """The prefixes that may become lists above the floor, as many as memory allows."""
         children = _Found.merged(grown)
         inside = children.bounds > self.floor
         if self.floor > self.threshold:

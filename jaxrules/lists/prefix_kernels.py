@@ -160,7 +160,7 @@ def expand(
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
         values: the weight that its rules classify correctly minus their penalties, (prefixes,).
         used: the required features that it uses.
-        after: how many rules may follow the next.
+        after: the most rules that may follow the next.
         settled: children that cannot be better are left out.
         parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every
             prefix and condition.
@@ -176,6 +176,7 @@ def expand(
     n = 0
     for s in range(len(free)):
         _captures(given, free[s], sums, right)
+        # Potential: what a condition adds at most if d is the default, less its penalty.
         top[:] = 0.0
         for d in range(K):
             for r in range(R):

@@ -40,7 +40,7 @@ _MOST_DENSE = 1 << 24
 _MOST_PAIRED = 2048
 """The most conditions for which the last two rules are found together."""
 _EVALUATED_AT_ONCE = 1 << 20
-"""Conditions, or pairs of them, examined between two looks at the clock."""
+"""Conditions, or pairs of them, examined between two checks of the clock."""
 
 
 class Layer(NamedTuple):
@@ -135,6 +135,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
     def expand(self, states: Layer, some: slice, step: int, incumbent: float) -> Children:
         settled = incumbent + TOLERANCE * float(self.candidates.counts.sum())
+        # A last layer of pairs is solved outright; the others list children and their bounds.
         if self.pairs and step == self.depth - 1:
             return self._last_two(states, some, settled)
         parents, moves, bounds, reached, stops = self.children(
@@ -163,6 +164,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return Children(found + prefix, np.tile([first, second], (len(found), 1)), values, values)
 
     def keys(self, states: Layer, children: Children) -> Indices:
+        # Dominance: of prefixes with equal free rows and equal required columns, the best stays.
         return np.column_stack([self._free(states, children), self._used(states, children)]).view(
             np.int64
         )

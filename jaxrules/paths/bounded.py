@@ -1,7 +1,7 @@
 """Certified paths within bounds on the coefficients.
 
 The unknowns are the values x_1, ..., x_K that the steps set. Bounds on coefficients are bounds on
-x, and the best path along a sequence of features is a quadratic programme in a box. Prefixes grow
+x, and the best path along a sequence of features is a quadratic program in a box. Prefixes grow
 layer by layer as in `exact`, with the least cost of a prefix within the bounds and a table of lower
 bounds on the rest. The table has the larger of two bounds: one from the least cost m(U) of every
 support within the bounds on coefficients; and that of `exact`, which ignores these but accounts for
@@ -25,7 +25,7 @@ from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children, never
 
 MAX_FEATURES = 14
-"""Limited by a quadratic programme per support."""
+"""Limited by a quadratic program per support."""
 WIDTHS = (256, 4_000, 64_000)
 GAP = 1e-8
 """Relative tolerance of the certificate."""
@@ -167,7 +167,9 @@ def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
         todo = todo[(low | high | release).any(axis=1)]
         if not len(todo):
             break
-    # Multipliers: max(slope, 0) of finite lower bounds, max(-slope, 0) of finite upper ones.
+    # Multipliers: max(slope, 0) of finite lower bounds, max(-slope, 0) of finite upper ones. The
+    # Lagrangian with m, lower less upper ones, is least at H^-1 (h + m):
+    # 2 m'ends - (h + m)'H^-1 (h + m).
     multiplier = np.where(np.isfinite(lower), np.maximum(slope, 0.0), 0.0)
     multiplier -= np.where(np.isfinite(upper), np.maximum(-slope, 0.0), 0.0)
     ends = np.where(multiplier > 0, lower, np.where(multiplier < 0, upper, 0.0))

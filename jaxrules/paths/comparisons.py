@@ -81,7 +81,7 @@ def direct(
 ) -> CoordinatePath:
     """Set the final coefficients one by one, in the best order (the "direct" path of Fig. 3b).
 
-    For up to 18 coefficients the order is optimal, by a dynamic programme over subsets; beyond,
+    For up to 18 coefficients the order is optimal, by dynamic programming over subsets; beyond,
     every step takes the coefficient that helps most at once.
 
     Args:
@@ -166,6 +166,7 @@ def _best_order(cost: Quadratic, change: Array, step_weights: Array) -> Sequence
     d = len(change)
     if d > MAX_ORDERED:
         return greedy_path(PathProblem(cost, step_weights, end=change)).features
+    # best[S]: the least weighted cost of the first |S| steps if they set the coefficients in S.
     subsets = np.arange(2**d)
     members = (subsets[:, None] >> np.arange(d)) & 1
     costs = cost(members * change)

@@ -166,12 +166,13 @@ class LossCost:
         scores = (scores + self._best_intercepts(scores)[:, None])[0]
         curvatures = self.shares * self.loss.curvature(self.y, scores)
         X = self.X
-        if self.intercept and curvatures.sum() > 0:
+        if self.intercept and curvatures.sum() > 0:  # with u at its best, columns are centred
             X = X - (curvatures @ X) / curvatures.sum()
         Q = X.T @ (X * curvatures[:, None]) / 2
         Q = (Q + Q.T) / 2 + self.l2_penalty * np.eye(X.shape[1])
         half_gradient = self.X.T @ (self.shares * self.loss.gradient(self.y, scores)) / 2
         g = Q @ reference - half_gradient - self.l2_penalty * (reference + self.centre)
+        # Value and gradient at the reference are those of the cost itself.
         constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
         return Quadratic(Q, g, float(constant))
 

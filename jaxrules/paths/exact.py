@@ -177,6 +177,7 @@ def extension_values(
     order = np.arange(length)
     at = sequences.T
     systems = np.empty((length, length + 1 + d, batch))
+    # Gaussian elimination of H per sequence, with h and the columns of all possible next steps.
     systems[:, :length] = (
         cost.curvature[at[:, None], at[None, :]] * tails[np.maximum.outer(order, order)][..., None]
     )
@@ -198,6 +199,7 @@ def extension_values(
         linear -= columns * row[length - j - 1]
         remaining -= columns * row[length - j :]
         systems[j + 1 :, j + 1 :] -= systems[j, j + 1 : length, None] * row
+    # The Schur complement of each next step: what it gains beside the sequence.
     independent = remaining > RANK_TOLERANCE * diagonal[:, None]
     gains = np.where(independent, linear**2 / np.where(independent, remaining, 1.0), 0.0)
     return (value - gains).T

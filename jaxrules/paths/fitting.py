@@ -204,7 +204,7 @@ def fit(
         "exact" and "mip" have a bound for the squared cost.
 
     Raises:
-        TypeError, ValueError: for bad values in any argument, or such as cannot be combined.
+        TypeError, ValueError: for bad values in any argument, or arguments that cannot be combined.
     """
     options = options.for_target(y)
     run = options.run()
@@ -291,7 +291,7 @@ def cross_validate(
 def _walk(
     inside: TrainingData, columns: tuple[EncodedColumn, ...], options: Options, run: Run
 ) -> Iterator[CoordinatePath]:
-    """The paths of 1, 2, ... steps of a fold, as far as the time goes."""
+    """The paths of 1, 2, ... steps of a fold, until time runs out."""
     silent = replace(options, time_limit=run.deadline, progress=False)
     space = ModelSpace.of(*arguments_of(inside), silent, silent.known_cost, columns)
     for found in _paths(space, silent, silent.run()):
@@ -359,9 +359,7 @@ def _search(
     *,
     proves: bool,
 ) -> Status:
-    """Improve the certificate; for the logistic cost, on one of its quadratic models after the
-    other.
-    """
+    """Improve the certificate; for the logistic cost, on successive quadratic models of it."""
 
     def record(objective: float) -> None:
         run.step(objective, problem.steps, bound=max(certificate.bound, 0.0) if proves else None)

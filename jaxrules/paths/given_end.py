@@ -3,9 +3,9 @@
 The last change of a coefficient sets it to its final value: call that step a pin, and all others
 free. A state is a prefix of free steps and pins. Its least cost is a quadratic form of the free
 coefficients S; the pinned ones F have their final values and may not change again. There are 3^d
-supports (S, F), each with a least cost m(S, F). A dynamic programme over them bounds every
-remainder and finds which prefixes can still pin everything in time. The search grows prefixes layer
-by layer, keeping the most promising.
+supports (S, F), each with a least cost m(S, F). A dynamic program over them bounds every remainder
+and finds which prefixes can still pin everything in time. The search grows prefixes layer by layer,
+keeping the most promising.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         least = np.append(np.concatenate(m), 0.0)
         after = self.after(np.arange(count))
         rest = np.full((self.depth + 1, count + 1), np.inf)  # the last entry: no such support
+        # rest_K is 0 if all features are final; rest_p is the least of alpha m + rest_p+1.
         finished = ((self.digits == PIN) | ((self.digits == 0) & (self.end == 0))).all(axis=1)
         rest[self.depth, :-1][finished] = 0.0
         for p in range(self.depth - 1, -1, -1):
@@ -135,6 +136,7 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         features = np.where(still, 0, moves % d)
         columns = forms[:, features, batch]
         old = forms[features, features, batch]
+        # Phi - Phi_i Phi_i' / Phi_ii: the old coefficient at its best; then alpha times the cost.
         kept = (old > RANK_TOLERANCE * np.maximum(self.diagonal[features] * weight, old)) & ~still
         inverse = np.where(kept, 1 / np.where(kept, old, 1.0), 0.0)
         grown = forms - columns[:, None] * (columns * inverse)

@@ -122,7 +122,7 @@ def newton_path(
         if quadratic is None:
             break
         target = best_path(quadratic, step_weights, sequence)
-        size = 1.0
+        size = 1.0  # halved until the cost falls
         while size > 1e-10:
             candidate = models + size * (target - models)
             value = float(step_weights @ cost(candidate))

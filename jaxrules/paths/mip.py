@@ -4,7 +4,7 @@ For small problems with side conditions that the dedicated searches lack (bounds
 given last model), and as their independent oracle. HiGHS has no mixed-integer quadratic objective,
 so the cost is lifted: with Q = R'R and w_k = R (b_k - bhat), c(b_k) = c* + |w_k|^2, and t_kj >= 2 v
 w_kj - v^2 are tangents of w_kj^2. Minimise sum_k alpha_k (c* + sum_j t_kj) with binaries z_ki for
-the coefficient that step k changes. Every round solves the linear program with integers (a lower
+the coefficient that step k changes. Every round solves the mixed-integer linear program (a lower
 bound), then the exact path along its sequence (an upper bound), and adds tangents at both.
 
 Constants that are valid for every path better than an incumbent of objective U: c(b_k) - c* <= R_k
@@ -96,6 +96,7 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
         supports.by_size[np.minimum(np.arange(1, steps + 1), problem.n_features)] - least, 0.0
     )
     incumbent = objective + 1e-7 * abs(objective)
+    # R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*
     room = np.maximum(incumbent - weights @ (least + excess), 0.0) / weights + excess
     return np.sqrt(room), excess
 
@@ -135,10 +136,10 @@ def _solve_relaxation(
     steps_taken = models - cp.vstack([np.zeros((1, d)), models[:-1]]) if steps > 1 else models
     lifted = (models - np.repeat(centre[None], steps, axis=0)) @ root.T
     constraints = [
-        cp.sum(chosen, axis=1) <= 1,
+        cp.sum(chosen, axis=1) <= 1,  # one coefficient per step
         steps_taken <= cp.multiply(largest, chosen),
         steps_taken >= -cp.multiply(largest, chosen),
-        cp.sum(squares, axis=1) >= excess,
+        cp.sum(squares, axis=1) >= excess,  # c(b_k) - c* >= m_k - c*
     ]
     for sign, bound in zip((1, -1), problem.bounds, strict=True):
         bounded = np.isfinite(bound)
@@ -157,6 +158,7 @@ def _solve_relaxation(
         np.repeat(fraction * radius[:, None], len(root), axis=1)
         for fraction in np.linspace(-1, 1, TANGENTS)
     ]
+    # Tangents of w_kj^2: on a grid over |w_kj| <= sqrt(R_k), and at the paths so far.
     for at in (*grid, *((path - centre) @ root.T for path in tangents)):
         constraints.append(squares >= 2 * cp.multiply(at, lifted) - at**2)
     weights = np.repeat(problem.step_weights[:, None], len(root), axis=1)

@@ -276,7 +276,7 @@ class _Sums(NamedTuple):
         )
 
     def add_supported(self, points: list[FrontPoint], max_steps: int, run: Run) -> None:
-        """Add the point of the least sum for every length and tradeoff, as far as the time goes."""
+        """Add the point of the least sum for every length and tradeoff, until time runs out."""
         previous: dict[float, Sequence] = {}  # of one step less
         known = np.zeros(0, np.int64)  # at the tradeoff before
         for steps, tradeoff in itertools.product(range(1, max_steps + 1), self.tradeoffs.tolist()):

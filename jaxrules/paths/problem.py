@@ -64,7 +64,7 @@ class PathProblem:
 
     @property
     def fewest_steps(self) -> int:
-        """The number of steps that the end takes at least; 0 without one."""
+        """The fewest steps in which the end can be reached; 0 without one."""
         return 0 if self.end is None else int(steps_between(0.0, self.end, self.kind))
 
     @cached_property
@@ -214,6 +214,7 @@ def greedy_path(problem: PathProblem) -> Changes:
     models = np.zeros((problem.steps, d))
     for k in range(problem.steps):
         later = problem.steps - 1 - k
+        # Along one coefficient, the cost is least at b_i - (Qb - g)_i / Q_ii.
         best = model - np.where(curvature > 0, cost.gradient(model) / safe, 0.0)
         if kind == "any":
             best = np.round(best)

@@ -80,6 +80,7 @@ def _search(
         size, rest = d - level - 1, count[level] - i - 1
         value = costs[level] + models[level, j] ** 2 / inverses[level, j, j]
         best[size] = min(best[size], value)
+        # Subsets cost more: only sizes whose best is above this cost can still improve.
         hopeful = False
         for k in range(max(size - rest, smallest), min(size - 1, largest) + 1):
             hopeful = hopeful or value < best[k]

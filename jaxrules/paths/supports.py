@@ -103,6 +103,7 @@ class Supports:
             smaller, spent = spent, np.full((steps + 1, len(masks)), np.inf)
             total = np.full(len(masks), np.inf)
             for p in range(size, steps + 1):
+                # Step p adds a feature, or changes one of the support.
                 before = np.minimum(
                     np.minimum.reduceat(smaller[p - 1, parents], first), spent[p - 1]
                 )
@@ -160,6 +161,7 @@ class Supports:
             new = (to < count) & (grown != masks) & independent
             new[new] = independent[to[new]]
             feature, support = np.nonzero(new)
+            # 1 - R^2 = det Q[U+i] / (det Q[U] Q_ii)
             share = np.exp(logarithms[to[new]] - logarithms[support]) / diagonal[some][feature]
             unexplained[some][new] = np.clip(share, 0, 1)
             coupling[some] = np.maximum(least[:count] - least[to], 0) * (1 - unexplained[some])
@@ -173,6 +175,7 @@ class Supports:
         """The least of first c(b_p) + second c(b_p + t e_i) over b_p in R^U, for features i, shape
         (some, supports).
         """
+        # The bound of `exact`, with A and B the weights and 1 - kappa unexplained.
         first, second = _pair_weights(p, step_weights, shares)
         total = first + second * self.unexplained[some]
         penalty = self.coupling[some] * (first * second / np.where(total > 0, total, 1.0))
