@@ -144,7 +144,7 @@ def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     return (
         (2.0 if joint else 1.0)
         * float(ridge)
-        * (  # `jaxrules.ensembles.joint` doubles it
+        * (  # `jaxrules.ensembles.boosting.joint` doubles it
             1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
         )
     )

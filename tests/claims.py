@@ -11,9 +11,12 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+import duckdb
 import numpy as np
+import pandas as pd
 from scipy.optimize import minimize
 
 import jaxrules as jr
@@ -446,3 +449,24 @@ def path_optimum(settings: Settings) -> float:
         if np.allclose(sums @ changes, end):
             best = min(best, float(((y - system @ changes) ** 2).sum() / N_ROWS))
     return best
+
+
+# Models away from here
+
+
+def check_elsewhere(model: jr.RuleEnsemble, X: pd.DataFrame, folder: Path) -> None:
+    """A loaded model, its Python and its SQL give the probabilities that the model gives."""
+    said = np.asarray(jr.predict_proba(model, X))[:, 1]
+    jr.save(model, folder / "model.json")
+    loaded = jr.load(folder / "model.json")
+    np.testing.assert_array_equal(np.asarray(jr.predict_proba(loaded, X))[:, 1], said)
+    code: dict[str, Any] = {}
+    exec(jr.to_python(model), code)
+    rows = X.astype(object).where(X.notna(), None).to_dict("records")
+    np.testing.assert_allclose([code["probabilities"](row)[True] for row in rows], said)
+    sql = jr.to_sql(model, "score")
+    with duckdb.connect(":memory:", config={"threads": 1}) as database:
+        database.register("people", X)
+        answer = database.execute(f"select {sql} from people").fetchall()
+    scores = np.asarray(jr.decision_function(model, X)).ravel()
+    np.testing.assert_allclose([score for (score,) in answer], scores)

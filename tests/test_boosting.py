@@ -4,6 +4,7 @@ missing values, refusals.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import signal
 from collections.abc import Iterator
@@ -373,8 +374,9 @@ def test_the_published_search_without_time_takes_the_best_proposition(
     def at_once(space: Any, objective: Any, **limits: Any) -> Any:
         return published(space, objective, **limits | {"stopped": lambda: True})
 
-    published = boosting.search_published
-    monkeypatch.setattr(boosting, "search_published", at_once)
+    module = importlib.import_module("jaxrules.ensembles.boosting.published")
+    published = module.search_published
+    monkeypatch.setattr(module, "search_published", at_once)
     fit = boosting.published(X, Y, max_rules=2, max_cut_points=5)
     greedy = paper_fit(X, Y, search="greedy", max_length=1, max_rules=2)
     assert fit.objective == pytest.approx(greedy.objective, rel=1e-12)
@@ -401,7 +403,7 @@ def test_the_default_limit_leaves_a_true_certificate(
         0
     ]
     assert whole.status == Status.OPTIMAL
-    monkeypatch.setattr(boosting, "_SOME_VISITS", 20 * len(X))
+    monkeypatch.setattr(boosting.options, "_SOME_VISITS", 20 * len(X))
     fit = boosting.fit(X, Y, objective=objective, max_length=None, max_rules=3)
     limited = fit.details["stages"][0]
     assert fit.status == limited.status == Status.MAX_ITERATIONS
@@ -555,14 +557,14 @@ def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.M
     monkeypatch.setattr(
         rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2
     )  # of two cut points in four columns
-    for module in (boosting, glrm):
+    for learner, module in ((boosting, boosting.fitting), (glrm, glrm)):
         monkeypatch.setattr(
             module, "all_propositions", lambda *args, **kwargs: pytest.fail("work was done")
         )
         with pytest.raises(
             ValueError, match=r"propositions on .* set max_cut_points=2, the most that fit$"
         ):
-            module.fit(X, Y, max_cut_points=3)
+            learner.fit(X, Y, max_cut_points=3)
     monkeypatch.setattr(rows, "available_memory", lambda: 1)
     with pytest.raises(ValueError, match="use fewer rows or columns$"):
         boosting.fit(X, Y)

@@ -16,6 +16,9 @@ from scipy.special import softmax
 
 import jaxrules as jr
 from jaxrules.ensembles import boosting
+from jaxrules.ensembles.boosting.fitting import task_of
+from jaxrules.ensembles.boosting.search import joint_rule
+from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.fits import Status
 from jaxrules.solvers.linear.refit import refit_softmax
 
@@ -46,10 +49,10 @@ def test_two_classes_are_the_binary_problem(
     monkeypatch.setattr(jr.RuleEnsemble, "__post_init__", lambda self: None)
     y = CODES > 0
     options = boosting.Options(max_rules=4, max_length=2, l2_penalty=l2_penalty)
-    task = boosting._Task.of(X, y, None, options)
+    task = task_of(X, y, None, options)
     both = np.column_stack([-task.data.target, task.data.target])
-    as_one = dataclasses.replace(task, joint=True, find=boosting._joint_rule)
-    joint = boosting._boost(dataclasses.replace(task.data, target=both), as_one, options.run())[-1]
+    as_one = dataclasses.replace(task, joint=True, find=joint_rule)
+    joint = boosted(dataclasses.replace(task.data, target=both), as_one, options.run())[-1]
     binary = jr.boosting.fit(X, y, max_rules=4, max_length=2, l2_penalty=l2_penalty)
     np.testing.assert_allclose(joint.details.risks, binary.details.risks, rtol=1e-8)
     halves = np.abs(binary.model.weights / 2)  # a rule and its complement tie

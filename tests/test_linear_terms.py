@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
+from claims import check_elsewhere
+from jaxrules.ensembles.boosting.ridge import constant_of
 from jaxrules.losses import derivatives, loss_by_name
 
 fit = partial(jr.boosting.fit, linear_terms=True)
@@ -74,7 +75,7 @@ def test_the_first_two_terms_are_the_best_of_all(seed: int, loss: str) -> None:
     for m, stage in enumerate(path[-1].details.stages):
         if m == 0:
             span, scores = np.ones((len(X), 1)), np.full(len(X), np.nan)
-            scores[:] = jr.boosting._constant(  # the best constant
+            scores[:] = constant_of(  # the best constant
                 jr.training.training_data(
                     X, y, loss_by_name(loss), sample_weight=weights, missing="own_category"
                 ),
@@ -205,21 +206,7 @@ def test_saved_and_exported_models_say_the_same(tmp_path: Path) -> None:
     X = table()
     found = fit(X, target(X) > 0, max_rules=4, missing="own_category")
     assert found.model.linear is not None
-    said = np.asarray(jr.predict_proba(found.model, X))[:, 1]
-    jr.save(found.model, tmp_path / "model.json")
-    np.testing.assert_array_equal(
-        np.asarray(jr.predict_proba(jr.load(tmp_path / "model.json"), X))[:, 1], said
-    )
-    code: dict[str, Any] = {}
-    exec(jr.to_python(found.model), code)
-    rows = X.astype(object).where(X.notna(), None).to_dict("records")
-    np.testing.assert_allclose([code["probabilities"](row)[True] for row in rows], said)
-    sql = jr.to_sql(found.model, "score")
-    with duckdb.connect(":memory:", config={"threads": 1}) as database:
-        database.register("people", X)
-        answer = database.execute(f"select {sql} from people").fetchall()
-    scores = np.asarray(jr.decision_function(found.model, X)).ravel()
-    np.testing.assert_allclose([score for (score,) in answer], scores)
+    check_elsewhere(found.model, X, tmp_path)
 
 
 def test_time_limits_and_tables_without_numbers() -> None:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,9 +15,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import lars_path
 
 import jaxrules as jr
+from claims import check_elsewhere
 from jaxrules.conditions import propositions_of
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.oblique_boosting import (
+from jaxrules.ensembles.boosting.directions import (
     PRICE,
     ObliqueSpace,
     Proposition,
@@ -330,21 +330,7 @@ def test_time_limits_and_a_single_column() -> None:
 def test_saved_and_exported_models_say_the_same(tmp_path: Path) -> None:
     X = table()
     found = fit(X, target(X) > 0, max_rules=4, missing="own_category")
-    said = np.asarray(jr.predict_proba(found.model, X))[:, 1]
-    jr.save(found.model, tmp_path / "model.json")
-    np.testing.assert_array_equal(
-        np.asarray(jr.predict_proba(jr.load(tmp_path / "model.json"), X))[:, 1], said
-    )
-    code: dict[str, Any] = {}
-    exec(jr.to_python(found.model), code)
-    rows = X.astype(object).where(X.notna(), None).to_dict("records")
-    np.testing.assert_allclose([code["probabilities"](row)[True] for row in rows], said)
-    sql = jr.to_sql(found.model, "score")
-    with duckdb.connect(":memory:", config={"threads": 1}) as database:
-        database.register("people", X)
-        answer = database.execute(f"select {sql} from people").fetchall()
-    scores = np.asarray(jr.decision_function(found.model, X)).ravel()
-    np.testing.assert_allclose([score for (score,) in answer], scores)
+    check_elsewhere(found.model, X, tmp_path)
 
 
 def test_bad_input() -> None:

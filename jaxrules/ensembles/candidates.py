@@ -67,6 +67,16 @@ class Candidates:
             self.space if space is None else space, self.signs[output] & searched[:, None]
         )
 
+    def unused(
+        self, rules: Sequence[Sequence[int]], sides: Sequence[Side]
+    ) -> list[NDArray[np.bool_]]:
+        """For each required column on these sides that no rule uses: the propositions on it."""
+        searched = np.zeros(len(self.pool), bool)
+        for side in sides:
+            searched[side.propositions] = True
+        used = [place for rule in rules for place in rule]
+        return [on for on in self.using if (on & searched).any() and not on[used].any()]
+
     def extended(
         self,
         condition: Condition,

@@ -13,7 +13,7 @@ from jaxrules.solvers.rule_search.objectives import (
     SignedWeights,
     SumOverClasses,
 )
-from jaxrules.solvers.rule_search.pairs import search_pairs, search_triples
+from jaxrules.solvers.rule_search.pairs import LeftOut, search_pairs, search_triples
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
 from jaxrules.solvers.rule_search.sides import Side, best_of, search_using, sides_of
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
@@ -23,6 +23,7 @@ __all__ = [
     "Found",
     "Given",
     "GradientSum",
+    "LeftOut",
     "Objective",
     "Orthogonal",
     "SearchSpace",

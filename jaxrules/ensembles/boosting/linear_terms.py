@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.oblique_boosting import row_terms
+from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.models import LinearTerms
 from jaxrules.rows import check_memory
 from jaxrules.solvers.rule_search import Objective

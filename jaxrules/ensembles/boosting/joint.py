@@ -35,41 +35,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax as shares
 
-from jaxrules import checks
+from jaxrules.ensembles.boosting.ensemble import SMALLEST_CURVATURE, Step
+from jaxrules.ensembles.boosting.options import ONE_VS_REST
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import softmax
-from jaxrules.models import LinearTerms
 from jaxrules.rows import check_memory
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.solvers.rule_search import CorrectiveDecrease, SumOverClasses
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
-SMALLEST_CURVATURE = 1e-8
-"""Without a ridge, curvatures are raised to this share of the largest one, so that a stage's
-objective stays finite.
-"""
 _COPIES = 4
 """Of the searched numbers, in memory at the same time."""
-ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
-
-
-class Step(NamedTuple):
-    """An ensemble and its regularised risk; weights (rules, outputs), intercept (outputs,), and
-    the linear terms, if any.
-    """
-
-    rules: tuple[tuple[int, ...], ...]
-    weights: Floats
-    intercept: Floats
-    risk: float
-    linear: LinearTerms | None = None
 
 
 @dataclass(frozen=True)
@@ -89,24 +72,6 @@ class Pruning:
     error: tuple[float, float]
 
 
-def check_prune(name: str, value: object) -> float | int | None:
-    """A share of the weights in (0, 1], or their number; a whole number 1 is one weight.
-
-    Raises:
-        TypeError, ValueError: naming the argument.
-    """
-    if value is None:
-        return None
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return checks.integer(name, value, at_least=1)
-    if isinstance(value, (float, np.floating)) and value > 1:
-        raise ValueError(
-            f"{name} must be a share of the weights in (0, 1] or a whole number of them, "
-            f"got {value}"
-        )
-    return checks.number(name, value, above=0, at_most=1)
-
-
 class JointEnsemble:
     """The rules so far with their weights, and the probabilities of the training rows."""
 
@@ -123,8 +88,7 @@ class JointEnsemble:
         self.ridge = 2.0 * l2_penalty
         self.total_weight = float(self.sample_weight.sum())
         self.candidates = candidates
-        self.sides, self.using = candidates.sides(data.output), candidates.using
-        self.n_searched, self.n_propositions = candidates.n_searched, len(candidates.pool)
+        self.sides, self.n_searched = candidates.sides(data.output), candidates.n_searched
         self.rules = list(candidates.first)
         self.extents = [candidates.space.selected(rule) for rule in self.rules]
         self.n_first = len(self.rules)
@@ -138,15 +102,7 @@ class JointEnsemble:
 
     def unused(self) -> list[NDArray[np.bool_]]:
         """For each required column that rules may use but none uses: the propositions on it."""
-        searched = np.zeros(self.n_propositions, bool)
-        for side in self.sides:
-            searched[side.propositions] = True
-        used = [p for rule in self.rules for p in rule]
-        return [
-            speaking
-            for speaking in self.using
-            if (speaking & searched).any() and not speaking[used].any()
-        ]
+        return self.candidates.unused(self.rules, self.sides)
 
     def derivatives(self) -> tuple[Floats, Floats]:
         """Weighted gradient and curvature per row and class, (rows, classes)."""

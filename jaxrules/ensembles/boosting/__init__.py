@@ -1,0 +1,94 @@
+"""Rule boosting with an exact base learner.
+
+Boley, Teshuva, Le Bodic and Webb, "Better Short than Greedy: Interpretable Models through Optimal
+Rule Boosting" (SIAM SDM 2021). The regularised risk (2.1) of an ensemble f = sum_t w_t q_t,
+
+    mean_i l(y_i, f(x_i)) + l2_penalty / (2 n) sum_t w_t^2,
+
+is reduced one rule at a time. With g and h the first and second derivatives of the loss
+at the current scores, rule t maximises over conjunctions q of propositions (sums run
+over the rows that q selects)
+
+    "second_order"          (sum g)^2 / (2 n (l2_penalty + sum h))             (2.3)
+    "corrective_decrease"   (sum g)^2 / (2 n (l2_penalty + sum h - c'M^-1 c))  (2.3), all refitted
+    "gradient_sum"          |sum g|
+    "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al. (AISTATS 2024)
+
+and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted
+(``corrective=True``, for which the orthogonal objective is made: its gradient is projected off the
+rules found so far). With sample weights, g and h are multiplied by them and n is their sum. c and M
+are of `jaxrules.solvers.rule_search.CorrectiveDecrease`.
+
+The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ where that gave better models
+of equal size (benchmarks/fronts.py): a rule maximises its objective divided by its complexity 1 +
+length (``per_unit``); all weights are refitted, starting from the best constant; and the objective
+accounts for the refit. Rules have at most two conditions, or three if there are few propositions:
+longer rules did not predict better at equal size, and the best rule of two conditions is proved in
+milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over rules of any length ends
+without a useful bound. ``max_length=None`` allows any length; the search for a rule then stops
+after a number of evaluations, with the bound proved by then. A rule for the rows of an earlier one,
+or for all other rows, is no candidate: under a ridge, a second weight for them is worth something.
+
+With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length:
+each further proposition has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based
+gradient boosting (TGB), the baseline of LLTBoost, is
+``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
+
+The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the
+paper's; the mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage
+states its proved optimality gap. XGBoost's ``reg_lambda`` is l2_penalty for the logistic loss and
+half of it for squared error, which XGBoost halves.
+
+In the order of reading:
+
+- `options`: what can be set, and the paper's own setting; `task`: what a fit works on;
+- `search`: the stage's objective, and the search for the rule that maximises it;
+- `ensemble`: the rules so far, the weight of a new one (2.2) and the refit of all, elimination;
+  `joint`: the same for several classes as one problem;
+- `linear_terms`, and `directions` with `combinations`: further candidates of a stage;
+- `stages`: one rule after the other; `details`: what is kept of them;
+- `ridge`: the default ridge; `fitting`: `fit` and `path`; `choice`: `cross_validate`;
+- `published`: the paper's Algorithm 1.
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+>>> y = 3.0 * X[:, 0] * X[:, 1]
+>>> result = fit(X, y, loss="squared", max_rules=1, l2_penalty=0.0)
+>>> result.model.conjunctions.describe(0), float(result.model.weights[0, 0])
+('x0 >= 1 & x1 >= 1', 3.0)
+>>> round(result.details.stages[0].gap, 6)
+0.0
+"""
+
+from jaxrules.ensembles.boosting.choice import cross_validate
+from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
+from jaxrules.ensembles.boosting.fitting import fit, model_in_time, path
+from jaxrules.ensembles.boosting.options import (
+    PAPER,
+    Grid,
+    Multiclass,
+    Objective,
+    Options,
+    PublishedOptions,
+    Search,
+)
+from jaxrules.ensembles.boosting.published import published
+from jaxrules.losses import LossOption
+
+__all__ = [
+    "PAPER",
+    "BoostingDetails",
+    "Grid",
+    "LossOption",
+    "Multiclass",
+    "Objective",
+    "Options",
+    "PublishedOptions",
+    "Search",
+    "Stage",
+    "cross_validate",
+    "fit",
+    "model_in_time",
+    "path",
+    "published",
+]

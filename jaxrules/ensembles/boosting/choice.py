@@ -1,0 +1,84 @@
+"""The number of rules and the ridge, chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from jaxrules.cross_validation import (
+    SHARE,
+    arguments_of,
+    by_size,
+    cross_validated,
+    folds,
+    last_fit,
+    sizes_to_try,
+)
+from jaxrules.ensembles.boosting.fitting import FEW_RULES, fit, path
+from jaxrules.ensembles.boosting.options import Grid, Options
+from jaxrules.fits import Fit
+from jaxrules.models import RuleEnsemble
+from jaxrules.options import learner
+from jaxrules.runs import Run
+from jaxrules.training import TrainingData, loss_for, training_data
+
+
+@learner(Grid)
+def cross_validate(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the number of rules and the ridge by cross-validation (see
+    `jaxrules.cross_validation`); fit on all rows.
+
+    Each fold has its own cut points, unless `propositions` are given, and one `path` per ridge.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
+    run = options.run()
+    data = training_data(
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
+    )
+    sizes = sizes_to_try(options.first, options.max_rules)
+    grid = [
+        {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
+    ]
+    found = cross_validated(
+        data,
+        grid,
+        lambda _, inside, run: _walk(inside, sizes, options, run),
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "boosting cross-validation"),
+        one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
+        otherwise=min(FEW_RULES, len(sizes)) - 1,
+    )
+    chosen = options.to(Options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    )
+
+
+def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleEnsemble]:
+    """The models of a fold, every ridge with all of these sizes, as far as the time goes."""
+    ridges = options.l2_penalties
+    for i, ridge in enumerate(ridges):
+        part = run.child(1 / (len(ridges) - i))
+        same = options.to(
+            Options, max_rules=sizes[-1], l2_penalty=ridge, time_limit=part.deadline, progress=False
+        )
+        yield from by_size(path.with_options(*arguments_of(inside), same), sizes, part)
+        if part.stopped():
+            return

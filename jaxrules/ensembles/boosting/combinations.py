@@ -1,0 +1,123 @@
+"""Rules with conditions on linear combinations of columns: where boosting looks for them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.conditions import Condition
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.boosting.directions import (
+    ObliqueSpace,
+    Proposition,
+    best_rule,
+    improved,
+    seconds_to_make,
+)
+from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
+from jaxrules.ensembles.boosting.search import objective_of
+from jaxrules.ensembles.boosting.task import Task
+from jaxrules.fits import Status
+from jaxrules.runs import Run
+from jaxrules.solvers.rule_search import Found
+from jaxrules.solvers.rule_search.space import TIE
+from jaxrules.training import TrainingData
+
+_WORTH_CHANGING = 1e-4
+"""A sweep keeps a change that lowers the risk by this share of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """The search for rules with conditions on linear combinations of columns, for one output; see
+    `jaxrules.ensembles.boosting.directions`.
+
+    Attributes:
+        known: those in use, in standardised columns.
+    """
+
+    space: ObliqueSpace
+    options: Options
+    constraints: Constraints
+    known: dict[Condition, Proposition] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: TrainingData, task: Task, run: Run) -> Combinations | None:
+        """None if fewer than two columns vary, or without the time to standardise them."""
+        if seconds_to_make(data.table) > run.deadline.remaining() / 2:
+            run.shortened = True
+            return None
+        options, cuts = task.options, task.options.max_cut_points
+        space = ObliqueSpace(
+            data.table, data.weights,
+            task.constraints.of_output(data.output, len(task.candidates.signs)),
+            options.max_nonzeros, CUT_POINTS if cuts == "auto" else cuts, options.seed,
+        )  # fmt: skip
+        return cls(space, options, task.constraints) if len(space.values) > 1 else None
+
+    def better(self, state: Ensemble, found: Found, stage: Run) -> Found:
+        """The better one of the rule that the search on single columns found and of the best rule
+        with a direction. What is found with directions around is not proved.
+        """
+        if found.status is Status.OPTIMAL:
+            found = replace(found, status=Status.CONVERGED)
+        if stage.stopped():
+            return found
+        known = [self._known(state, place) for rule in state.rules for place in rule]
+        earlier = [one.w for one in known if one is not None and np.count_nonzero(one.w) > 1]
+        rule = best_rule(
+            self.space, objective_of(state, self.options), *state.derivatives(), earlier,
+            self.options.longest(state.n_searched), stage.stopped,
+        )  # fmt: skip
+        if rule is None or not rule.worth > found.objective * (1 + TIE):
+            return found
+        places: tuple[int, ...] = ()
+        for one in rule.propositions:
+            places = (*places, self._add(state, one, state.candidates.selected(places)))
+        return replace(found, propositions=places, objective=rule.worth)
+
+    def swept(self, state: Ensemble, stopped: Callable[[], bool]) -> Ensemble:
+        """With every condition of the learned rules improved, the others fixed."""
+        for r in range(state.n_first, len(state.rules)):
+            for k in range(len(state.rules[r])):
+                if stopped():
+                    return state
+                state = self._improved(state, r, k, stopped)
+        return state
+
+    def _improved(self, state: Ensemble, r: int, k: int, stopped: Callable[[], bool]) -> Ensemble:
+        """With a better condition k in rule r, if there is one."""
+        rule = state.rules[r]
+        rest = (*rule[:k], *rule[k + 1 :])
+        one, others = self._known(state, rule[k]), state.candidates.selected(rest)
+        if one is None:
+            return state
+        without = state.replaced(r, []).refitted()
+        better = improved(
+            self.space, objective_of(without, self.options), *without.derivatives(), one, others,
+            state.signs_of[list(rest)].all(axis=0), stopped,
+        )  # fmt: skip
+        if better is None:
+            return state
+        trial = copy.copy(state)
+        place = self._add(trial, better, others)
+        trial = trial.replaced(r, [(*rule[:k], place, *rule[k + 1 :])]).refitted()
+        before, after = state.step().risk, trial.step().risk
+        return trial if after < before - _WORTH_CHANGING * abs(before) else state
+
+    def _known(self, state: Ensemble, place: int) -> Proposition | None:
+        """A proposition of the pool in standardised columns, None if it cannot be moved."""
+        (condition,) = state.candidates.pool.rule(place)
+        return self.known.get(condition) or self.space.proposition(condition)
+
+    def _add(self, state: Ensemble, one: Proposition, among: NDArray[np.bool_]) -> int:
+        """Add a proposition to those of the ensemble; returns its place."""
+        condition, rows = self.space.condition(one, among)
+        self.known[condition] = one
+        state.candidates = state.candidates.extended(condition, rows, self.constraints)
+        return len(state.candidates.pool) - 1

@@ -1,0 +1,78 @@
+"""What a fit reports beside its model: how each rule was found, and how the ridge was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxrules.ensembles.boosting.joint import Pruning
+from jaxrules.fits import Details, Status
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How one rule was found.
+
+    Attributes:
+        objective: the value of the stage's objective, the rule's gain; over 1 + length if
+            `per_unit`, and over (1 + objective_tolerance)^length.
+        bound: proved upper bound over all conjunctions, None for greedy and beam search, and with
+            `max_nonzeros` above 1. A finished search states its tolerance: objectives within 1e-10
+            relative are ties.
+        axis_parallel_bound: proved upper bound over all conjunctions of conditions on single
+            columns; None for greedy and beam search. A rule with a direction may exceed it.
+        status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT,
+            MAX_ITERATIONS (max_evaluations) or INTERRUPTED.
+        weight: the rule's weight when it was added; one per class for classes fitted together.
+        length: number of propositions; 0 for a linear term.
+        linear_term: the column of a linear term, empty for a rule.
+        evaluations: objective evaluations of the search for conditions on single columns.
+        counts: search nodes and pruning activations by mechanism.
+        seconds: of the search.
+    """
+
+    objective: float
+    bound: float | None
+    status: Status
+    weight: float | tuple[float, ...]
+    length: int
+    evaluations: int
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+    axis_parallel_bound: float | None = None
+    linear_term: str = ""
+
+    @property
+    def gap(self) -> float | None:
+        """(bound - objective) / objective, or None without a certificate."""
+        if self.bound is None:
+            return None
+        return abs(self.bound - self.objective) / max(self.objective, 1e-12)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoostingDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        stages: one per rule: objective, bound, gap, evaluations, pruning counts.
+        propositions: the number of searched propositions; the bounds cover rules of these.
+        risks: the regularised risk after 0, 1, ... stages.
+        sample: the number of rows that the propositions come from; None for all.
+        l2_penalty: the ridge.
+        chosen: why the data chose this ridge; empty if it was given.
+        pruning: what `prune` cost, None without it. The risks are those before.
+    """
+
+    stages: tuple[Stage, ...]
+    propositions: int
+    risks: tuple[float, ...]
+    sample: int | None
+    l2_penalty: float
+    chosen: str = ""
+    pruning: Pruning | None = None
+
+    @property
+    def proved_stages(self) -> tuple[int, int]:
+        """The number of stages whose rule is proved the best, and of all."""
+        return sum(stage.status is Status.OPTIMAL for stage in self.stages), len(self.stages)

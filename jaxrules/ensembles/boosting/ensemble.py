@@ -1,0 +1,325 @@
+"""The rules so far, with the corrective weights of a model of one output."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, Term
+from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.candidates import Candidates
+from jaxrules.losses import best_constant, best_shift, derivatives
+from jaxrules.models import LinearTerms
+from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.training import TrainingData
+
+Floats = NDArray[np.float64]
+NOTHING_LEFT = 1e-14
+"""By (2.3), a rule must reduce the risk by more than this share of it; less is rounding."""
+SMALLEST_CURVATURE = 1e-8
+"""Without a ridge, curvatures are raised to this share of the largest one, so that a stage's
+objective stays finite.
+"""
+
+
+class Step(NamedTuple):
+    """An ensemble and its regularised risk; weights (rules, outputs), intercept (outputs,), and
+    the linear terms, if any.
+    """
+
+    rules: tuple[tuple[int, ...], ...]
+    weights: Floats
+    intercept: Floats
+    risk: float
+    linear: LinearTerms | None = None
+
+
+class Ensemble:
+    """The rules so far: their weights, the scores of the training rows, and the
+    derivatives of the loss there.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        candidates: Candidates,
+        options: Options,
+        columns: LinearColumns | None = None,
+    ) -> None:
+        self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
+        self.l2_penalty: float = 0.0 if options.l2_penalty is None else options.l2_penalty
+        self.corrective, self.has_intercept = options.corrective, options.intercept
+        self.total_weight = float(self.sample_weight.sum())
+        self.intercept = (
+            best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
+        )
+        self.candidates, self.output = candidates, data.output
+        self.sides, self.n_searched = candidates.sides(data.output), candidates.n_searched
+        self.by_nonzeros = options.max_nonzeros > 1
+        self.rules = [
+            rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()
+        ]
+        self.extents: list[NDArray[np.bool_]] = [candidates.selected(rule) for rule in self.rules]
+        self.weights = [0.0] * len(self.rules)
+        self.n_first = len(self.rules)
+        self.columns = columns
+        self.terms: list[int] = []  # linear terms: places among the columns
+        self.coefficients: list[float] = []
+        self.scores = np.full(len(self.y), self.intercept)
+        self.gain = 0.0  # the predicted gain of the last rule, (2.3)
+        self._derivatives: tuple[Floats, Floats, Floats] | None = (
+            None  # the scores they belong to, g, h
+        )
+        if self.rules:
+            self._refit()
+
+    @property
+    def signs_of(self) -> NDArray[np.bool_]:
+        """The signs that weights may have, (propositions, 2); see `Candidates`."""
+        return self.candidates.signs[self.output]
+
+    @property
+    def using(self) -> tuple[NDArray[np.bool_], ...]:
+        """Which propositions use each required column."""
+        return self.candidates.using
+
+    @property
+    def any_sign(self) -> bool:
+        """Whether no weight has a required sign."""
+        return bool(self.signs_of.all())
+
+    @property
+    def signs(self) -> NDArray[np.int_]:
+        """The required signs of the weights, 0 for any, (rules,)."""
+        if self.any_sign:
+            return np.zeros(len(self.rules), int)
+        either = np.array(
+            [self.signs_of[list(rule)].all(axis=0) for rule in self.rules], int
+        ).reshape(-1, 2)
+        return either[:, 1] - either[:, 0]
+
+    def unused(self) -> list[NDArray[np.bool_]]:
+        """For each required column that rules may use but none uses: the propositions on it."""
+        return self.candidates.unused(self.rules, self.sides)
+
+    def derivatives(self) -> tuple[Floats, Floats]:
+        """Weighted gradient and curvature per row; the curvature is safe to
+        divide by with l2_penalty = 0.
+        """
+        if self._derivatives is not None and self._derivatives[0] is self.scores:
+            return self._derivatives[1:]
+        g, h = derivatives(self.loss, self.y, self.scores, majorant=True)
+        if self.l2_penalty == 0.0:
+            largest = float(h.max())
+            if largest == 0.0:
+                raise ValueError(
+                    "l2_penalty must be positive, since the loss has zero curvature at every row"
+                )
+            h = np.maximum(h, SMALLEST_CURVATURE * largest)
+        self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
+        return self._derivatives[1:]
+
+    def span(self) -> NDArray[np.bool_] | Floats:
+        """The extents of the rules, and of the intercept: bool (rows, rules); with linear terms
+        also their columns, as numbers.
+
+        A rule whose sign holds its weight at 0 is left out: a small change of other
+        weights does not move it.
+        """
+        everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
+        held = (self.signs != 0) & (np.array(self.weights) == 0)
+        columns = everything + [
+            extent for extent, absent in zip(self.extents, held, strict=True) if not absent
+        ]
+        rows = np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
+        moving = [t for t, b in zip(self.terms, self.coefficients, strict=True) if b]
+        return (
+            rows
+            if self.columns is None or not moving
+            else np.column_stack([rows, self.columns.values[:, moving]])
+        )
+
+    def add_term(self, term: Term) -> float:
+        """Append a linear term and refit all weights; returns its coefficient, in units of the
+        column's scale.
+        """
+        before = self.step().risk
+        self.terms, self.coefficients = [*self.terms, term.place], [*self.coefficients, 0.0]
+        self._refit()
+        self.gain = before - self.step().risk
+        return self.coefficients[-1]
+
+    def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
+        """Append a rule with the weight (2.2), refit all weights if corrective; returns its weight.
+
+        If that weight raises the regularised risk, as Newton's step may for a loss of unbounded
+        curvature, the rule gets the best weight instead.
+        """
+        g, h = self.derivatives()
+        denominator = self.l2_penalty + float(h[rows].sum())
+        weight = -float(g[rows].sum()) / denominator if denominator > 0 else 0.0
+        self.gain = 0.5 * weight**2 * denominator / self.total_weight
+        if not self._rise(weight, rows) <= 0.0:
+            covered = (self.y[rows], self.scores[rows], self.sample_weight[rows])
+            weight = best_shift(self.loss, *covered, self.l2_penalty)
+        self.rules = [*self.rules, rule]
+        if weight * self.signs[-1] < 0:
+            weight = self.gain = 0.0
+        self.extents = [*self.extents, rows]
+        self.weights = [*self.weights, weight]
+        self.scores = self.scores + weight * rows
+        if self.corrective and weight != 0.0:
+            self._refit()
+        return self.weights[-1]
+
+    def shifted(self) -> bool:
+        """Move the intercept to its best value: a rule for every row belongs to it. False if it is
+        there.
+        """
+        before, risk = (self.intercept, self.scores), self.step().risk
+        change = best_shift(self.loss, self.y, self.scores, self.sample_weight)
+        self.intercept, self.scores = self.intercept + change, self.scores + change
+        if self.step().risk < risk - NOTHING_LEFT * abs(risk):
+            return True
+        self.intercept, self.scores = before
+        return False
+
+    def _refit(self) -> None:
+        """All weights at once."""
+        features: NDArray[Any] = np.zeros((len(self.y), len(self.extents)), bool)
+        for r, rows in enumerate(self.extents):
+            features[:, r] = rows
+        n, signs = len(self.extents), self.signs
+        if self.columns is not None and self.terms:
+            features = np.column_stack([features, self.columns.values[:, self.terms]])
+            signs = np.append(signs, self.columns.sides[self.terms])
+        weights, self.intercept = refit_weights(
+            self.loss,
+            self.y,
+            features,
+            l2_penalty=self.l2_penalty,
+            intercept=self.has_intercept,
+            sample_weight=self.sample_weight,
+            start=(np.array([*self.weights, *self.coefficients]), self.intercept),
+            signs=signs,
+        )
+        self.weights, self.coefficients = weights[:n].tolist(), weights[n:].tolist()
+        self.scores = self.intercept + features @ weights
+
+    def units(self, rule: tuple[int, ...]) -> int:
+        """The complexity of a rule: 1 for it, and for every condition 1, and with directions also
+        its columns.
+        """
+        if not self.by_nonzeros:
+            return 1 + len(rule)
+        pool = self.candidates.pool
+        on = pool.feature[list(rule)] - len(pool.schema.features)
+        return 1 + 2 * len(rule) + int((pool.directions.nonzeros[on[on >= 0]] - 1).sum())
+
+    def replaced(self, r: int, others: Sequence[tuple[int, ...]]) -> Ensemble:
+        """With other rules, which keep its weight, in the place of a rule; not refitted."""
+        ensemble = copy.copy(self)
+        ensemble.rules = [*self.rules[:r], *others, *self.rules[r + 1 :]]
+        ensemble.extents = [
+            *self.extents[:r],
+            *map(self.candidates.selected, others),
+            *self.extents[r + 1 :],
+        ]
+        ensemble.weights = [
+            *self.weights[:r],
+            *(self.weights[r] for _ in others),
+            *self.weights[r + 1 :],
+        ]
+        return ensemble
+
+    def refitted(self) -> Ensemble:
+        """Itself, with all weights refitted."""
+        self._refit()
+        return self
+
+    def eliminated(self, allowed: float, stopped: Callable[[], bool]) -> Ensemble:
+        """Without the rules and conditions that reduce the risk by less than
+        `allowed` per unit of complexity.
+
+        Backward elimination: the cheapest goes first, and all weights are refitted.
+        """
+        kept, risk = self, self.step().risk
+        while True:
+            rises: list[tuple[float, Ensemble]] = []
+            for simpler, units in kept._simpler():
+                if stopped():
+                    return kept
+                rises.append(((simpler.step().risk - risk) / units, simpler))
+            rise, cheapest = min(rises, key=lambda entry: entry[0], default=(math.inf, kept))
+            if rise >= allowed:
+                return kept
+            kept, risk = cheapest, cheapest.step().risk
+
+    def _simpler(self) -> Iterator[tuple[Ensemble, int]]:
+        """Every ensemble with one rule, condition or linear term less, and the decrease in
+        complexity.
+        """
+        missing = len(self.unused())
+        for k in range(len(self.terms)):
+            ensemble = copy.copy(self)
+            ensemble.terms = [*self.terms[:k], *self.terms[k + 1 :]]
+            ensemble.coefficients = [*self.coefficients[:k], *self.coefficients[k + 1 :]]
+            yield ensemble.refitted(), UNITS
+        for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
+            shorter = (
+                [(*rule[:k], *rule[k + 1 :]) for k in range(len(rule))] if len(rule) > 1 else []
+            )
+            for other in ([], *([one] for one in shorter)):
+                if len(self.rules) + len(self.terms) > 1 or other:
+                    ensemble = self.replaced(r, other)
+                    if len(ensemble.unused()) > missing:
+                        continue
+                    fewer = self.units(rule) - sum(map(self.units, other))
+                    yield ensemble.refitted(), fewer
+
+    def _rise(self, weight: float, rows: NDArray[np.bool_]) -> float:
+        """By how much a new rule changes the regularised risk, times the rows'
+        weight; rounding does not count.
+        """
+        y, scores = self.y[rows], self.scores[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            before, after = (
+                np.asarray(self.loss.value(y, score)) for score in (scores, scores + weight)
+            )
+            rise = self.sample_weight[rows] @ (after - before) + self.l2_penalty * weight**2 / 2
+        return float(rise) - 1e-12 * float(self.sample_weight[rows] @ np.abs(before))
+
+    def step(self) -> Step:
+        """The current ensemble and risk."""
+        penalty = (
+            self.l2_penalty
+            / (2.0 * self.total_weight)
+            * sum(weight**2 for weight in [*self.weights, *self.coefficients])
+        )
+        losses = np.asarray(self.loss.value(self.y, self.scores))
+        risk = float(self.sample_weight @ losses) / self.total_weight + penalty
+        kept = [r for r in range(len(self.rules)) if self._counts(r)]
+        linear, shift = None, 0.0
+        if self.columns is not None:
+            linear, shift = self.columns.weighed(self.terms, self.coefficients)
+        return Step(
+            tuple(self.rules[r] for r in kept),
+            np.array(self.weights)[np.array(kept, int)][:, None],
+            np.array([self.intercept + shift]),
+            risk,
+            linear,
+        )
+
+    def _counts(self, r: int) -> bool:
+        """Whether the model keeps a rule: not if its sign made its weight 0 and
+        no constraint requires it.
+        """
+        wanted = r < self.n_first or any(
+            speaking[list(self.rules[r])].any() for speaking in self.using
+        )
+        return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0

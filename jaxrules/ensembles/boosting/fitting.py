@@ -1,0 +1,242 @@
+"""`fit` and `path`: from X and y to models.
+
+The data are read once; a first fit chooses the ridge if none is given (`_fits`). With little time,
+a sample of the rows gives the propositions (`model_in_time`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
+from jaxrules.constraints import Constraints
+from jaxrules.cross_validation import arguments_of
+from jaxrules.ensembles.boosting.details import BoostingDetails
+from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
+from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, ridge_for, share_left
+from jaxrules.ensembles.boosting.search import best_rule, joint_rule
+from jaxrules.ensembles.boosting.stages import boosted
+from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.candidates import Candidates
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.options import learner
+from jaxrules.runs import Run
+from jaxrules.solvers.rule_search.space import check_cut_points
+from jaxrules.table import Table
+from jaxrules.training import (
+    TrainingData,
+    by_content,
+    loss_for,
+    model_loss,
+    one_against_rest,
+    paths_against_rest,
+    sample_in_time,
+    sample_limit,
+    training_data,
+)
+
+FEW_RULES = 10
+"""Of the first fit, which shows how much noise there is."""
+_FEW_COLUMNS = 40
+_BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
+"""A rule explains this number over the number of rows of the constant's loss by chance, and all
+rules at most the second number.
+"""
+
+
+@learner(Options)
+def fit(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleEnsemble]:
+    """Boost rules, each the best possible.
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
+            "exponential", shape (rows,). For more than two classes see `multiclass`: an ensemble
+            with one output per class.
+        sample_weight: weight of every row, shape (rows,).
+
+    Returns:
+        A Fit whose objective is the regularised risk (2.1), with `BoostingDetails`. For one model
+        per class see `jaxrules.training.one_against_rest`.
+
+    Raises:
+        ValueError: for bad values in any argument, a target that the loss is not defined for, more
+            propositions than memory allows, a loss with negative curvature or non-finite
+            derivatives.
+        TypeError: for arguments of the wrong type.
+    """
+    task = task_of(X, y, sample_weight, options)
+    found = one_against_rest(
+        task.data, task.run, lambda part, run: _fits(part, task, run)[-1], joint=task.joint
+    )
+    return _or_sketch(found, task)
+
+
+@learner(Options)
+def path(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
+    limit returns.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. The list is shorter if `fit` stops early, and holds the constant model if there is
+        no rule.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
+    """
+    task = task_of(X, y, sample_weight, options)
+    before = len(task.candidates.first)
+    return paths_against_rest(
+        task.data, task.run, lambda part, run: _fits(part, task, run), before, joint=task.joint
+    )
+
+
+def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    """The fits with 1, 2, ... rules for a target of one output.
+
+    If no ridge is given, a first fit of ten rules, in at most half of the time, shows how much
+    noise there is. Its models are the result if its ridge is right, or if no time is left.
+    """
+    if task.options.l2_penalty is not None:
+        return boosted(data, task, run)
+    n_first = len(task.candidates.first)
+    wanted, least = task.options.max_rules - n_first, ridge_for(data, task.options, 0.0)
+    trial = run.child(0.5, f"{run.task}, choice of l2_penalty", n_first + FEW_RULES)
+    found = boosted(data, task.with_ridge(least, n_first + FEW_RULES), trial)
+    run.shortened |= trial.stopped()
+    left = share_left(data, task.options, found[-1])
+    rules = min(len(found), FEW_RULES)
+    chance = min(_BY_CHANCE * rules / float(data.weights.sum()), _MOST_CHANCE)
+    chance = 0.0 if task.joint else chance
+    ridge = ridge_for(data, task.options, left + chance)
+    why = f"l2_penalty={ridge:g}: ten rules with {least:g} leave {left:.0%} of the constant's loss"
+    complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
+    fits: list[Fit[RuleEnsemble]] = []
+    if not run.stopped() and not (ridge == least and complete):
+        fits = boosted(data, task.with_ridge(ridge, task.options.max_rules, why), run)
+    if len(fits) >= min(len(found), wanted) or (fits and not run.stopped()):
+        return fits
+    if ridge != least:
+        why = f"l2_penalty={least:g}: no time was left to fit again with {ridge:g}"
+    few = [
+        replace(fit, details=BoostingDetails(**{**fit.details, "chosen": why}))
+        for fit in found[:wanted]
+    ]
+    return [*few[:-1], run.whole(few[-1])]
+
+
+def task_of(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
+    """Read the data and make the propositions."""
+    run = options.run(total=options.max_rules)
+    data = training_data(
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+        constant=True,
+    )  # fmt: skip
+    if options.max_nonzeros > 1:  # rows are drawn by position
+        data = by_content(data)
+    schema, n_outputs, joint = data.table.schema, len(data.outputs), options.joins(data)
+    several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
+    settings = options.settings(loss=data.loss, **several)
+    constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
+    constraints.warn_of_constants(data.table)
+    first = constraints.first(schema, options.first, n_outputs)
+    constraints.check_room(first, options.max_rules)
+
+    propositions, sample, sketch = options.propositions, None, None
+    if propositions is None and not constraints.required:
+        sample = sample_in_time(data, run, options.seed)
+    if sample is not None:
+        sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
+        propositions = _propositions_in(sketch)
+        if options.max_length == "auto":
+            options = replace(options, max_length=2)
+        options = replace(options, max_nonzeros=1)  # directions are among the propositions
+
+    def candidates() -> Candidates:
+        pool = constraints.pool(_pool(data.table, propositions, options), data.table, n_outputs)
+        constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
+        return Candidates.of(pool, first, constraints, data)
+
+    nothing = PropositionPool.of(schema, ())
+    run.preparing("propositions")
+    found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
+    size = None if sample is None else len(sample.weights)
+    find = joint_rule if joint else best_rule
+    return Task(data, found, options, run, settings, size, joint, find, constraints, sketch=sketch)
+
+
+def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
+    """The propositions to build rules from."""
+    if given is None:
+        asked, auto = options.max_cut_points, options.max_cut_points == "auto"
+        most = check_cut_points(table, CUT_POINTS if asked == "auto" else asked, fewer=auto)
+        return all_propositions(table, max_cut_points=most)
+    checks.instance("propositions", given, PropositionPool, "jaxrules.conditions.propositions_of")
+    if given.schema.features != table.schema.features:
+        raise ValueError(
+            "propositions were built for columns other than those of X; build them from the same "
+            "table"
+        )
+    return given
+
+
+def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
+    """The model of a sample of the rows, in half of the time; with less, that of `few_rules`."""
+    limit, few = sample_limit(run), few_rules(sample, options)
+    if limit is None:
+        return few
+    own = replace(options, time_limit=limit, progress=False)
+    found = fit.with_options(*arguments_of(sample), own).model
+    return found if len(found.conjunctions) else few
+
+
+def few_rules(sample: TrainingData, options: Options) -> RuleEnsemble:
+    """A model of at most three rules at coarse cut points, of one condition if there are many
+    columns: some hundredths of a second on some thousand rows, so no clock is asked.
+    """
+    short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
+    few = replace(
+        options, max_rules=min(options.max_rules, 3), max_length=1 if short else 2,
+        max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
+        l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", time_limit=None,
+        progress=False,
+    )  # fmt: skip
+    return fit.with_options(*arguments_of(sample), few).model
+
+
+def _propositions_in(model: RuleEnsemble) -> PropositionPool:
+    """The conditions of the rules."""
+    found = dict.fromkeys(condition for rule in model.conjunctions for condition in rule)
+    schema = model.schema.with_classes(None)
+    return PropositionPool.build(schema, [[condition] for condition in found])
+
+
+def _or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
+    """The model of the sample, rated on all rows, if time ended before it was matched there."""
+    sketch = task.sketch
+    if sketch is None or sketch.linear is not None:
+        return found
+    if len(found.model.conjunctions) >= len(sketch.conjunctions):
+        return found
+    ridge, weights = np.mean(found.details["l2_penalty"]), np.asarray(sketch.weights)
+    outputs = 1 if task.joint else weights.shape[1]
+    penalty = ridge / (2.0 * task.data.weights.sum()) * np.sum(weights**2) / outputs
+    risk = model_loss(sketch, task.data) + float(penalty)
+    if risk >= found.objective:
+        return found
+    model = replace(sketch, options=task.settings)
+    task.run.step(risk, len(model.conjunctions))
+    return task.run.finish(model, risk, found.sense, Status.TIME_LIMIT, details=found.details)

@@ -1,0 +1,324 @@
+"""The options of rule boosting: each once, with its type, default, check and documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions, PropositionPool
+from jaxrules.constraints import asks
+from jaxrules.losses import LossOption
+from jaxrules.options import Folds, ScoreOptions, option, options
+from jaxrules.training import TrainingData
+
+Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
+Search = Literal["optimal", "greedy", "beam"]
+Multiclass = Literal["joint", "one_vs_rest"]
+
+ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
+CUT_POINTS = 20
+"""The default number of cut points per column."""
+_SOME_VISITS = 50_000_000
+"""Default limit on rows times evaluations of the search for one rule: a fraction of a second."""
+_MOST_PAIRS, _MOST_PAIRED = 2500, 400_000_000
+"""By default at most so many pairs of columns are examined for one rule, and pairs times rows."""
+_FEW = 64
+"""With at most this many propositions, rules may have three of them by default, else two."""
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "objective": "second_order",
+        "per_unit": False,
+        "corrective": False,
+        "intercept": False,
+        "max_length": None,
+        "max_evaluations": None,
+        "l2_penalty": 1.0,
+    }
+)
+"""The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
+
+
+_penalty = partial(checks.optional, checks.penalty)
+
+
+def _known_search(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value == "published":
+        raise ValueError(
+            'search="published" is a function of its own, jaxrules.boosting.published(X, y, ...)'
+        )
+    return checks.choice(name, value, get_args(Search))
+
+
+def _check_prune(name: str, value: object) -> float | int | None:
+    """A share of the weights in (0, 1], or their number; a whole number 1 is one weight.
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    if value is None:
+        return None
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return checks.integer(name, value, at_least=1)
+    if isinstance(value, (float, np.floating)) and value > 1:
+        raise ValueError(
+            f"{name} must be a share of the weights in (0, 1] or a whole number of them, "
+            f"got {value}"
+        )
+    return checks.number(name, value, above=0, at_most=1)
+
+
+@options
+class _Shared(ScoreOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
+        objective: what a rule maximises, see the module.
+        search: "optimal"; "greedy", the paper's comparison; or "beam" (width 10). The paper's own
+            Algorithm 1 is `published`.
+        per_unit: a rule maximises its objective divided by 1 + its length, the gain per unit of
+            complexity.
+        corrective: refit all weights after every rule, instead of keeping the earlier ones.
+        intercept: start from the best constant. The paper starts from 0, with the empty
+            conjunction, true everywhere, as a candidate rule.
+        multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
+            weight per class and rule, see `jaxrules.ensembles.boosting.joint`; it needs the
+            logistic loss and the default `objective`, `corrective`, `intercept`, `eliminate` and
+            `monotone`. "one_vs_rest" fits one model per class against the rest. None: "joint" if it
+            can, else "one_vs_rest".
+        prune: of the weights of classes fitted together, the number (an int) or share (a float)
+            to keep for reading; each rule keeps at least one, and the rest is refitted.
+            ``details.pruning`` states the cost. None keeps all.
+        eliminate: after every rule, remove rules and conditions, the cheapest first, while one
+            costs less than half of the gain of that rule, both per unit of complexity. Weights are
+            refitted. The model may have fewer rules than stages.
+        objective_tolerance: the relative gain of the objective that every further proposition must
+            exceed.
+        max_nonzeros: the most columns in a condition. With 2 or more, a rule may use conditions on
+            linear combinations of columns, `2 variance + skewness >= -0.3`, where they pay
+            their complexity; see `jaxrules.ensembles.boosting.directions`. Nothing is proved of
+            these.
+        linear_terms: a stage may add a winsorised numeric column in the place of a rule, where its
+            gain per unit of complexity is larger; see `jaxrules.ensembles.boosting.linear_terms`.
+            The ridge holds for its coefficient times std / .4, as in RuleFit. It needs the default
+            `objective`, `corrective` and `intercept`.
+        winsorise: share of values clipped at each end of a column of a linear term, in [0, 0.5).
+        propositions: the propositions to build rules from; None takes
+            `jaxrules.conditions.propositions_of`.
+        forbidden: columns, by name or position, that no rule and no linear term may use.
+        required: columns that some rule must use: once only as many rules remain as there are
+            unused required columns, each must use one of them.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. Rules of positive and of negative weight are then
+            searched for separately, and refits keep the signs; a rule whose weight becomes 0 is
+            dropped.
+        first: an expert's rules. The model starts with them and keeps them; they count among
+            `max_rules`. Their weights are fitted at the start and at every refit, under
+            `l2_penalty`.
+        max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at
+            most 64 propositions, as in tables of a few categories, whose conditions say less than
+            thresholds do. Up to 2, every rule is proved optimal, in about rows x columns^2 / 2
+            steps; docs/methods/boosting.md has a table of what is proved when.
+        max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
+            "auto": 20, or as many as memory allows. None takes every value.
+        approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
+        max_evaluations: limit on objective evaluations per rule, after which the best rule so far
+            is taken and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
+            second) if rules may be longer than 2; None for no limit. The rule is no worse than that
+            of a beam search. Pairs of conditions are all examined, by histograms, for at most 2500
+            pairs of columns (70 columns) and 4e8 pairs times rows. With more, "auto" pairs the
+            columns of the best single conditions with all others; the stage is then
+            "max_iterations", its bound holds for all rules but is loose, and its counts say how
+            many pairs were left out. Unlike time limits, this limit does not depend on the machine.
+        seed: of the sample of rows (see `time_limit`); the search is deterministic.
+        time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
+            runs out of time adds its best rule so far, states its gap, and the next stage begins.
+            With less than about a microsecond per entry of `X`, half of the time finds rules on a
+            sample of the rows (``details["sample"]``), and the rules on all rows are built from
+            their propositions.
+    """
+
+    learner = "boosting"
+
+    loss: LossOption = None
+    objective: Objective = option(
+        checks.choice, default="corrective_decrease", known=get_args(Objective)
+    )
+    search: Search = option(_known_search, default="optimal")
+    per_unit: bool = option(checks.flag, default=True)
+    corrective: bool = option(checks.flag, default=True)
+    intercept: bool = option(checks.flag, default=True)
+    multiclass: Multiclass | None = option(
+        checks.choice, default=None, known=(None, *get_args(Multiclass))
+    )
+    prune: float | int | None = option(_check_prune, default=None)
+    eliminate: bool = option(checks.flag, default=False)
+    objective_tolerance: float = option(checks.number, default=0.0, at_least=0)
+    max_nonzeros: int = option(checks.integer, default=1, at_least=1)
+    linear_terms: bool = option(checks.flag, default=False)
+    winsorise: float = option(checks.number, default=0.025, at_least=0, below=0.5)
+    propositions: PropositionPool | None = None
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    max_length: int | Literal["auto"] | None = option(checks.size, default="auto")
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
+    approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
+    max_evaluations: int | Literal["auto"] | None = option(checks.size, default="auto")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, refits in (
+            ('objective="corrective_decrease"', self.objective == "corrective_decrease"),
+            ("eliminate", self.eliminate),
+        ):
+            if refits and not self.corrective:
+                raise ValueError(
+                    f'{name} refits all weights; set corrective=True, or objective="second_order"'
+                )
+        if self.linear_terms and not (
+            self.objective == "corrective_decrease" and self.corrective and self.intercept
+        ):
+            raise ValueError(
+                "linear_terms=True refits all weights and an intercept; leave out objective, "
+                "corrective and intercept, or linear_terms"
+            )
+        if self.max_nonzeros > 1 and self.propositions is not None:
+            raise ValueError(
+                "max_nonzeros above 1 cannot be combined with propositions, which fix all "
+                "conditions; leave out one of them"
+            )
+
+    def joins(self, data: TrainingData) -> bool:
+        """Whether the classes of these data are fitted together.
+
+        Raises:
+            ValueError: if they must be and cannot.
+        """
+        several = data.target.ndim > 1
+        against = [
+            name
+            for name, differs in (
+                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
+                (f'objective="{self.objective}"', self.objective != "corrective_decrease"),
+                ("intercept=False", not self.intercept),
+                ("eliminate=True", self.eliminate),
+                (f"max_nonzeros={self.max_nonzeros}", self.max_nonzeros > 1),
+                ("linear_terms=True", self.linear_terms),
+                ("monotone", asks(self.monotone)),
+            )
+            if differs
+        ]
+        joint = several and self.multiclass != "one_vs_rest" and not against
+        if several and self.multiclass == "joint" and against:
+            raise ValueError(
+                f'{" and ".join(against)} cannot be combined with multiclass="joint"; {ONE_VS_REST}'
+            )
+        if self.prune is not None and not joint:
+            remedy = f"; leave out {' and '.join(against)}" if several and against else ""
+            raise ValueError(
+                "prune drops weights of more than two classes fitted together "
+                f'(multiclass="joint"){remedy or "; leave it out"}'
+            )
+        return joint
+
+    def longest(self, propositions: int) -> int | None:
+        """The most propositions of a rule, given their number; None for any number."""
+        if self.max_length == "auto":
+            return 3 if propositions <= _FEW else 2
+        return self.max_length
+
+    def evaluations(self, rows: int, share: int = 1) -> int | None:
+        """The limit on evaluations of one of `share` searches over `rows` merged rows."""
+        if self.max_evaluations is None:
+            return None
+        auto = self.max_evaluations == "auto"
+        limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
+        return max(1, int(limit) // share)
+
+    def pairs(self, rows: int) -> int | None:
+        """The most pairs of columns to examine for one rule on so many merged rows."""
+        return None if self.max_evaluations is None else min(_MOST_PAIRS, _MOST_PAIRED // rows)
+
+
+@options
+class Options(_Shared):
+    """The options of `fit` and `path`.
+
+    Attributes:
+        max_rules: the number of rules and linear terms, with multiclass="one_vs_rest" of each
+            class; fewer if no further rule reduces the risk.
+        l2_penalty: the paper's lambda >= 0, against sums over rows. None: a first fit of ten rules
+            with a small ridge leaves a share q of the constant's loss (ten rules explain 30 / rows
+            of it by chance, which is added, but at most .2); the ridge is 32 q / (1 - q) times the
+            mean curvature of the loss at the constant, at least 4 times it: 1 to 72 for two equal
+            classes, 8 to 576 for the squared loss. It does not depend on `max_rules`;
+            ``details["chosen"]`` says why. For several classes fitted together nothing is added to
+            q, and the ridge is at least 1; fitted one against the rest they have one each. With 0,
+            curvatures are raised to 1e-8 of the largest, because saturated rows of the logistic
+            loss have almost none.
+    """
+
+    max_rules: int = option(checks.integer, default=10, at_least=1)
+    l2_penalty: float | None = option(_penalty, default=None)
+
+
+@options
+class Grid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        max_rules: the most rules; every number from 1 on is tried.
+        l2_penalties: values of the ridge.
+    """
+
+    max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
+    l2_penalties: Sequence[float] = option(checks.penalties, default=(1.0, 8.0))
+
+
+@options
+class PublishedOptions(ScoreOptions):
+    """The options of `published`; they mean what they mean for `fit`, with the paper's defaults.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes, else "squared"; a name; or a function.
+        objective: what a rule maximises: (2.3), or |sum g|.
+        max_rules: the number of rules; fewer if no further rule reduces the risk.
+        l2_penalty: the paper's lambda >= 0, against sums over rows.
+        corrective: refit all weights after every rule.
+        intercept: start from the best constant, not from 0.
+        propositions: the propositions to build rules from; None takes
+            `jaxrules.conditions.propositions_of`.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that some rule must use.
+        max_cut_points: the most cut points per numeric column; "auto": 20, or as many as memory
+            allows. None takes every value.
+        approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
+        max_evaluations: limit on objective evaluations per rule; None for no limit.
+    """
+
+    learner = "boosting.published"
+
+    loss: LossOption = None
+    objective: Literal["second_order", "gradient_sum"] = option(
+        checks.choice, default="second_order", known=("second_order", "gradient_sum")
+    )
+    max_rules: int = option(checks.integer, default=10, at_least=1)
+    l2_penalty: float = option(checks.penalty, default=1.0)
+    corrective: bool = option(checks.flag, default=False)
+    intercept: bool = option(checks.flag, default=False)
+    propositions: PropositionPool | None = None
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
+    approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
+    max_evaluations: int | Literal["auto"] | None = option(checks.size, default=None)

@@ -1,0 +1,69 @@
+"""The search of "Better Short than Greedy" itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from jaxrules.ensembles.boosting.fitting import task_of
+from jaxrules.ensembles.boosting.options import Options, PublishedOptions
+from jaxrules.ensembles.boosting.stages import boosted
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.options import learner
+from jaxrules.solvers.rule_search import (
+    Found,
+    Objective,
+    SearchSpace,
+    search_beam,
+    search_published,
+)
+from jaxrules.training import one_against_rest
+
+
+@learner(PublishedOptions)
+def published(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+) -> Fit[RuleEnsemble]:
+    """The paper's own Algorithm 1: a breadth-first search over core queries with its bound (2.4).
+
+    It finds rules as good as those of ``fit(X, y, **PAPER)``, but not the shortest of them, and is
+    slow. It is here for the pruning counts of the paper's Table 2, in ``details["stages"]``.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit, as from `fit`.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
+    """
+    own = options.to(Options, per_unit=False, max_length=None)
+    task = task_of(X, y, sample_weight, own)
+    made = options.settings(loss=task.data.loss)
+    task = replace(task, settings=made, find=_published_rule)
+    return one_against_rest(task.data, task.run, lambda part, run: boosted(part, task, run)[-1])
+
+
+def _published_rule(
+    space: SearchSpace,
+    objective: Objective,
+    options: Options,
+    longest: int | None,
+    share: int,
+    stopped: Callable[[], bool],
+) -> Found:
+    """The best conjunction by the paper's Algorithm 1, in `best_rule`'s place."""
+    found = search_published(
+        space, objective, approximation=options.approximation,
+        max_evaluations=options.evaluations(space.activations.n_patterns, share), stopped=stopped,
+    )  # fmt: skip
+    if found.status is Status.TIME_LIMIT:  # it may not have tried all single propositions
+        single = search_beam(space, objective, width=1, max_length=1, stopped=stopped)
+        if single.objective > found.objective:
+            return replace(found, propositions=single.propositions, objective=single.objective)
+    return found

@@ -1,0 +1,211 @@
+"""The search for the next rule: what it maximises, and which search finds the best one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.ensembles.boosting.directions import PRICE
+from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.joint import JointEnsemble
+from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.task import Task
+from jaxrules.fits import Status
+from jaxrules.runs import Run
+from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.rule_search import (
+    CorrectiveDecrease,
+    Found,
+    GradientSum,
+    LeftOut,
+    Objective,
+    Orthogonal,
+    SearchSpace,
+    SecondOrder,
+    Side,
+    best_of,
+    search_beam,
+    search_best_first,
+    search_depth_first,
+    search_pairs,
+    search_triples,
+    search_using,
+)
+
+
+def objective_of(state: Ensemble | JointEnsemble, options: Options, sign: int = 0) -> Objective:
+    """What the next rule maximises, among those whose weight has this sign."""
+    price: dict[str, Any] = {
+        "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
+    }  # fmt: skip
+    if isinstance(state, JointEnsemble):
+        return state.objective(price)
+    g, h = state.derivatives()
+    if options.max_nonzeros > 1:
+        price |= PRICE
+    if sign > 0:  # the weight has the sign of -g
+        g = -g
+    if options.objective == "orthogonal":
+        return Orthogonal(g, state.span(), state.sample_weight, **price)
+    if options.objective == "gradient_sum":
+        return GradientSum(g, **price)
+    ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
+    g = g / math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
+    if options.objective == "corrective_decrease":
+        span = state.span()
+        free = int(state.has_intercept)
+        penalties = np.array([0.0] * free + [ridge] * (span.shape[1] - free))
+        return CorrectiveDecrease(g, h, ridge, span, penalties, **price)
+    return SecondOrder(g, h, ridge, **price)
+
+
+def next_rule(
+    state: Ensemble | JointEnsemble, task: Task, must: list[NDArray[np.bool_]], stage: Run
+) -> Found:
+    """The next rule; if it must use one of some columns, via the propositions on them."""
+    options = task.options
+    parts, longest = [], options.longest(state.n_searched)
+    for place, side in enumerate(state.sides):
+        run = (
+            stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
+        )
+        objective = objective_of(state, options, side.sign)
+        exact = options.search == "optimal"
+        if not must:
+            found = task.find(
+                side.space, objective, options, longest, len(state.sides), run.stopped
+            )
+            if options.objective == "corrective_decrease" and options.search == "optimal":
+                found = _of_other_rows(found, state, side, objective, options, run.stopped)
+            parts.append(side.whole(found))
+            continue
+        wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
+        search = partial(
+            task.find, options=options, longest=None if longest is None else longest - 1,
+            share=len(state.sides) * len(wanted), stopped=run.stopped,
+        )  # fmt: skip
+        using = search_using(
+            side.space, objective, wanted, search, prunes=exact,
+            approximation=options.approximation if exact else 1.0, stopped=run.stopped,
+        )  # fmt: skip
+        if using is not None:
+            parts.append(side.whole(using))
+    return best_of(parts)
+
+
+def _of_other_rows(
+    found: Found,
+    state: Ensemble | JointEnsemble,
+    side: Side,
+    objective: Objective,
+    options: Options,
+    stopped: Callable[[], bool],
+) -> Found:
+    """Another rule in the place of one for the rows of an earlier rule, or for all other rows:
+    under a ridge a second weight for them is worth something, but tells a reader nothing. If rules
+    may have more than three propositions, the best pair.
+    """
+    sizes = [(int(rows.sum()), rows) for rows in state.extents]
+
+    def repeats(places: Sequence[int]) -> bool:
+        rows = state.candidates.selected(side.propositions[list(places)].tolist())
+        size = int(rows.sum())
+        return any(
+            (size == n and (rows == earlier).all())
+            or (size == len(rows) - n and (rows != earlier).all())
+            for n, earlier in sizes
+        )
+
+    space, length = side.space, side.space.longest(options.longest(state.n_searched))
+    if space.partitions is None or not found.propositions or not repeats(found.propositions):
+        return found
+    limit = options.evaluations(space.activations.n_patterns, len(state.sides))
+    other = _by_histograms(
+        space, objective, options, length if length <= 3 else 2, limit, stopped, repeats
+    )
+    if length <= 3:
+        return other
+    return replace(other, bound=found.bound, status=Status.worst((Status.CONVERGED, found.status)))
+
+
+def best_rule(
+    space: SearchSpace,
+    objective: Objective,
+    options: Options,
+    longest: int | None,
+    share: int,
+    stopped: Callable[[], bool],
+) -> Found:
+    """The best conjunction of at most `longest` propositions, with 1 / share of the evaluations."""
+    if options.search in ("greedy", "beam"):
+        width = 1 if options.search == "greedy" else 10
+        return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
+    length = space.longest(longest)
+    if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
+        return _by_histograms(space, objective, options, length, None, stopped)
+    exact = search_best_first if options.objective == "orthogonal" else search_depth_first
+    return exact(
+        space, objective, max_length=longest, approximation=options.approximation,
+        max_evaluations=options.evaluations(space.activations.n_patterns, share), stopped=stopped,
+    )  # fmt: skip
+
+
+def _by_histograms(
+    space: SearchSpace,
+    objective: Objective,
+    options: Options,
+    length: int,
+    limit: int | None,
+    stopped: Callable[[], bool],
+    left_out: LeftOut | None = None,
+) -> Found:
+    """The best of all conjunctions of at most two propositions, or of three within a limit on
+    evaluations, by histograms of pairs of columns.
+    """
+    if length == 3:
+        return search_triples(
+            space, objective, max_evaluations=limit, left_out=left_out, stopped=stopped
+        )
+    most = options.pairs(space.activations.n_patterns)
+    return search_pairs(
+        space, objective, max_length=length, max_pairs=most, left_out=left_out, stopped=stopped
+    )
+
+
+@one_blas_thread()
+def joint_rule(
+    space: SearchSpace,
+    objective: Objective,
+    options: Options,
+    longest: int | None,
+    share: int,
+    stopped: Callable[[], bool],
+) -> Found:
+    """The best conjunction for several classes together, in `best_rule`'s place.
+
+    Rules of more than two conditions: all triples by histograms, or best-first search with the
+    classes' bounds; a limit ends it with the better of what it has found and the best pair.
+    """
+    length, histograms = space.longest(longest), space.partitions is not None
+    pairs = length <= 2 and histograms and options.max_evaluations in ("auto", None)
+    if options.search != "optimal" or pairs:
+        return best_rule(space, objective, options, longest, share, stopped)
+    terms = objective.one_row(space)
+    if length == 3 and histograms:  # an evaluation reads sums, no rows
+        limit = options.evaluations(len(terms), share)
+        return _by_histograms(space, objective, options, length, limit, stopped)
+    limit = options.evaluations(terms.size, share)
+    found = search_best_first(
+        space, objective, max_length=longest, approximation=options.approximation,
+        max_evaluations=limit, stopped=stopped,
+    )  # fmt: skip
+    if found.status is Status.OPTIMAL or not histograms:
+        return found
+    pair = _by_histograms(space, objective, options, min(length, 2), None, stopped)
+    return best_of([found, pair])

@@ -1,0 +1,164 @@
+"""The stages of boosting: one rule after the other, and a fit after each."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.ensembles.boosting.combinations import Combinations
+from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
+from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble
+from jaxrules.ensembles.boosting.joint import JointEnsemble
+from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
+from jaxrules.ensembles.boosting.search import next_rule, objective_of
+from jaxrules.ensembles.boosting.task import Task
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.runs import Run
+from jaxrules.solvers.rule_search import Found
+from jaxrules.solvers.rule_search.space import TIE
+from jaxrules.training import TrainingData
+
+_WORTH_KEEPING = 0.5
+"""Elimination removes what gains less than this share of the last rule's gain,
+both per unit of complexity.
+"""
+
+
+def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble:
+    """The ensemble before the first stage; without time to make linear terms it has none."""
+    if task.joint:
+        return JointEnsemble(
+            data, task.candidates, task.options.l2_penalty or 0.0, task.options.max_rules
+        )
+    columns = None
+    if task.options.linear_terms and seconds_to_make(data.table) > run.deadline.remaining() / 2:
+        run.shortened = True
+    elif task.options.linear_terms:
+        n_outputs = len(task.candidates.signs)
+        columns = LinearColumns.of(data, task.options.winsorise, task.constraints, n_outputs)
+    return Ensemble(data, task.candidates, task.options, columns)
+
+
+def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    """The fits with 1, 2, ... rules, for one output or classes fitted together."""
+    options = task.options
+    state, steps, stages = _grown(data, task, run)
+    pool = state.candidates.pool
+
+    def finished(m: int) -> Fit[RuleEnsemble]:
+        step, pruning = steps[m], None
+        if options.prune is not None:
+            step, pruning = state.pruned(step, options.prune)
+        rules, weights, intercept, risk, linear = step
+        model = RuleEnsemble(
+            pool.conjunctions(rules, data.schema), weights, intercept, linear,
+            "softmax" if task.joint else data.loss.link, task.settings, data.loss.name,
+        )  # fmt: skip
+        status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
+        details = BoostingDetails(
+            stages=tuple(stages[:m]),
+            propositions=task.candidates.n_searched,
+            risks=tuple(step.risk for step in steps[: m + 1]),
+            sample=task.sample,
+            l2_penalty=options.l2_penalty or 0.0,
+            chosen=task.chosen,
+            pruning=pruning,
+        )
+        fit = run.finish(model, risk, "min", status, details=details)
+        return fit if m == len(stages) else run.earlier(fit, m, status)
+
+    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
+
+
+def _grown(data: TrainingData, task: Task, run: Run) -> tuple[Any, list[Any], list[Stage]]:
+    """One rule after the other, for one output or classes fitted together: the ensemble, its state
+    after 0, 1, ... stages, and the stages.
+    """
+    options = task.options
+    state: Any = _start(data, task, run)
+    combinations: Combinations | None = None
+    steps = [state.step()]
+    stages: list[Stage] = []
+    to_find = options.max_rules - state.n_first
+    nothing_else = False  # only rules for required columns are left
+    with run:
+        run.phase = "search"
+        if options.max_nonzeros > 1:
+            combinations = Combinations.of(data, task, run)
+        for rule in range(to_find):
+            if run.stopped():
+                break
+            unused = state.unused()
+            must = unused if nothing_else or to_find - rule <= len(unused) else []
+            if nothing_else and not must:
+                break
+            stage = run.child(1 / (to_find - rule))
+            before = copy.copy(state)
+            found, bound, term = _next(state, task, combinations, must, stage)
+            seconds = stage.seconds()
+            rows = state.candidates.selected(found.propositions)
+            everywhere = term is None and bool(rows.all())
+            if everywhere and not must and options.intercept and options.corrective:
+                nothing_else = not state.shifted()  # such a rule belongs to the intercept
+                continue
+            weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
+            if not (must or state.gain > NOTHING_LEFT * abs(steps[0].risk)):
+                run.shortened |= found.status is Status.TIME_LIMIT
+                nothing_else, state = True, before
+                continue
+            if combinations is not None and options.corrective:
+                state = combinations.swept(state, run.stopped)
+            if options.eliminate:
+                gain = (steps[-1].risk - state.step().risk) / state.units(found.propositions)
+                state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
+            steps.append(state.step())
+            column = "" if term is None else state.columns.name(term, data.schema)
+            stages.append(_stage(found, weight, stage.limit, seconds, bound, column))
+            run.step(steps[-1].risk, len(steps[-1].rules))
+    return state, steps, stages
+
+
+def _next(
+    state: Any,
+    task: Task,
+    combinations: Combinations | None,
+    must: list[NDArray[np.bool_]],
+    stage: Run,
+) -> tuple[Found, float | None, Term | None]:
+    """The next rule, the bound on those of single columns, and the linear term that is worth more,
+    if there is one; the objective and the bound found are then those of terms and rules.
+    """
+    found = next_rule(state, task, must, stage)
+    bound = found.bound
+    if combinations is not None:
+        found = replace(found, bound=None)
+        if not must:
+            found = combinations.better(state, found, stage)
+    if must or not task.options.linear_terms or state.columns is None:
+        return found, bound, None
+    term = state.columns.best(objective_of(state, task.options), state.terms)
+    if term is None or not term.worth > found.objective * (1 + TIE):
+        return found, bound, None
+    proved = None if found.bound is None else max(found.bound, term.worth)
+    return replace(found, propositions=(), objective=term.worth, bound=proved), bound, term
+
+
+def _stage(
+    found: Found,
+    weight: float | tuple[float, ...],
+    limit: Status | None,
+    seconds: float,
+    bound: float | None,
+    linear_term: str,
+) -> Stage:
+    """What is kept of a search that ended after these seconds, perhaps at a limit of its run."""
+    why = limit or found.status if found.status is Status.TIME_LIMIT else found.status
+    return Stage(
+        found.objective, found.bound, why, weight, len(found.propositions), found.evaluations,
+        seconds, found.counts, bound, linear_term,
+    )  # fmt: skip
