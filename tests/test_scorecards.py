@@ -82,12 +82,6 @@ def test_weights_are_repeated_rows() -> None:
     assert one.scale == pytest.approx(other.scale, rel=1e-5)
 
 
-def test_weight_on_one_class() -> None:
-    card = jr.scorecard(model(), X, Y, sample_weight=(Y == "yes").astype(float))
-    assert 0 <= card.loss < card.loss_before
-    assert np.isfinite(card.model.intercept).all()
-
-
 def test_bad_input() -> None:
     with pytest.raises(TypeError, match="model must be RuleEnsemble"):
         jr.scorecard(X, X, Y)
