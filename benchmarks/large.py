@@ -36,15 +36,15 @@ PENALTY = 1e-3
 
 
 def problem(
-    n_rows: int, n_rules: int, seed: int = 0
+    n_rows: int, n_rules: int, seed: int = 0, n_columns: int = 20
 ) -> tuple[np.ndarray, np.ndarray, jr.Conjunctions]:
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, 20)).astype(np.float32)
+    X = rng.normal(size=(n_rows, n_columns)).astype(np.float32)
     steps = 1.5 * (X[:, 0] > 0.3) + (X[:, 1] * X[:, 2] > 0) - 1.5 * (X[:, 3] > 0.5) * (X[:, 4] < 0)
     y = (steps + X[:, 5] / 2 - 0.6 + rng.logistic(size=n_rows) > 0).astype(int)
     rules = []
     for _ in range(n_rules):
-        columns = rng.choice(20, rng.integers(1, 4), replace=False)
+        columns = rng.choice(n_columns, rng.integers(1, 4), replace=False)
         sides = [
             jr.Condition.above if rng.random() < 0.5 else jr.Condition.at_most for _ in columns
         ]

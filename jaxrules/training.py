@@ -250,7 +250,13 @@ def content_order(
     in which the rows came, nor on units.
     """
     codes = target if target.ndim == 1 else target.argmax(axis=1)
-    return np.lexsort((weights, codes, *reversed(table.columns)))
+    keys = [*table.columns, codes, weights]
+    order = np.argsort(keys[0], kind="stable")
+    rises = keys[0][order[1:]] > keys[0][order[:-1]]  # False next to a missing value, too
+    tied = ~(np.append(True, rises) & np.append(rises, True))
+    rows = order[tied]  # few if the first column is continuous: it alone sorts the others
+    order[tied] = rows[np.lexsort([key[rows] for key in reversed(keys)])]
+    return order
 
 
 def by_content(data: TrainingData) -> TrainingData:

@@ -17,7 +17,14 @@ from jaxrules import losses
 from jaxrules.fits import Details, Status
 from jaxrules.lowered import Direction
 from jaxrules.runs import Run
-from jaxrules.training import TrainingData, joined, one_against_rest, plain, training_data
+from jaxrules.training import (
+    TrainingData,
+    content_order,
+    joined,
+    one_against_rest,
+    plain,
+    training_data,
+)
 
 X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0], [4.0, 5.0], [5.0, 5.0]])
 NAMES = ["b", "a", "c", "a", "b", "c"]
@@ -29,6 +36,25 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 1.0, 2.0, float("nan")]),
+            st.integers(0, 2),
+            st.integers(0, 1),
+            st.sampled_from([0.5, 1.0]),
+        ),
+        min_size=1,
+    )
+)
+def test_the_order_of_contents_sorts_by_the_columns_then_target_and_weight(rows: list[Any]) -> None:
+    rows = [*rows, (0.0, 0, 0, 1.0)]  # no column of missing values alone
+    first, second, target, weight = (np.array(column) for column in zip(*rows, strict=True))
+    table = jr.as_table(np.column_stack([first, second]), missing="own_category")
+    expected = np.lexsort((weight, target, second, first))
+    np.testing.assert_array_equal(content_order(table, target, weight), expected)
 
 
 # Settings

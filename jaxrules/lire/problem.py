@@ -271,12 +271,11 @@ def make_problem(
 
 def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:
     """The column of ones and the encoded rules, shape (1 + rules, patterns)."""
-    columns = np.ones((1 + activations.n_rules, activations.n_patterns), np.int8)
+    columns = np.empty((1 + activations.n_rules, activations.n_patterns), np.int8)
+    columns[ONES] = 1
     for start in range(0, activations.n_rules, 64):
-        columns[1 + start : 65 + start] = activations.holds(slice(start, start + 64))
-    if encoding == "signed":
-        columns[1:] *= 2
-        columns[1:] -= 1
+        holds = activations.holds(slice(start, start + 64)).view(np.int8)
+        columns[1 + start : 65 + start] = 2 * holds - 1 if encoding == "signed" else holds
     return columns
 
 
