@@ -24,6 +24,7 @@ from jaxrules import lire, losses
 from jaxrules import rows as row_module
 from jaxrules.float64 import x64_kernel
 from jaxrules.lire import moves as moves_module
+from jaxrules.lire import problem as problem_module
 from jaxrules.lire import search as search_module
 from jaxrules.lire import start as start_module
 from jaxrules.lire.objective import WEIGHT_CAP as CAP
@@ -648,6 +649,27 @@ def test_blocks_threads_and_sampled_starts_give_the_same(
     blocks = fit_pool(satisfied, target, **options)
     assert chosen_rules(blocks.model) == chosen_rules(whole.model)
     assert blocks.objective == pytest.approx(whole.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "encoding"), [("exponential", "signed"), ("logistic", "binary")])
+def test_on_very_large_data_the_search_goes_on_from_the_best_of_a_sample(
+    loss: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    satisfied, target = noisy(5, 2000, 16)
+    options: dict[str, Any] = {"loss": loss, "encoding": encoding, "restarts": 0}
+    options |= {"l2_penalty": 1.0, "required": ["x15"], "first": pool(satisfied).take([3])}
+    whole = fit_pool(satisfied, target, **options)
+    monkeypatch.setattr(problem_module, "SAMPLED", 1)
+    monkeypatch.setattr(problem_module, "_FEWEST_SAMPLED", 100)
+    reported: list[float] = []
+    fit = fit_pool(
+        satisfied, target, **options, progress=lambda step: reported.append(step.objective)
+    )
+    assert fit.details.start == "sample"
+    assert fit.details.paper_objective == pytest.approx(whole.details.paper_objective, rel=1e-3)
+    assert min(reported) >= fit.objective - 1e-9  # never the objective on the sample
+    again = fit_pool(satisfied, target, **options)
+    assert again.objective == fit.objective
 
 
 @settings(max_examples=20)

@@ -78,6 +78,10 @@ class Candidates:
             return [Output(problem, L1Start(problem, options.seed)) for problem in problems]
 
         found = outputs(options.encoding)
+        if not (options.traced or data.loss.quadratic):
+            for output in found:
+                if (sample := output.problem.sampled(options.seed)) is not None:
+                    output.sample = Output(sample, L1Start(sample, options.seed))
         # The same models if the intercept is free, and no Gram matrix makes the search exact
         one_problem = not (options.penalise_intercept or data.loss.quadratic)
         if options.encoding == "binary" and one_problem and found[0].problem.size <= SMALL:

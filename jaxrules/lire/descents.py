@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -32,6 +32,8 @@ lead below.
 """
 _IDLE = 8
 """After so many restarts in a row that are given up, there are no more."""
+_ON_SAMPLE = 8
+"""Restarts on a sample of the patterns, where they are cheap."""
 _RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
 """Ridges that fall to none, in long steps and in short ones: neither is better on all problems."""
 
@@ -53,6 +55,8 @@ class Output:
         given: the caller's start.
         signed: for binary rules on small data: the same columns with signs, whose search ends
             lower.
+        sample: for many patterns: the same columns on some of them, where all starts are tried; the
+            search goes on from the best.
         previous: the best model at the previous penalties.
     """
 
@@ -60,6 +64,7 @@ class Output:
     l1_start: L1Start
     given: GivenStart | None = None
     signed: Output | None = None
+    sample: Output | None = None
     previous: Incumbent | None = None
 
 
@@ -71,10 +76,11 @@ class Watch:
         bound: proved of all supports; None as long as nothing is.
         start, best_start: the start of the present descent, and of the one that led to the best.
         certified: whether no single move improves the best.
+        reports: whether it reports; not of a sample, whose objective is another.
     """
 
-    def __init__(self, run: Run, problem: Problem) -> None:
-        self.run, self.problem = run, problem
+    def __init__(self, run: Run, problem: Problem, reports: bool = True) -> None:
+        self.run, self.problem, self.reports = run, problem, reports
         self.best: Incumbent | None = None
         self.bound: float | None = None
         self.start = self.best_start = "empty"
@@ -83,11 +89,9 @@ class Watch:
     def __call__(self, incumbent: Incumbent) -> None:
         if self.best is None or incumbent.objective < self.best.objective:
             self.best, self.best_start = incumbent, self.start
-        self.run.step(
-            self.best.objective,
-            int(self.problem.counted[self.best.columns].sum()),
-            bound=self.bound,
-        )
+        if self.reports:
+            size = int(self.problem.counted[self.best.columns].sum())
+            self.run.step(self.best.objective, size, bound=self.bound)
 
     def proved(self, bound: float) -> None:
         """Report a bound that closes a hundredth of the gap."""
@@ -192,7 +196,7 @@ def _starts(
     output: Output, search: Search, watch: Watch, options: Options, begun: Incumbent | None
 ) -> Starts[None]:
     """Each is made after the descent before it. On large data the previous model replaces the empty
-    one.
+    one; on very large data, the end of the search on a sample replaces that and the L1 solutions.
     """
     small, restarts = search.problem.size <= SMALL, options.restarts
     ridges = small and not search.l2_penalty and output.signed is None and restarts != 0
@@ -202,15 +206,21 @@ def _starts(
         )
     if ridges:
         yield from _falling(search)
-    if output.previous is None or small:
+    if output.sample is not None:
+        again = options if restarts is not None else replace(options, restarts=_ON_SAMPLE)
+        found = yield from _searched(output.sample, search, watch.run, again, False)
+        if found is not None:
+            yield _Start("sample", search.start_from(found.columns, found.weights))
+    elif output.previous is None or small:
         yield _Start("empty", search.start_empty(), ridges)
     if begun is not None:
         yield _Start("given", begun)
     watch.run.phase = "start"
-    for columns, weights in output.l1_start.starts(search.gamma, watch.run):
-        yield _Start("l1", search.start_from(columns, weights), ridges)
+    if output.sample is None:
+        for columns, weights in output.l1_start.starts(search.gamma, watch.run):
+            yield _Start("l1", search.start_from(columns, weights), ridges)
     if output.signed is not None:
-        found = yield from _signed(output.signed, search, watch.run, options)
+        found = yield from _searched(output.signed, search, watch.run, options)
         if found is not None:  # signed weights are half as large
             yield _Start("signed", search.start_from(found.columns, 2 * found.weights))
     if restarts is None:
@@ -238,11 +248,11 @@ def _falling(search: Search) -> Starts[None]:
         yield _Start("ridge", search.start_from(best.columns, best.weights))
 
 
-def _signed(
-    output: Output, search: Search, run: Run, options: Options
+def _searched(
+    output: Output, search: Search, run: Run, options: Options, reports: bool = True
 ) -> Descents[Incumbent | None]:
-    """The best model of the same rules with signs."""
-    watch = Watch(run.child(), output.problem)
-    signed = dataclasses.replace(search, problem=watch.problem, observe=watch)
-    yield from minimise(output, signed, watch, options)
+    """The best model of the same rules on another problem."""
+    watch = Watch(run.child(), output.problem, reports)
+    other = dataclasses.replace(search, problem=watch.problem, observe=watch)
+    yield from minimise(output, other, watch, options)
     return watch.best

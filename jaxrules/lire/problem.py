@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import Words, pack
+from jaxrules.bits import Words, pack, take_columns
 from jaxrules.lire.moves import ONES, Encoding
 from jaxrules.lire.objective import WEIGHT_CAP, penalty
 from jaxrules.losses import Loss, merge_rows
@@ -24,6 +24,8 @@ are cheap.
 """
 SAMPLED = 1 << 25
 """With more entries, a start is fitted on a random sample of the patterns: enough for a start."""
+_FEWEST_SAMPLED = 20_000
+"""Patterns of a sample on which all starts are tried, if there are more entries."""
 _SUPPORT = 96
 """Memory must suffice for supports of this many columns."""
 
@@ -195,6 +197,26 @@ class Problem:
         coverage = np.append(self.coverage[ONES], coverage)
         problem = dataclasses.replace(self, weight=weight, total=total, coverage=coverage)
         return problem.with_target(target)
+
+    def sampled(self, seed: int) -> Problem | None:
+        """The same columns, with the coverage of all rows, on a random sample of the patterns;
+        None if it would have more than a quarter of them.
+        """
+        whole, n_rules = self.activations, max(self.activations.n_rules, 1)
+        size = max(SAMPLED // n_rules, _FEWEST_SAMPLED)
+        if 4 * size > whole.n_patterns:
+            return None
+        some = np.sort(np.random.default_rng(seed).choice(whole.n_patterns, size, replace=False))
+        mass = self.mass[some]
+        return dataclasses.replace(
+            self,
+            activations=Activations(
+                take_columns(whole.bits, whole.n_patterns, some), np.arange(size)
+            ),
+            columns=self.columns[:, some],
+            target=self.target[some],
+            mass=mass / mass.sum(),
+        )
 
 
 def make_problem(

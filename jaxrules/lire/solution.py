@@ -47,8 +47,9 @@ class LireDetails(PublishedDetails):
         paper_objective, loss, global_penalty, local_penalty, n_candidates, sample: as in
             `PublishedDetails`.
         l2_penalty: mu.
-        start: from where the result was reached: "empty", "given", "l1", "previous" (of a path),
-            "ridge", "signed", "restart" or "branches" (of branch-and-bound).
+        start: from where the result was reached: "empty", "given", "l1", "sample" (of the rows of
+            large data), "previous" (of a path), "ridge", "signed", "restart" or "branches" (of
+            branch-and-bound).
         swap_optimal: True if every single addition, drop and swap was tried with all weights
             refitted and none improves, as for small pools and the squared loss; False if only the
             most promising were.
