@@ -184,6 +184,15 @@ class Condition:
         both_closed = self.lower_closed and self.upper_closed
         return self.lower > self.upper or (self.lower == self.upper and not both_closed)
 
+    def levels_of(self, feature: Feature) -> list[int]:
+        """The places of the levels of a column that satisfy the condition; see `Feature`."""
+        return [
+            place
+            for place in range(len(feature.levels or ()))
+            if (self.lower < place or (self.lower == place and self.lower_closed))
+            and (place < self.upper or (place == self.upper and self.upper_closed))
+        ]
+
     def condition(self, schema: Schema) -> Condition:
         """The condition itself, checked; propositions have a method of the same name.
 
@@ -249,14 +258,14 @@ class Condition:
         if isinstance(self.feature, Direction):
             name = self.feature.describe(schema)
         else:
-            name, categories = (
-                schema.features[self.feature].name,
-                schema.features[self.feature].categories,
-            )
-            if categories is not None:
+            feature = schema.features[self.feature]
+            name = feature.name
+            if feature.categories is not None:
                 return display.set_text(
-                    name, categories, self.categories or (), self.unseen, missing
+                    name, feature.categories, self.categories or (), self.unseen, missing
                 )
+            if feature.levels is not None:
+                return display.levels_text(name, feature.levels, self.levels_of(feature), missing)
         if self.admits_no_number:
             return f"{name} is missing" if missing else f"{name} never"
         return display.interval_text(

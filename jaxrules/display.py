@@ -136,6 +136,31 @@ def set_text(
     return f"({text} or missing)" if missing else text
 
 
+def levels_text(
+    name: str, levels: Sequence[str | bool], places: Sequence[int], missing: bool
+) -> str:
+    """A run of levels in their order, e.g. ``flag``, ``not flag``, ``size <= M``; `missing`:
+    whether a missing value belongs to it.
+    """
+    name = plain(name)
+    if not places:
+        return f"{name} is missing" if missing else f"{name} never"
+    if len(places) == len(levels):
+        return f"any {name}" if missing else f"{name} is not missing"
+    first, last = (str(levels[places[k]]) for k in (0, -1))
+    if levels[0] is False:
+        text = name if places[0] else f"not {name}"
+    elif len(places) == 1:
+        text = f"{name} == {_category(first)}"
+    elif not places[0]:
+        text = f"{name} <= {_category(last)}"
+    elif places[-1] == len(levels) - 1:
+        text = f"{name} >= {_category(first)}"
+    else:
+        text = f"{_category(first)} <= {name} <= {_category(last)}"
+    return f"({text} or missing)" if missing else text
+
+
 def _category(name: str) -> str:
     """A category, in quotes if it could be read as part of the rule."""
     return name if _PLAIN.fullmatch(name) and name.isprintable() else repr(name)

@@ -76,6 +76,7 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
         conjunctions=conjunctions,
         labels=model.labels[says],
         probabilities=model.probabilities[says],
+        counts=None if len(gone) else model.counts,  # later rules now decide more rows
     )
 
 
@@ -92,7 +93,7 @@ def refit(
     exposure: ArrayLike | None = None,
 ) -> ModelT:
     """The same rules with the best weights for these data; for a rule list, with
-    their labels and frequencies.
+    their labels, frequencies and counts (without counts if rules are kept).
 
     The weights and the intercept (and the coefficients of linear terms, on the scale 0.4 / standard
     deviation) minimise the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several
@@ -399,15 +400,23 @@ def _counted(
     weight; without it, plus one row per class, and with new labels.
     """
     table, codes, weights = _labelled(model, X, y, sample_weight)
-    decided = np.zeros_like(model.probabilities)
-    np.add.at(decided, (model.position(table), codes), weights / effective_row(weights))
+    counts, unit = np.zeros_like(model.probabilities), effective_row(weights)
+    np.add.at(counts, (model.position(table), codes), weights)
+    decided = counts / unit
     prior = before * model.probabilities if before else np.ones_like(decided)
     shares = (decided + prior) / (decided + prior).sum(axis=1, keepdims=True)
     labels = model.labels
     if not before:
         labels = np.where(decided.any(axis=1), decided.argmax(axis=1), labels).astype(np.int32)
     labels[kept], shares[kept] = model.labels[kept], model.probabilities[kept]
-    return dataclasses.replace(model, labels=labels, probabilities=shares)
+    known = not before and not len(kept)  # other frequencies do not come from these rows alone
+    return dataclasses.replace(
+        model,
+        labels=labels,
+        probabilities=shares,
+        counts=counts if known else None,
+        weighted=unit != 1.0,
+    )
 
 
 def _labelled(
@@ -471,6 +480,7 @@ def simplify(model: ModelT, X: Any) -> ModelT:
             conjunctions=conjunctions.take(kept),
             labels=model.labels[says],
             probabilities=model.probabilities[says],
+            counts=None,  # training rows that are not in X may change sides
         )
     weights = np.zeros_like(np.asarray(model.weights, np.float64))
     np.add.at(weights, first, np.asarray(model.weights, np.float64))

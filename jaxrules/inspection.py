@@ -288,10 +288,16 @@ def group_of_rows(model: Any, X: Any, groups: ArrayLike, n_rows: int) -> NDArray
         f"groups must be one group per row or a column of X, which has no {groups!r}",
     )
     place = table.names.index(groups)
-    categories = table.schema.features[place].categories
-    if categories is None:
-        return table.columns[place]
-    return np.array([*categories, "(unseen)", "(missing)"])[table.columns[place]]
+    feature, column = table.schema.features[place], table.columns[place]
+    if feature.levels is not None:
+        missing, known = (
+            table.missing_mask(place),
+            np.array([*map(str, feature.levels), "(missing)"]),
+        )
+        return known[np.where(missing, -1, column).astype(np.int64)]
+    if feature.categories is None:
+        return column
+    return np.array([*feature.categories, "(unseen)", "(missing)"])[column]
 
 
 def _share(

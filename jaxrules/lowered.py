@@ -105,7 +105,7 @@ class Direction:
             text = given and display.set_text(
                 feature.name, given, set() if missing else {code}, False, missing
             )
-            names.append(f"[{text}]" if text else feature.name)
+            names.append(f"[{text}]" if text else feature.as_number)
         return display.sum_text(zip(self.weights, names, strict=True))
 
 
@@ -288,6 +288,11 @@ class Axis(NamedTuple):
             )  # the codes -2 and -1 are the last two cells
         beyond = self.feature - n_columns
         x = table.columns[self.feature] if beyond < 0 else directions.project(beyond, table)
+        return self.cells_of(x)
+
+    def cells_of(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cells of numbers, NaN for missing; shape (rows,)."""
+        assert self.cuts is not None
         before = np.searchsorted(self.cuts, x)
         at_cut = np.append(self.cuts, np.nan)[before] == x
         return np.where(np.isnan(x), self.n_cells - 1, 2 * before + at_cut)

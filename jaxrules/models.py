@@ -107,7 +107,7 @@ class LinearTerms:
 
     def describe(self, term: int, schema: Schema) -> str:
         """One term as text."""
-        name = display.plain(schema.features[self.feature[term]].name)
+        name = display.plain(schema.features[self.feature[term]].as_number)
         if np.isinf(self.lower[term]) and np.isinf(self.upper[term]):
             return f"times {name}"
         lower, upper = display.number(self.lower[term]), display.number(self.upper[term])
@@ -296,18 +296,24 @@ class RuleList:
             each rule decides (learners add one row per class, so that none is 0; with weights, one
             of weight sum w^2 / sum w, so that a factor of all weights changes nothing).
         options: the settings of the fit, as (name, value) pairs.
+        counts: shape (rules + 1, classes): the training rows of each class that each rule decides,
+            or the sums of their weights; None if unknown, as after dropping rules.
+        weighted: whether `counts` are sums of weights.
     """
 
     conjunctions: Conjunctions
     labels: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     probabilities: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
+    counts: NDArray[np.float64] | None = field(default=None, metadata={"dtype": np.float64})
+    weighted: bool = field(default=False, metadata={"static": True})
 
     def __post_init__(self) -> None:
         checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
         check_arrays(self)
         check_options(self.options)
-        if concrete_arrays(self.labels, self.probabilities):
+        checks.flag("weighted", self.weighted)
+        if concrete_arrays(*jax.tree.leaves((self.labels, self.probabilities, self.counts))):
             self._check_values()
 
     if not TYPE_CHECKING:  # type checkers would take every attribute for known
@@ -333,6 +339,11 @@ class RuleList:
         require(within, f"labels must be class codes, from 0 to {shape[1] - 1}")
         shares = (self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)
         require(bool(shares), "probabilities must be at least 0 and sum to 1")
+        if self.counts is not None:
+            usable = self.counts.shape == shape and bool(
+                (np.isfinite(self.counts) & (self.counts >= 0)).all()
+            )
+            require(usable, f"counts must be finite and at least 0, of shape {shape}, or None")
 
     def __repr__(self) -> str:
         return f"RuleList({len(self.conjunctions)} rules)"
@@ -370,10 +381,21 @@ class RuleList:
         ):
             says = display.plain(f"{self.schema.target} = {(self.schema.classes or ())[code]}")
             conditions = self.conjunctions.describe(rule, " AND ") if rule < n else ""
-            rows.append(
-                (word, conditions, f"{says} (p = {display.share_text(float(shares[code]))})")
-            )
+            known = [f"p = {display.share_text(float(shares[code]))}", *self.counted(rule)]
+            rows.append((word, conditions, f"{says} ({', '.join(known)})"))
         return rows
+
+    def counted(self, rule: int) -> list[str]:
+        """The training rows behind a rule, or the default, e.g. ``30 of 34 rows``: those of its
+        label among those that it decides; or ``weight 8.5 of 9.25``. Nothing if unknown.
+        """
+        if self.counts is None:
+            return []
+        counts, label = np.asarray(self.counts)[rule], np.asarray(self.labels)[rule]
+        right, all_ = display.number(float(counts[label])), float(counts.sum())
+        if self.weighted:
+            return [f"weight {right} of {display.number(all_)}"]
+        return [f"{right} of {display.counted(round(all_), 'row')}"]
 
 
 def _linear_terms(name: str, value: object) -> LinearTerms:
@@ -463,12 +485,15 @@ class Explanation:
             without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
+        counted: of a rule list, the training rows behind the decision, see `RuleList.counted`;
+            empty if unknown.
     """
 
     prediction: Any
     parts: tuple[Part, ...]
     score: NDArray[np.float64] | None = None
     probabilities: dict[Label, float] | None = None
+    counted: str = ""
 
     def __str__(self) -> str:
         title = f"prediction: {display.plain(str(self.prediction))}"
@@ -477,7 +502,7 @@ class Explanation:
                 f"{display.plain(str(label))}: {display.share_text(p)}"
                 for label, p in self.probabilities.items()
             )
-            title += f"   ({', '.join(shares)})"
+            title += f"   ({', '.join(shares)}{'; ' * bool(self.counted)}{self.counted})"
         several = self.runner_up is not None
         names = [(*self._names(), f"not {self._names()[1]} because")] if several else []
         return "\n".join([title, *display.aligned([*names, *self._rows()])])
@@ -811,7 +836,7 @@ def _(model: RuleEnsemble, X: object) -> list[Explanation]:
         if model.linear is not None and terms is not None:
             coefficients = np.asarray(model.linear.coefficients)
             for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
-                name = model.schema.features[model.linear.feature[t]].name
+                name = model.schema.features[model.linear.feature[t]].as_number
                 text = f"linear term of {display.plain(name)} at {display.number(terms[i, t])}"
                 parts.append(Part(text, coefficients[t] * terms[i, t]))
         shares = None
@@ -872,7 +897,15 @@ def _(model: RuleList, X: object) -> list[Explanation]:
         texts = [fired[position], *(f"passed over {rule}" for rule in rules[:position])]
         parts = tuple(Part(text, np.zeros(0)) for text in texts)
         shares = dict(zip(classes, model.probabilities[position].tolist(), strict=True))
-        explanations.append(Explanation(classes[model.labels[position]], parts, None, shares))
+        explanations.append(
+            Explanation(
+                classes[model.labels[position]],
+                parts,
+                None,
+                shares,
+                "".join(model.counted(position)),
+            )
+        )
     return explanations
 
 

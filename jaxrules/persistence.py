@@ -307,10 +307,19 @@ def _fields(cls: type) -> list[tuple[str, object]]:
     """The names and kinds of the fields of a dataclass, checked."""
     hints, kinds = typing.get_type_hints(cls), []
     for field in dataclasses.fields(cls):
-        kind = np.dtype(field.metadata["dtype"]) if "dtype" in field.metadata else hints[field.name]
+        kind: object = hints[field.name]
+        if "dtype" in field.metadata:
+            dtype = np.dtype(field.metadata["dtype"])
+            kind = _OptionalArray(dtype) if field.default is None else dtype
         _check_kind(kind, f"{cls.__name__}.{field.name}")
         kinds.append((field.name, kind))
     return kinds
+
+
+class _OptionalArray(typing.NamedTuple):
+    """The kind of a field that is an array of this dtype, or None."""
+
+    dtype: np.dtype[Any]
 
 
 def _members(hint: object) -> tuple[object, ...] | None:
@@ -328,6 +337,7 @@ def _is_union(hint: object) -> bool:
 
 def _check_kind(kind: object, where: str) -> None:
     """Refuse a field that this module cannot write."""
+    kind = kind.dtype if isinstance(kind, _OptionalArray) else kind
     if isinstance(kind, np.dtype):
         if kind.kind not in "bif":
             raise TypeError(f"{where}: arrays must be boolean, integer or float, not {kind}")
@@ -352,6 +362,8 @@ def _check_kind(kind: object, where: str) -> None:
 
 
 def _encode(value: object, hint: object, where: str) -> object:
+    if isinstance(hint, _OptionalArray):
+        return None if value is None else _encode_array(value, hint.dtype, where)
     if isinstance(hint, np.dtype):
         return _encode_array(value, hint, where)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -411,6 +423,8 @@ def _encode_array(value: object, dtype: np.dtype[np.generic], where: str) -> Jso
 
 
 def _decode(value: object, hint: Any, where: str) -> Any:
+    if isinstance(hint, _OptionalArray):
+        return None if value is None else _decode_array(value, hint.dtype, where)
     if isinstance(hint, np.dtype):
         return _decode_array(value, hint, where)
     if _is_union(hint):

@@ -46,7 +46,8 @@ _KINDS = {"b": "b", "i": "iu", "f": "fiu"}
 
 
 def check_arrays(node: Any) -> None:
-    """Check that the array fields hold arrays of their kind (NumPy's, or JAX's, also traced).
+    """Check that the array fields hold arrays of their kind (NumPy's, or JAX's, also traced), or
+    None if that is their default.
 
     Raises:
         TypeError: naming the class and the field.
@@ -55,6 +56,8 @@ def check_arrays(node: Any) -> None:
         if "dtype" not in field.metadata:
             continue
         value, wanted = getattr(node, field.name), np.dtype(field.metadata["dtype"])
+        if value is None and field.default is None:
+            continue
         if isinstance(value, np.ndarray):
             if value.dtype.kind in _KINDS[wanted.kind]:
                 continue

@@ -3,7 +3,8 @@
 `as_table` turns a 2-D array, any dataframe or records (dicts) into a `Table`; `conform` fits new
 data to the `Schema` of a model: dataframe columns and keys are matched by name, arrays by position.
 Numbers are float64. Categories are strings and become integer codes in the order of
-`Feature.categories`.
+`Feature.categories`. Booleans and ordered categories are the numbers 0, 1, ... with names, their
+`Feature.levels`: learners compare them as numbers, and conditions print the names.
 
 Missing values (NaN, None, null) are refused unless ``missing="own_category"``: then "is missing" is
 a category of its own, every threshold states whether a missing value satisfies it, and nothing is
@@ -15,11 +16,12 @@ warning. Numeric categories have one text whatever their type: 1, 1.0 and "1" ar
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,16 +39,30 @@ UNSEEN = -2
 _LARGEST_EXACT_INTEGER = 2**53
 
 
+BOOLEAN = (False, True)
+"""The levels of a column of True and False."""
+
+
 @dataclass(frozen=True)
 class Feature:
-    """One column: its name, and its categories (None for a numeric column)."""
+    """One column.
+
+    Attributes:
+        name: of the column.
+        categories: None for a numeric column.
+        levels: what the numbers 0, 1, ... of a numeric column stand for: (False, True), or the
+            texts of an ordered categorical column in their order; None if they are just numbers.
+    """
 
     name: str
     categories: tuple[str, ...] | None = None
+    levels: tuple[str | bool, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name of a feature must be text, got {type(self.name).__name__}")
+        if self.levels is not None:
+            self._check_levels(self.levels)
         given = self.categories
         if given is None:
             return
@@ -59,9 +75,43 @@ class Feature:
                 f"categories of feature {self.name!r} must be at least one, all distinct"
             )
 
+    def _check_levels(self, given: object) -> None:
+        kinds = {type(one) for one in given} if isinstance(given, tuple) else set()
+        if self.categories is not None or not (
+            kinds == {str} or (kinds == {bool} and given == BOOLEAN)
+        ):
+            raise TypeError(
+                f"levels of feature {self.name!r} must be (False, True) or a tuple of text, "
+                f"without categories, got {given!r}"
+            )
+        if kinds == {bool} or not isinstance(given, tuple):
+            return
+        if len(set(given)) < len(given):
+            raise ValueError(f"levels of feature {self.name!r} must all be distinct")
+
     @property
     def is_numeric(self) -> bool:
         return self.categories is None
+
+    @property
+    def is_boolean(self) -> bool:
+        return self.levels is not None and self.levels[0] is False
+
+    @property
+    def kind(self) -> str:
+        """The kind of the column, for display."""
+        if self.categories is not None:
+            return "text"
+        return "number" if self.levels is None else "True / False" if self.is_boolean else "ordered"
+
+    @property
+    def as_number(self) -> str:
+        """What a sum adds: the name; ``[flag]`` for 1 if True; ``rank(size)`` for the place of an
+        ordered category, from 0.
+        """
+        if self.levels is None:
+            return self.name
+        return f"[{self.name}]" if self.is_boolean else f"rank({self.name})"
 
 
 @dataclass(frozen=True)
@@ -230,7 +280,14 @@ class Table:
         """The first columns, and the first rows of them, as text."""
         more = len(self.columns) > _SHOWN_COLUMNS
         columns = [
-            ["" if _is_missing(v) else v if isinstance(v, str) else display.number(v) for v in one]
+            [
+                ""
+                if _is_missing(v)
+                else str(v)
+                if isinstance(v, (str, bool))
+                else display.number(v)
+                for v in one
+            ]
             for one in list(self.head().to_columns().values())[:_SHOWN_COLUMNS]
         ]
         rows = [[*row, *["..."] * more] for row in zip(*columns, strict=True)]
@@ -241,7 +298,9 @@ class Table:
         return self[: checks.integer("n", n, at_least=0)]
 
     def to_columns(self) -> dict[str, list[Any] | NDArray[np.float64]]:
-        """The values by column: numbers with NaN, and lists of text with None, for missing ones."""
+        """The values by column: numbers with NaN, and lists of text or booleans with None, for
+        missing ones.
+        """
         pairs = zip(self.schema.features, self.columns, strict=True)
         return {feature.name: _decoded(feature, column) for feature, column in pairs}
 
@@ -265,16 +324,18 @@ class Table:
             known, absent = column[~missing], int(missing.sum())
             if not len(known):
                 rows.append((feature.name, "", str(absent), "", ""))
-            elif feature.categories is None:
+            elif feature.categories is None and feature.levels is None:
                 low, quarter, half, three, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1])
                 middle = " ".join(display.number(float(v), 4) for v in (quarter, half, three))
                 ends = f"{display.number(float(low), 4)} to {display.number(float(high), 4)}"
-                rows.append((feature.name, "number", str(absent), ends, middle))
+                rows.append((feature.name, feature.kind, str(absent), ends, middle))
             else:
                 often = Counter(_decoded(feature, known)).most_common(3)
                 top = ", ".join(f"{text} ({count})" for text, count in often)
                 n = display.counted(len(np.unique(known)), "category").replace("ys", "ies")
-                rows.append((feature.name, "text", str(absent), n, top))
+                if feature.levels is not None:
+                    n = f"{feature.levels[int(known.min())]} to {feature.levels[int(known.max())]}"
+                rows.append((feature.name, feature.kind, str(absent), n, top))
         return Description(repr(self), tuple(rows))
 
     def missing_mask(self, feature: int) -> NDArray[np.bool_]:
@@ -349,8 +410,11 @@ def as_table(
     Args:
         X: a 2-D numeric array, any dataframe that narwhals reads (pandas, polars, ...), a Table, or
             records without a dataframe: a dict of columns, a list of dicts (a key that a dict lacks
-            is a missing value) or a 2-D array of objects. Boolean columns are the numbers 0 and 1;
-            text and categorical columns are categorical.
+            is a missing value) or a 2-D array of objects. Text and categorical columns are
+            categorical; an ordered categorical (of pandas or pyarrow, or a polars Enum) keeps the
+            order of its declared categories: rules compare it, as in ``size <= M``. Columns of
+            True and False (with or without missing ones) are such: rules say ``flag`` or
+            ``not flag``. Dates and durations are refused: convert them to numbers, such as days.
         missing: "refuse", or "own_category" to let "is missing" be a category of its own.
         feature_names: names for the columns of an array (default x0, x1, ...).
 
@@ -373,9 +437,9 @@ def as_table(
             raise ValueError("X has no rows")
         columns, features = [], []
         for name, values in zip(names, raw, strict=True):
-            column, categories = _factorise(name, values)
+            column, feature = _factorise(name, values)
             columns.append(column)
-            features.append(Feature(name, categories))
+            features.append(feature)
         table = Table(Schema(tuple(features), missing), tuple(columns))
     _check_values(table)
     return table
@@ -386,11 +450,13 @@ def conform(X: object, schema: Schema) -> Table:
 
     Columns of dataframes, records and Tables are matched by name and may come in any order; arrays
     are matched by position. Categories that fit did not see become `UNSEEN`; a column with no known
-    category causes a warning. `X` may have no rows.
+    category causes a warning. Where fit had booleans, the numbers 0 and 1 count as False and True,
+    and the other way round. The text of an ordered category is enough. `X` may have no rows.
 
     Raises:
-        ValueError: for missing or extra columns, a column whose kind changed, infinite values, or
-            missing values where fit refused them.
+        ValueError: for missing or extra columns, a column whose kind changed, infinite values,
+            missing values where fit refused them, or an ordered category without a place in the
+            order.
     """
     if isinstance(X, Table) and X.schema.features == schema.features:
         table = Table(schema, X.columns)
@@ -413,35 +479,69 @@ def conform(X: object, schema: Schema) -> Table:
         raise ValueError(
             f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}"
         )
-    columns: list[NDArray[Any]] = []
-    for feature, values in zip(schema.features, raw, strict=True):
-        if _all_missing(values):  # the kind is unknown, e.g. in a frame of one row
-            values = np.full(len(values), np.nan) if feature.is_numeric else [None] * len(values)
-        if not feature.is_numeric and isinstance(values, np.ndarray) and are_numbers(feature):
-            values = _texts(values.tolist(), feature.name, any_type=True)
-        if isinstance(values, np.ndarray) != feature.is_numeric:
-            was, now = (
-                ("numeric", "categorical") if feature.is_numeric else ("categorical", "numeric")
-            )
-            raise ValueError(
-                f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first"
-            )
-        columns.append(
-            np.asarray(values) if feature.categories is None else _known_codes(feature, values)
-        )
+    columns = map(_conformed, schema.features, raw)
     table = Table(schema, tuple(columns))
     _check_values(table)
     return table
 
 
-def are_numbers(feature: Feature) -> bool:
-    """Whether all categories of a feature are numbers, written as `category_text` does."""
-    try:
-        return all(
-            category_text(float(category)) == category for category in feature.categories or ()
+def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
+    """A raw column as numbers or codes of the feature."""
+    if _all_missing(values):  # the kind is unknown, e.g. in a frame of one row
+        if feature.is_numeric:
+            return np.full(len(values), np.nan)
+        values = [None] * len(values)
+    if isinstance(values, Levelled):
+        if values.levels == feature.levels or (feature.kind == "number" and values.is_boolean):
+            return values.codes
+        values = values.codes if values.is_boolean else values.values()
+    if isinstance(values, np.ndarray) and are_numbers(feature):
+        values = _texts(values.tolist(), feature.name, any_type=True)
+    is_text = not isinstance(values, np.ndarray)
+    if is_text != (feature.kind in ("text", "ordered")):
+        now = "categorical" if is_text else "numeric"
+        of_kind = {"number": "numeric", "text": "categorical", "ordered": "an ordered category"}
+        was = of_kind.get(feature.kind, feature.kind)
+        raise ValueError(
+            f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first"
         )
+    if feature.levels is not None:
+        return _known_levels(feature, values)
+    return _known_codes(feature, values) if is_text else np.asarray(values)
+
+
+def are_numbers(feature: Feature) -> bool:
+    """Whether a feature has categories or ordered ones, and all are numbers, written as
+    `category_text` does.
+    """
+    texts = feature.categories or (() if feature.is_boolean else feature.levels) or ()
+    try:
+        return bool(texts) and all(category_text(float(text)) == text for text in texts)
     except ValueError:
         return False
+
+
+def _known_levels(feature: Feature, values: Iterable[str | float | None]) -> NDArray[np.float64]:
+    """The places of these values among the levels; NaN where missing.
+
+    Raises:
+        ValueError: for a value that is not a level.
+    """
+    levels = feature.levels or ()
+    places: dict[object, float] = {level: float(k) for k, level in enumerate(levels)}
+    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    codes = [np.nan if _is_missing(value) else places.get(value) for value in values]
+    if None in codes:
+        new = values[codes.index(None)]
+        shown = f"column {feature.name!r} of X has the value {new!r}"
+        order = " < ".join(map(str, levels))
+        raise ValueError(
+            f"{shown}, but in fit it was True or False; convert it to booleans, or to 0 and 1"
+            if feature.is_boolean
+            else f"{shown}, which has no place in the order of fit, {order}: "
+            "replace it with one of these, or declare it in the ordered type before fit"
+        )
+    return np.array(codes, np.float64)
 
 
 def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.int32]:
@@ -465,17 +565,51 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
     return found
 
 
-# Reading: every input becomes a list of columns, each a float64 array or a
-# list of strings and None.
+# Reading: every input becomes a list of columns, each a float64 array, a list of strings and None,
+# or numbers with levels.
 
-_Column = NDArray[np.float64] | list[str | None]
+
+class Levelled(NamedTuple):
+    """A column of booleans or ordered categories: their places among the levels, NaN where missing;
+    see `Feature.levels`.
+    """
+
+    codes: NDArray[np.float64]
+    levels: tuple[str | bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def is_boolean(self) -> bool:
+        return self.levels[:1] == (False,)
+
+    def values(self) -> list[Any]:
+        """The levels, None where missing."""
+        listed = self.codes.tolist()
+        return [None if code != code else self.levels[int(code)] for code in listed]
+
+
+_Column = NDArray[np.float64] | list[str | None] | Levelled
+
+
+def _are_booleans(values: Sequence[object]) -> bool:
+    """Whether all values that are not missing, at least one, are booleans."""
+    known = [value for value in values if not _is_missing(value)]
+    return bool(known) and all(isinstance(value, (bool, np.bool_)) for value in known)
+
+
+def _booleans(values: Iterable[Any]) -> Levelled:
+    """Booleans of Python or NumPy, and missing values."""
+    codes = [np.nan if _is_missing(value) else float(value) for value in values]
+    return Levelled(np.array(codes, np.float64), BOOLEAN)
 
 
 def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
     """Names, columns, and whether the names came with the data."""
     checks.concrete("X", X)
     if isinstance(X, Table):
-        raw = [_decoded(f, c) for f, c in zip(X.schema.features, X.columns, strict=True)]
+        raw = [_raw(f, c) for f, c in zip(X.schema.features, X.columns, strict=True)]
         names, named = list(X.names), True
     else:
         names, raw, named = _read_dataframe(X) or _read_records(X) or _read_array(X)
@@ -514,12 +648,20 @@ def _repeated(names: Sequence[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
-def _decoded(feature: Feature, column: NDArray[Any]) -> _Column:
+def _raw(feature: Feature, column: NDArray[Any]) -> _Column:
     """The raw values of a table's column."""
+    if feature.levels is not None:
+        return Levelled(column, feature.levels)
     if feature.categories is None:
         return column
     texts: list[str | None] = [*feature.categories, "(a category not seen in fit)", None]
     return [texts[code] for code in column]
+
+
+def _decoded(feature: Feature, column: NDArray[Any]) -> NDArray[np.float64] | list[Any]:
+    """The values of a table's column: numbers, or text or booleans and None."""
+    raw = _raw(feature, column)
+    return raw.values() if isinstance(raw, Levelled) else raw
 
 
 def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
@@ -538,27 +680,62 @@ def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
         return None
     if not frame.columns:
         raise ValueError("X has no columns")
-    numeric = {
-        name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == nw.Boolean
-    }
-    raw: list[_Column] = []
-    for name in frame.columns:
-        column = frame.get_column(name)
-        if name in numeric:
-            raw.append(_exact_float64(column.cast(nw.Float64).to_numpy(), str(name), column))
-        elif column.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-            raw.append(_texts(column.to_list(), str(name), any_type=column.dtype != nw.Object))
-        elif column.is_null().all():  # polars' Null type
-            raw.append([None] * len(column))
-        else:
-            dtype = getattr(
-                column.to_native(), "dtype", column.dtype
-            )  # narwhals lacks some of pandas' types
-            raise TypeError(
-                f"column {str(name)!r} of X has type {dtype}, not numbers, booleans or text; "
-                "convert it to a number (e.g. days since a date) or to text"
-            )
+    raw = [_frame_column(str(name), frame.get_column(name)) for name in frame.columns]
     return [str(name) for name in frame.columns], raw, True
+
+
+def _frame_column(name: str, column: Any) -> _Column:
+    """A column of a dataframe, a narwhals Series."""
+    import narwhals as nw
+
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        values = _exact_float64(column.cast(nw.Float64).to_numpy(), name, column)
+        return Levelled(values, BOOLEAN) if column.dtype == nw.Boolean else values
+    if ordered := _declared_order(column):
+        feature = Feature(name, levels=tuple(map(category_text, ordered)))
+        texts = _texts(column.to_list(), name, any_type=True)
+        return Levelled(_known_levels(feature, texts), feature.levels or ())
+    if column.dtype in (nw.String, nw.Categorical, nw.Enum):
+        return _texts(column.to_list(), name, any_type=True)
+    if column.dtype == nw.Object:
+        values = column.to_list()
+        return _booleans(values) if _are_booleans(values) else _texts(values, name, any_type=False)
+    if not column.is_null().all():  # as of polars' Null type
+        # narwhals lacks some of pandas' types
+        _refuse_type(name, getattr(column.to_native(), "dtype", column.dtype))
+    return [None] * len(column)
+
+
+def _declared_order(column: Any) -> list[Any]:
+    """The categories of an ordered categorical column in order, all that its type declares; none
+    for other columns.
+    """
+    import narwhals as nw
+
+    native = column.to_native()
+    if getattr(native.dtype if hasattr(native, "dtype") else native.type, "ordered", False):
+        if hasattr(native, "dtype"):  # pandas
+            return list(native.dtype.categories)
+        return list(native.unify_dictionaries().chunk(0).dictionary.to_pylist())  # pyarrow
+    is_enum = column.dtype == nw.Enum and hasattr(column.dtype, "categories")
+    return list(column.dtype.categories) if is_enum else []
+
+
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+
+def _refuse_type(name: str, kind: object) -> NoReturn:
+    """Refuse a column of another type; dates with what to make of them."""
+    words = str(kind).lower()
+    if any(word in words for word in ("date", "time", "duration", "period", "timestamp")):
+        raise TypeError(
+            f"column {name!r} of X holds dates or times ({kind}); convert it to a number, such as "
+            "the days since a fixed date or up to the prediction, the month or the hour"
+        )
+    raise TypeError(
+        f"column {name!r} of X has type {kind}, not numbers, booleans or text; convert it to "
+        "numbers or to text"
+    )
 
 
 def _read_records(X: object) -> tuple[list[str], list[_Column], bool] | None:
@@ -596,6 +773,8 @@ def _record_column(name: str, values: Any) -> _Column:
     known = [value for value in listed if not _is_missing(value)]
     if not known:
         return [None] * len(listed)
+    if _are_booleans(known):
+        return _booleans(listed)
     if not all(isinstance(value, (int, float, np.number, np.bool_)) for value in known):
         return _texts(listed, name, any_type=False)
     if any(isinstance(value, int) and abs(value) >= _LARGEST_EXACT_INTEGER for value in known):
@@ -631,6 +810,8 @@ def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | No
             texts[value] = None
         elif any_type or isinstance(value, str):
             texts[value] = category_text(value)
+        elif isinstance(value, _TIMES):
+            _refuse_type(name, type(value).__name__)
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
@@ -653,6 +834,8 @@ def _is_missing(value: object) -> bool:
 
 
 def _all_missing(values: _Column) -> bool:
+    if isinstance(values, Levelled):
+        values = values.codes
     if isinstance(values, np.ndarray):
         return bool(np.isnan(values).all())
     return all(value is None for value in values)
@@ -673,6 +856,11 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
         raise TypeError(f"X is not an array of numbers: {error}") from error
     if array.ndim != 2:
         raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
+    if array.dtype.kind in "mM":
+        raise TypeError(
+            f"X is an array of dates or times ({array.dtype}); convert it to numbers, such as the "
+            "days since a fixed date: (X - date) / numpy.timedelta64(1, 'D')"
+        )
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"X is an array of type {array.dtype}; an array must be numeric: convert it with "
@@ -691,7 +879,10 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
     columns = np.array(
         array.T, np.float64, order="C"
     )  # a copy: the table must not follow the array
-    return [f"x{i}" for i in range(len(columns))], list(columns), False
+    names = [f"x{i}" for i in range(len(columns))]
+    if array.dtype.kind == "b":
+        return names, [Levelled(column, BOOLEAN) for column in columns], False
+    return names, list(columns), False
 
 
 def _not_rows(X: object, array: NDArray[Any]) -> str:
@@ -713,16 +904,20 @@ def _named(value: object) -> str:
     return "None" if value is None else f"one {type(value).__name__}"
 
 
-def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], Feature]:
+    """A raw column as a table holds it, and its feature."""
     if _all_missing(values):
         raise ValueError(f"column {name!r} of X has no values; drop it")
+    if isinstance(values, Levelled):
+        return values.codes, Feature(name, levels=values.levels)
     if isinstance(values, np.ndarray):
-        return values, None
+        return values, Feature(name)
     categories = tuple(sorted(value for value in set(values) if value is not None))
     codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {
         None: MISSING
     }
-    return np.fromiter(map(codes.__getitem__, values), np.int32, len(values)), categories
+    column = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
+    return column, Feature(name, categories)
 
 
 def _code(value: str | None, codes: dict[str, int]) -> int:
@@ -730,8 +925,16 @@ def _code(value: str | None, codes: dict[str, int]) -> int:
 
 
 def _check_codes(table: Table, least: int) -> None:
-    """Refuse category codes below `least` or beyond the schema: the table may be handmade."""
+    """Refuse category codes below `least` or beyond the schema, and numbers that are not the place
+    of a level: the table may be handmade.
+    """
     for feature, column in zip(table.schema.features, table.columns, strict=True):
+        if feature.levels is not None:
+            places = np.arange(len(feature.levels), dtype=np.float64)
+            if not np.isin(column[~np.isnan(column)], places).all():
+                raise ValueError(
+                    f"column {feature.name!r} of X has numbers that are not places of its levels"
+                )
         if feature.categories is None or not len(column):
             continue
         if column.min() < least or column.max() >= len(feature.categories):

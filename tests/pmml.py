@@ -139,9 +139,11 @@ def evaluate(element: Element, values: dict[Any, Any]) -> Any:
     if element.tag == "FieldRef":
         return values[element.get("field")]
     if element.tag == "Constant":
-        return (
-            float(element.text or "") if element.get("dataType") == "double" else element.text or ""
-        )
+        return constant(element.text or "", element.attrib["dataType"])
+    if element.tag == "NormDiscrete":
+        value = values[element.get("field")]
+        label = str(value).lower() if isinstance(value, bool) else value
+        return None if value is None else float(label == element.get("value"))
     assert element.tag == "Apply"
     function, missing = element.get("function"), element.get("mapMissingTo")
     if function == "if":
@@ -171,8 +173,10 @@ def holds(element: Element, values: dict[Any, Any], kinds: dict[Any, Any]) -> bo
     if asked in ("isMissing", "isNotMissing"):
         return (value is None) == (asked == "isMissing")
     given = element.attrib["value"]
-    return (
-        None
-        if value is None
-        else COMPARISONS[asked](value, float(given) if kinds[field] == "double" else given)
-    )
+    return None if value is None else COMPARISONS[asked](value, constant(given, str(kinds[field])))
+
+
+def constant(text: str, kind: str) -> Any:
+    if kind == "boolean":
+        return {"true": True, "false": False}[text]
+    return float(text) if kind == "double" else text

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules.estimators import RuleBoostingClassifier
 from jaxrules.paths.model import ModelSequence
-from jaxrules.table import MISSING, EncodedColumn
+from jaxrules.table import BOOLEAN, MISSING, EncodedColumn
 from pmml import Document
 
 pytestmark = pytest.mark.filterwarnings(
@@ -70,13 +70,16 @@ CLASSES = {
 
 @st.composite
 def schemas(draw: st.DrawFn, classes: Any) -> jr.Schema:
-    """Numbers and categories in any order, named badly."""
-    kinds = draw(st.lists(st.booleans(), min_size=1, max_size=len(NAMES)))
+    """Numbers, categories, booleans and ordered categories in any order, named badly."""
+    kinds = draw(st.lists(st.integers(0, 5), min_size=1, max_size=len(NAMES)))
     width = st.integers(1, len(CATEGORIES))
-    features = [
-        jr.Feature(name, None if numeric else CATEGORIES[: draw(width)])
-        for name, numeric in zip(NAMES, kinds, strict=False)
-    ]
+    features = []
+    for name, kind in zip(NAMES, kinds, strict=False):
+        chosen = CATEGORIES[: draw(width)]
+        of_kind = {0: {"categories": chosen}, 1: {"categories": chosen}, 2: {"levels": chosen}}
+        features.append(
+            jr.Feature(name, **of_kind.get(kind, {"levels": BOOLEAN} if kind == 3 else {}))
+        )
     return jr.Schema(tuple(features), draw(st.sampled_from(["refuse", "own_category"])), classes)
 
 
@@ -99,7 +102,9 @@ def conditions(draw: st.DrawFn, schema: jr.Schema) -> jr.Condition:
         feature = jr.Direction(
             tuple(f for f, _ in terms), tuple(weights), tuple(code for _, code in terms)
         )
-    lower, upper = sorted(draw(st.tuples(NUMBERS, NUMBERS)))
+    levels = isinstance(feature, int) and schema.features[feature].levels is not None
+    ends_of = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.5, 9.0]) if levels else NUMBERS
+    lower, upper = sorted(draw(st.tuples(ends_of, ends_of)))
     ends = draw(
         st.sampled_from(
             [(lower, math.inf), (-math.inf, upper), (lower, upper), (math.inf, -math.inf)]
@@ -197,7 +202,9 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Ro
     absent = [] if schema.missing == "refuse" else [st.none()]
     values = {
         feature.name: st.one_of(
-            numbers
+            st.sampled_from(feature.levels)
+            if feature.levels is not None
+            else numbers
             if feature.categories is None
             else st.sampled_from([*feature.categories, UNSEEN]),
             *absent,
@@ -215,7 +222,8 @@ def frame(schema: jr.Schema, rows: list[Row]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             feature.name: pd.Series(
-                [row[feature.name] for row in rows], dtype=float if feature.is_numeric else object
+                [row[feature.name] for row in rows],
+                dtype=float if feature.kind == "number" else object,
             )
             for feature in schema.features
         }
@@ -364,7 +372,8 @@ def ask(
     database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]
 ) -> list[tuple[Any, ...]]:
     quoted = ['"' + name.replace('"', '""') + '"' for name in schema.names]
-    kinds = ["DOUBLE PRECISION" if feature.is_numeric else "TEXT" for feature in schema.features]
+    types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN"}
+    kinds = [types.get(feature.kind, "TEXT") for feature in schema.features]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
     database.execute("DROP TABLE IF EXISTS rows")
     database.execute(f"CREATE TABLE rows (place INTEGER, {columns})")

@@ -203,7 +203,6 @@ TEXTS = {
     "pandas category": pd.Series(pd.Categorical(["x", None, "y"], categories=["z", "y", "x"])),
     "polars String": pl.Series(["x", None, "y"]),
     "polars Categorical": pl.Series(["x", None, "y"], dtype=pl.Categorical),
-    "polars Enum": pl.Series(["x", None, "y"], dtype=pl.Enum(["z", "y", "x"])),
 }
 
 

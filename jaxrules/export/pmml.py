@@ -15,7 +15,7 @@ import numpy as np
 from jaxrules.checks import require
 from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, program_of
 from jaxrules.models import sigmoid
-from jaxrules.table import MISSING, Label
+from jaxrules.table import MISSING, Feature, Label
 
 _FUNCTIONS = {
     "==": "equal",
@@ -53,7 +53,10 @@ def to_pmml(model: Any) -> str:
     fields = _add(document, "DataDictionary")
     for f in program.reads:
         feature = program.schema.features[f]
-        _field(fields, names[f], "double" if feature.is_numeric else "string", feature.categories)
+        kind = (
+            "boolean" if feature.is_boolean else "double" if feature.kind == "number" else "string"
+        )
+        _field(fields, names[f], kind, feature.levels or feature.categories, feature.kind)
     target = _new(program.schema.target, names)
     _field(fields, target, "double" if classes is None else _DATA_TYPES[type(classes[0])], classes)
     kind = "RuleSetModel" if isinstance(program, FirstMatch) else "RegressionModel"
@@ -106,14 +109,11 @@ def _label(value: Label) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _field(parent: Element, name: str, kind: str, values: Sequence[Label] | None) -> None:
-    field = _add(
-        parent,
-        "DataField",
-        name=name,
-        optype="continuous" if values is None else "categorical",
-        dataType=kind,
-    )
+def _field(
+    parent: Element, name: str, kind: str, values: Sequence[Label] | None, of: str = ""
+) -> None:
+    optype = "continuous" if values is None else "ordinal" if of == "ordered" else "categorical"
+    field = _add(parent, "DataField", name=name, optype=optype, dataType=kind)
     for value in values or ():
         _add(field, "Value", value=_label(value))
 
@@ -211,9 +211,9 @@ def _nested(function: str, arguments: Sequence[Element]) -> Element:
     return functools.reduce(lambda one, other: _apply(function, one, other), arguments)
 
 
-def _constant(value: float | str) -> Element:
-    element = Element("Constant", dataType="string" if isinstance(value, str) else "double")
-    element.text = value if isinstance(value, str) else repr(value)
+def _constant(value: Label) -> Element:
+    element = Element("Constant", dataType=_DATA_TYPES[type(value)])
+    element.text = repr(value) if isinstance(value, float) else _label(value)
     return element
 
 
@@ -228,7 +228,7 @@ def _one_where(condition: Element) -> Element:
 def _value(term: Term, program: Program) -> Element:
     """A clipped number, possibly missing; or 1 if the column has the category."""
     feature = program.schema.features[term.feature]
-    column = Element("FieldRef", field=feature.name)
+    column = _as_number(feature)
     if term.category == MISSING:
         return _one_where(_apply("isMissing", column))
     if term.category is not None:
@@ -239,6 +239,17 @@ def _value(term: Term, program: Program) -> Element:
         )
     raised = _apply("max", column, _constant(term.lower)) if math.isfinite(term.lower) else column
     return _apply("min", raised, _constant(term.upper)) if math.isfinite(term.upper) else raised
+
+
+def _as_number(feature: Feature) -> Element:
+    """A number, or the place of a level, a sum of place * indicator; missing where the value is."""
+    if feature.levels is None:
+        return Element("FieldRef", field=feature.name)
+    parts = [
+        _times(float(place), Element("NormDiscrete", field=feature.name, value=_label(level)))
+        for place, level in enumerate(feature.levels)
+    ]
+    return _nested("+", parts[1:] or parts)
 
 
 def _holds(rule: Rule, columns: Sequence[str]) -> Element:
@@ -340,24 +351,27 @@ def _rule_set(body: Element, program: FirstMatch, columns: Sequence[str]) -> Non
     body.set("defaultScore", _label(program.labels[-1]))
     body.set("defaultConfidence", repr(program.shares[-1][classes.index(program.labels[-1])]))
     _add(body, "RuleSelectionMethod", criterion="firstHit")
-    _distribution(body, classes, program.shares[-1])
-    listed = zip(program.rules, program.labels, program.shares, strict=False)
-    for number, (rule, label, shares) in enumerate(listed, start=1):
+    counts = program.counts or program.shares
+    _distribution(body, classes, program.shares[-1], counts[-1])
+    listed = zip(program.rules, program.labels, program.shares, counts, strict=False)
+    for number, (rule, label, shares, rows) in enumerate(listed, start=1):
         confidence = repr(shares[classes.index(label)])
         element = _add(
             body, "SimpleRule", id=str(number), score=_label(label), confidence=confidence
         )
         element.append(_all([_predicate(test, columns[test.feature]) for test in rule.tests]))
-        _distribution(element, classes, shares)
+        _distribution(element, classes, shares, rows)
 
 
-def _distribution(parent: Element, classes: Sequence[Label], shares: Sequence[float]) -> None:
-    for label, share in zip(classes, shares, strict=True):
+def _distribution(
+    parent: Element, classes: Sequence[Label], shares: Sequence[float], counts: Sequence[float]
+) -> None:
+    for label, share, count in zip(classes, shares, counts, strict=True):
         _add(
             parent,
             "ScoreDistribution",
             value=_label(label),
-            recordCount=repr(share),
+            recordCount=repr(count),
             confidence=repr(share),
         )
 
@@ -388,6 +402,8 @@ def _comparison(name: str, operator: str, value: Any) -> Element:
             "SimplePredicate", field=name, operator=_FUNCTIONS[operator], value=repr(value)
         )
     word, several = ("equal", "or") if operator == "in" else ("notEqual", "and")
+    values = map(_label, value)
     return _all(
-        [Element("SimplePredicate", field=name, operator=word, value=one) for one in value], several
+        [Element("SimplePredicate", field=name, operator=word, value=one) for one in values],
+        several,
     )

@@ -26,7 +26,8 @@ class Test(NamedTuple):
     Attributes:
         feature: the column; at least the number of columns for a direction.
         asked: comparisons that a value must pass, all of them: ``(">", 30.0)``,
-            ``("in", ("cook", "smith"))``, ``("not in", ...)``. None: no value passes.
+            ``("in", ("cook", "smith"))``, ``("not in", ...)``, ``("in", (True,))``. None: no value
+            passes.
         missing: whether a missing value passes; if no value does, nor a missing
             one, the rule never holds.
     """
@@ -52,7 +53,8 @@ class Rule(NamedTuple):
 
 
 class Term(NamedTuple):
-    """weight * value: a number clipped to [lower, upper], or the 0/1 indicator of a category.
+    """weight * value: a number (or the place of a level) clipped to [lower, upper], or the 0/1
+    indicator of a category.
 
     Attributes:
         feature: the column.
@@ -124,6 +126,8 @@ class FirstMatch(Program):
 
     labels: tuple[Label, ...]
     shares: tuple[tuple[float, ...], ...]
+    counts: tuple[tuple[float, ...], ...] | None = None
+    """The training rows of each class, or their weights, that each decides; None if unknown."""
 
 
 @functools.singledispatch
@@ -153,7 +157,7 @@ def _(model: RuleEnsemble) -> Sum:
         coefficients = np.asarray(linear.coefficients, np.float64)
         for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
             feature, ends = int(linear.feature[t]), (float(linear.lower[t]), float(linear.upper[t]))
-            name = f"linear term of {display.plain(schema.features[feature].name)}"
+            name = f"linear term of {display.plain(schema.features[feature].as_number)}"
             terms.append(Term(feature, None, tuple(coefficients[t].tolist()), *ends, name))
     intercept = tuple(np.asarray(model.intercept, np.float64).tolist())
     return Sum(
@@ -177,7 +181,9 @@ def _(model: RuleList) -> FirstMatch:
     listed = tuple(
         Rule(tests, rules.describe(r, " AND "), r) for r, tests in enumerate(_tests(rules))
     )
-    return FirstMatch(schema, _directions(rules), listed, (), _refused(schema), labels, shares)
+    counts = None if model.counts is None else tuple(map(tuple, model.counts.tolist()))
+    columns = (schema, _directions(rules), listed, (), _refused(schema))
+    return FirstMatch(*columns, labels, shares, counts)
 
 
 @program_of.register
@@ -221,6 +227,13 @@ def _tests(rules: Conjunctions) -> Iterator[tuple[Test, ...]]:
 def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema) -> Test:
     *values, missing = cells.tolist()
     missing = missing and schema.missing != "refuse"
+    is_column = axis.feature < len(schema.features)
+    if axis.cuts is not None and is_column and (levels := schema.features[axis.feature].levels):
+        passing = cells[axis.cells_of(np.arange(len(levels), dtype=np.float64))].tolist()
+        if all(passing):
+            return Test(axis.feature, (), missing)
+        named = tuple(level for level, holds in zip(levels, passing, strict=True) if holds)
+        return Test(axis.feature, (("in", named),) if named else None, missing)
     if axis.cuts is not None:
         return Test(axis.feature, axis.comparisons(cells[:-1]) if any(values) else None, missing)
     categories, unseen = schema.features[axis.feature].categories or (), values[-1]

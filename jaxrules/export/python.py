@@ -14,8 +14,9 @@ def to_python(model: Any) -> str:
     """The model as the source of a module that needs only Python.
 
     Write it with ``Path("buys.py").write_text(jr.to_python(model), "utf-8")``. Its functions take a
-    row as a dict of column names and values: numbers, text for categories, None or NaN for a
-    missing value. Columns that the model does not use may be absent; unknown columns are ignored.
+    row as a dict of column names and values: numbers, booleans, text for categories, None or NaN
+    for a missing value. Columns that the model does not use may be absent; unknown columns are
+    ignored.
 
     - ``predict(row)``: the label, value or expected count, as `jaxrules.predict`
     - ``score(row)``: as `jaxrules.decision_function`; for more than two classes a dict by
@@ -33,12 +34,15 @@ def to_python(model: Any) -> str:
         TypeError: for something else than a model.
     """
     program = program_of(model)
-    numbers = [f for f in program.reads if program.schema.features[f].is_numeric]
-    categories = [f for f in program.reads if f not in numbers]
+    features = program.schema.features
+    numbers = [f for f in program.reads if features[f].kind == "number"]
+    categories = [f for f in program.reads if not features[f].is_numeric]
     names, classes = program.schema.names, program.schema.classes
-    constants = [] if classes is None else [("CLASSES", classes)]
+    constants: list[tuple[str, Any]] = [] if classes is None else [("CLASSES", classes)]
     constants += [("NUMBERS", _chosen(names, numbers)), ("CATEGORIES", _chosen(names, categories))]
-    numbered = [f for f in categories if are_numbers(program.schema.features[f])]
+    levels = {names[f]: features[f].levels for f in program.reads if features[f].levels}
+    constants += [("LEVELS", levels)]  # of booleans and ordered categories, in order
+    numbered = [f for f in program.reads if are_numbers(features[f])]
     constants += [("NUMBERED", _chosen(names, numbered))]  # categories that are numbers
     constants += [("REQUIRED", _chosen(names, [f for f in program.reads if f in program.refused]))]
     blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
@@ -99,6 +103,8 @@ def _test(test: Test, program: Program) -> str:
         return f"not missing({column})"
     operator, value = test.asked[0]
     if operator in ("in", "not in"):  # a missing category is None
+        if isinstance(value[0], bool):
+            return f"{column} is not {not value[0]}" if test.missing else f"{column} is {value[0]}"
         listed = (*value, None) if test.missing == (operator == "in") else value
         if len(listed) == 1:
             return f"{column} {'==' if operator == 'in' else '!='} {listed[0]!r}"
@@ -119,7 +125,7 @@ def _column(term: Term, program: Program) -> str:
     feature = program.schema.features[term.feature]
     column = f"x[{feature.name!r}]"
     if term.category is None:
-        return column
+        return f"place({column}, {feature.name!r})" if feature.levels else column
     if term.category == MISSING:
         return f"missing({column})"
     return f"({column} == {(feature.categories or ())[term.category]!r})"
@@ -167,8 +173,8 @@ def _functions(program: Sum) -> list[str]:
 _HEAD = '''\
 """A model that jaxrules wrote; it needs Python alone.
 
-A row is a dict of column names and values: numbers, text for categories, None or NaN for a missing
-value.
+A row is a dict of column names and values: numbers, booleans, text for categories, None or NaN for
+a missing value.
 """
 
 import math'''
@@ -283,11 +289,11 @@ def explain(row):
 
 _READ = '''\
 def read(row):
-    """The columns that the model uses, checked: numbers as float, NaN if missing; text, None if
-    missing.
+    """The columns that the model uses, checked: numbers as float, NaN if missing; text and
+    booleans, None if missing.
     """
     x = {}
-    for name in NUMBERS + CATEGORIES:
+    for name in (*NUMBERS, *LEVELS, *CATEGORIES):
         if name not in row:
             raise ValueError(f"row lacks the column {name!r}")
         value = row[name]
@@ -298,8 +304,13 @@ def read(row):
                     "there"
                 )
             x[name] = math.nan if name in NUMBERS else None
-        elif name in NUMBERED and not isinstance(value, str):
-            x[name] = str(int(value)) if float(value).is_integer() else str(float(value))
+            continue
+        if name in NUMBERED and not isinstance(value, str):
+            value = str(int(value)) if float(value).is_integer() else str(float(value))
+        if name in LEVELS:
+            if value not in LEVELS[name]:
+                raise ValueError(f"{name!r} must be one of {LEVELS[name]}, got {value!r}")
+            x[name] = LEVELS[name][LEVELS[name].index(value)]
         elif isinstance(value, str) != (name in CATEGORIES):
             kind = "a number" if name in NUMBERS else "text"
             raise TypeError(f"{name!r} must be {kind}, got {value!r}")
@@ -316,6 +327,11 @@ def missing(value):
         return value is None or bool(value != value)
     except TypeError:  # pandas' NA
         return True
+
+
+def place(level, name):
+    """The place of a level in its order, from 0; NaN if missing."""
+    return math.nan if level is None else float(LEVELS[name].index(level))
 
 
 def or_zero(number):

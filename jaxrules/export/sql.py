@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from jaxrules import checks
 from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, class_of, program_of
-from jaxrules.table import MISSING, Label
+from jaxrules.table import MISSING, Feature, Label
 
 What = Literal["prediction", "score", "probability"]
 
@@ -25,10 +25,11 @@ def to_sql(
     """The model as one ANSI SQL expression, for a SELECT list:
     ``f"SELECT id, {to_sql(model)} AS says FROM people"``.
 
-    Columns have their names of fit, in double quotes. NULL is a missing value (NaN is not: turn it
-    into NULL). If a column in which the model refuses missing values is NULL, the expression is
-    NULL. Numbers are written to read back exactly, and sums (of up to 900 rules) have the order of
-    `jaxrules.predict`: scores and labels are the same.
+    Columns have their names of fit, in double quotes. A column of True and False is a condition of
+    its own, ``"flag"`` or ``NOT "flag"``; an ordered category is text. NULL is a missing value (NaN
+    is not: turn it into NULL). If a column in which the model refuses missing values is NULL, the
+    expression is NULL. Numbers are written to read back exactly, and sums (of up to 900 rules) have
+    the order of `jaxrules.predict`: scores and labels are the same.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
@@ -133,6 +134,8 @@ def _test(test: Test, column: str) -> str:
 def _comparison(column: str, operator: str, value: Any) -> str:
     if isinstance(value, float):
         return f"{column} {operator.replace('==', '=')} {_number(value)}"
+    if isinstance(value[0], bool):  # sqlite has 1 and 0 for them
+        return column if value[0] else f"NOT {column}"
     if len(value) == 1:
         return f"{column} {'=' if operator == 'in' else '<>'} {_text(value[0])}"
     return f"{column} {operator.upper()} ({', '.join(map(_text, value))})"
@@ -161,6 +164,7 @@ def _times(term: Term, output: int, columns: Sequence[str], program: Program) ->
             "IS NULL" if term.category == MISSING else f"= {_text(categories[term.category])}"
         )
         return f"CASE WHEN {column} {condition} THEN {weight} ELSE 0.0E0 END"
+    column = _as_number(column, program.schema.features[term.feature])
     ends = [("<", term.lower), (">", term.upper)]
     cases = [
         f"WHEN {column} {side} {_number(end)} THEN {_number(end)}"
@@ -168,6 +172,19 @@ def _times(term: Term, output: int, columns: Sequence[str], program: Program) ->
         if math.isfinite(end)
     ]
     return f"{weight} * {'CASE ' + ' '.join(cases) + f' ELSE {column} END' if cases else column}"
+
+
+def _as_number(column: str, feature: Feature) -> str:
+    """A number, or the place of a level; NULL where missing."""
+    if feature.levels is None:
+        return column
+    if feature.is_boolean:
+        return f"CASE WHEN {column} THEN 1.0E0 WHEN NOT {column} THEN 0.0E0 END"
+    cases = [
+        f"WHEN {_text(str(level))} THEN {_number(float(place))}"
+        for place, level in enumerate(feature.levels)
+    ]
+    return f"CASE {column} {' '.join(cases)} END"
 
 
 def _score(program: Sum, output: int, columns: Sequence[str]) -> str:

@@ -625,11 +625,12 @@ def _as_list(
     rules = [rule for _, found in sets for rule in found.rules]
     labels = np.array([*(code for code, found in sets for _ in found.rules), default], np.int32)
     conjunctions = Conjunctions.build(data.schema, rules, list(map(len, rules)))
-    decided = np.ones((len(labels), len(classes)))  # one row of each class, as in `jaxrules.ssrl`
+    counts, unit = np.zeros((len(labels), len(classes))), effective_row(data.weights)
     first = first_satisfied(conjunctions, data.table)
-    np.add.at(decided, (first, data.codes), data.weights / effective_row(data.weights))
+    np.add.at(counts, (first, data.codes), data.weights)
+    decided = counts / unit + 1  # one row of each class, as in `jaxrules.ssrl`
     decided /= decided.sum(axis=1, keepdims=True)
-    model = RuleList(conjunctions, labels, decided, options.settings())
+    model = RuleList(conjunctions, labels, decided, options.settings(), counts, unit != 1.0)
     error = float(data.weights @ (labels[first] != data.codes) / data.weights.sum())
     details = DRNetDetails(
         n_literals=len(task.pool), errors=errors, order=tuple(classes[code] for code, _ in sets)

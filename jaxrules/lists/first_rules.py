@@ -110,15 +110,17 @@ class FirstRules:
             shrinkage: the number of rows, with the shares of all rows, that joins them in the
                 frequencies; None for one row of each class. Rows weigh `unit`.
         """
-        decided = np.concatenate([self.decided, decided])
+        counts = np.concatenate([self.decided, decided])
         labels = np.concatenate([self.labels, labels]).astype(np.int32)
-        decided = decided / self.unit
+        decided = counts / self.unit
         decided = decided + 1 if shrinkage is None else shrunk(decided, labels, shrinkage)
         return RuleList(
             Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),
             labels,
             decided / decided.sum(axis=1, keepdims=True),
             options,
+            counts,
+            self.unit != 1.0,
         )
 
 

@@ -91,10 +91,11 @@ class NearOptimal:
 
     def __getitem__(self, index: int) -> RuleList:
         """One list as a model; frequencies get one extra row per class."""
-        decided = self.decided[index] / self.unit + 1
+        counts, rules = self.decided[index], self.conditions.take(list(self.lists[index]))
+        decided = counts / self.unit + 1
         shares = decided / decided.sum(axis=1, keepdims=True)
         labels = np.array(self.labels[index], np.int32)
-        return RuleList(self.conditions.take(list(self.lists[index])), labels, shares, self.options)
+        return RuleList(rules, labels, shares, self.options, counts, self.unit != 1.0)
 
     @cached_property
     def occurrences(self) -> NDArray[np.int64]:

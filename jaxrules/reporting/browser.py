@@ -1,8 +1,8 @@
 """A model as the page evaluates it: the program of the exports, as JSON, over codes of columns.
 
-A row is a list of numbers, one per column that some model uses: the number, or the code of the
-category (-1 for missing, -2 for unseen); null for a missing number. Directions are columns after
-these.
+A row is a list of numbers, one per column that some model uses: the number, the place of the level,
+or the code of the category (-1 for missing, -2 for unseen); null for a missing number or level.
+Directions are columns after these.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def _test(test: Test, program: Program, places: dict[int, int]) -> Json:
     asked: Any = test.asked
     if asked and asked[0][0] in ("in", "not in"):
         ((operator, names),) = asked
-        categories = program.schema.features[test.feature].categories or ()
-        asked = [(operator, [categories.index(name) for name in names])]
+        feature = program.schema.features[test.feature]
+        known: tuple[str | bool, ...] = feature.levels or feature.categories or ()
+        asked = [(operator, [known.index(name) for name in names])]
     return {"column": places[test.feature], "asked": asked, "missing": test.missing}
 
 
@@ -68,6 +69,7 @@ def rows_json(table: Table, columns: Sequence[int], n_rows: int) -> Json:
         {
             "name": display.plain(feature.name),
             "categories": feature.categories and [display.plain(c) for c in feature.categories],
+            "levels": feature.levels and [display.plain(str(level)) for level in feature.levels],
             "missing": bool(table.missing_mask(column).any()),
         }
         for column, feature in zip(columns, features, strict=True)

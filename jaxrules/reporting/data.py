@@ -18,7 +18,7 @@ from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.reporting.browser import columns_of, program_json, rows_json
 from jaxrules.reporting.figures import Rows, quality_json, rules_json
 from jaxrules.reporting.subject import Entry, Subject
-from jaxrules.table import Table, as_table, conform
+from jaxrules.table import Feature, Table, as_table, conform
 
 Json = dict[str, Any]
 
@@ -136,15 +136,23 @@ def _table(table: Table) -> Json:
     columns = [
         (
             display.plain(feature.name),
-            "number" if feature.is_numeric else "categories",
+            "categories" if feature.kind == "text" else feature.kind,
             int(table.missing_mask(place).sum()),
-            _numbers(table.columns[place])
-            if feature.categories is None
-            else _categories(feature.categories, table.columns[place]),
+            _values(feature, table.columns[place]),
         )
         for place, feature in enumerate(table.schema.features)
     ]
     return {"rows": table.n_rows, "columns": columns}
+
+
+def _values(feature: Feature, column: NDArray[Any]) -> str:
+    """What is in a column."""
+    if feature.levels is not None:
+        places = column[~np.isnan(column)].astype(np.int32)
+        return _categories(tuple(map(str, feature.levels)), places)
+    return (
+        _numbers(column) if feature.categories is None else _categories(feature.categories, column)
+    )
 
 
 def _numbers(column: NDArray[np.float64]) -> str:

@@ -5,7 +5,8 @@ const isNumber = !data.classes;
 let shown = data.start; // the model on the page
 
 // Evaluation of a row, as jaxrules.predict: a number or category code per column, NaN for a missing
-// number, MISSING for a missing category. Sums are taken in the same order.
+// number, MISSING for a missing category. A level (a boolean, an ordered category) is the number of
+// its place. Sums are taken in the same order.
 
 const MISSING = -1, UNSEEN = -2;
 
@@ -550,10 +551,11 @@ function rowSection() {
 /** An input for a column: read() gives its value, null if it is not usable. */
 function fieldOf(column, place) {
   const id = `column-${place}`, problem = make("span", { class: "error", id: `${id}-problem` });
-  const input = column.categories === null
+  const names = column.categories ?? column.levels;
+  const input = names === null
     ? make("input", { type: "text", inputmode: "decimal", autocomplete: "off", id, "aria-describedby": `${id}-problem` })
-    : make("select", { id, "aria-describedby": `${id}-problem` }, make("option", { value: MISSING }, "(missing)"),
-      ...column.categories.map((name, code) => make("option", { value: code }, name)), make("option", { value: UNSEEN }, "(another value)"));
+    : make("select", { id, "aria-describedby": `${id}-problem` }, make("option", { value: column.levels ? "" : MISSING }, "(missing)"),
+      ...names.map((name, code) => make("option", { value: code }, name)), ...(column.levels ? [] : [make("option", { value: UNSEEN }, "(another value)")]));
   const element = make("div", {}, make("label", { for: id }, column.name), input, problem);
   function write(value) { input.value = Number.isNaN(value) ? "" : String(value); }
   function read(isRefused) {

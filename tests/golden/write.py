@@ -136,6 +136,13 @@ def models() -> dict[str, Any]:
             rules(two).take([4, 0, 1]), np.array([1, 0, 1, 0], np.int32), shares, (("seed", 0),)
         ),
         "oblique-list": jr.RuleList(oblique(two), np.array([1, 0, 1, 0], np.int32), shares),
+        "counted": jr.RuleList(
+            rules(two).take([4, 0, 1]),
+            np.array([1, 0, 1, 0], np.int32),
+            shares,
+            counts=np.array([[0.5, 2.0], [3.0, 0.0], [1.0, 1.0], [5.0, 3.0]]),
+            weighted=True,
+        ),
         "classes": path,
         "numbers": ModelSequence(**sequence(), schema=schema(None)),
     }
