@@ -44,7 +44,7 @@ class Dataset:
         y: the target, shape (rows,): text or integer labels, or numbers.
         task: "binary", "multiclass" or "regression".
         positive_class: the label of interest of a binary task according to its source, or None.
-            Learners ignore it: their positive class is the second label in sorted order.
+            Pass it on: ``fit(data.X, data.y, positive=data.positive_class)``.
         note: remarks on the source and on changes.
     """
 

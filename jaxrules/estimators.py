@@ -98,6 +98,9 @@ class _ForNumbers(FitOptions):
 
     penalty: Literal["fit", "cv"] = "fit"
 
+    without: ClassVar[tuple[str, ...]] = ("positive",)
+    """Options of the learner that are no parameters."""
+
 
 @options
 class _ForClasses(_ForNumbers):
@@ -110,6 +113,8 @@ class _ForClasses(_ForNumbers):
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
 
+    without: ClassVar[tuple[str, ...]] = ()
+
 
 def _constructor(
     kind: Callable[Arguments, FitOptions],
@@ -117,8 +122,9 @@ def _constructor(
     """Decorate an `__init__`: it takes the fields of a class of options as keywords and only
     stores them, as scikit-learn requires. `fit` checks them.
     """
-    of = cast(type[FitOptions], kind)
-    fields = [parameter for parameter in keywords(of) if parameter.name not in of.of_rows]
+    of: Any = kind  # `_ForNumbers`, with the options of a learner
+    left_out = (*of.of_rows, *of.without)
+    fields = [parameter for parameter in keywords(of) if parameter.name not in left_out]
     known = {parameter.name: parameter.default for parameter in fields}
 
     def decorated(
@@ -136,7 +142,7 @@ def _constructor(
         this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         made: Any = __init__  # mypy knows no attributes of functions
         made.__signature__ = inspect.Signature([this, *fields])
-        made.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of)
+        made.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of, left_out)
         return cast("Callable[Concatenate[Any, Arguments], None]", made)
 
     return decorated
@@ -192,7 +198,7 @@ class _RuleModel(BaseEstimator):
         self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
     ) -> Self:
         settings, learner = (
-            {name: getattr(self, name) for name in _parameters(self._learner)},
+            {name: self.__dict__[name] for name in _parameters(self._learner) & vars(self).keys()},
             self._learner,
         )
         if checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
@@ -266,9 +272,15 @@ class _Classifier(ClassifierMixin, _RuleModel):
             sample_weight = of_class * check_sample_weight(sample_weight, len(labels))
         return self._fit(X, labels, sample_weight)
 
+    @property
+    def _is_turned(self) -> bool:
+        """Whether the model's positive class is the first of ``classes_``, which are sorted."""
+        return bool(self.model_.schema.classes[0] != self.classes_[0])
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities in the order of ``classes_``, shape (rows, classes)."""
-        return self._ask(models.predict_proba, X)
+        probabilities = self._ask(models.predict_proba, X)
+        return probabilities[:, ::-1] if self._is_turned else probabilities
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithms of `predict_proba`, shape (rows, classes)."""
@@ -278,8 +290,13 @@ class _Classifier(ClassifierMixin, _RuleModel):
 
 class _ScoredClassifier(_Classifier):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """The scores, shape (rows,) for two classes, else (rows, classes)."""
-        return self._ask(models.decision_function, X)
+        """The scores, shape (rows,) for two classes, else (rows, classes).
+
+        Of two classes, scores above 0 are for ``classes_[1]``, as scikit-learn has it, even if
+        `positive` is the other one; `jaxrules.decision_function` of ``model_`` has its sign.
+        """
+        scores = self._ask(models.decision_function, X)
+        return -scores if self._is_turned else scores
 
 
 class _Regressor(RegressorMixin, _RuleModel):

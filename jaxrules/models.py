@@ -216,6 +216,8 @@ class RuleEnsemble:
 
     def __str__(self) -> str:
         title = f"Rule ensemble of {display.counted(len(self.conjunctions), 'rule')}"
+        if len(classes := self.schema.classes or ()) == 2:
+            title += f" (positive class: {display.plain(str(classes[1]))})"
         names = [(*self._names(), "")] if self.n_outputs > 1 else []
         return "\n".join([title, self.heading, *display.aligned([*names, *self._rows()])])
 

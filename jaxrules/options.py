@@ -27,7 +27,7 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import (
     Any,
     ClassVar,
@@ -40,13 +40,16 @@ from typing import (
     overload,
 )
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks, placement
+from jaxrules.constraints import asks
+from jaxrules.fits import Fit
 from jaxrules.guard import deferred
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import MissingRule
-from jaxrules.training import loss_for, plain, without_offset
+from jaxrules.table import Label, MissingRule
+from jaxrules.training import loss_for, plain, warn_of_unused, without_offset
 from jaxrules.workers import check_workers
 
 Value = TypeVar("Value")
@@ -141,15 +144,27 @@ class RunOptions:
 OptionsT = TypeVar("OptionsT", bound=RunOptions)
 
 
+def _label(name: str, value: Any) -> Label | None:
+    """A class label: text, a number or a boolean; None for none."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (str, int, float, bool)):
+        raise TypeError(f"{name} must be a label of y or None, got {type(value).__name__}")
+    return value
+
+
 @options
 class FitOptions(RunOptions):
     """The options that all learners have.
 
     Attributes:
         missing: rule for missing values, see `jaxrules.as_table`.
+        positive: of two classes, the label that the score, monotone columns, thresholds and alarms
+            refer to; it is the second of the model's ``schema.classes``. None for the second label
+            in sorted order.
     """
 
     missing: MissingRule = "refuse"
+    positive: Label | None = option(_label, default=None)
 
 
 @options
@@ -331,7 +346,9 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 made = make(**bound)
                 if isinstance(made, ScoreOptions):
                     given[1], given[-1], made = made.relative(given[1], given[-1])
-                return body(*given, made)
+                found = body(*given, made)
+                _warn_of_unused(found, made, given)
+                return found
 
         def with_options(*args: Any) -> Any:
             with deferred(body):
@@ -345,6 +362,16 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
         return learner
 
     return decorated
+
+
+def _warn_of_unused(found: Any, made: RunOptions, given: list[Any]) -> None:
+    """See `jaxrules.training.warn_of_unused`; nothing is said if time has run out."""
+    last = found[-1] if isinstance(found, list) and found else found
+    monotone: Any = getattr(made, "monotone", None)
+    of_rows = isinstance(last, Fit) and len(given) == 3  # X, y, sample_weight
+    if of_rows and asks(monotone) and Deadline.of(made.time_limit).remaining() > 0:
+        X, y, sample_weight = given
+        warn_of_unused(last.model, X, y, sample_weight, monotone)
 
 
 def _signature(body: Callable[..., Any], kind: type[RunOptions]) -> inspect.Signature:
@@ -384,13 +411,16 @@ def present_names(
     return dict(given)
 
 
-def documented(text: str | None, kind: type[RunOptions]) -> str | None:
-    """A docstring whose section "Args" ends with the documentation of the options."""
+def documented(
+    text: str | None, kind: type[RunOptions], without: Collection[str] = ()
+) -> str | None:
+    """A docstring whose section "Args" ends with the documentation of the options, but for some."""
     if text is None:  # python -OO
         return None
     text = inspect.cleandoc(text)
     known = _attributes(kind)
-    entries = [f"{field.name}: {known[field.name]}" for field in in_order(kind)]
+    names = [field.name for field in in_order(kind) if field.name not in without]
+    entries = [f"{name}: {known[name]}" for name in names]
     options = textwrap.indent("\n".join(entries), "    ")
     section = re.search(r"^Args:\n(?:    .*\n|\n(?=    ))*", text + "\n", re.MULTILINE)
     if section is None:

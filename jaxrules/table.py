@@ -121,7 +121,8 @@ class Schema:
     Attributes:
         features: the columns in order.
         missing: the rule for missing values given to fit.
-        classes: the class labels in sorted order; None for regression and counts.
+        classes: the class labels in sorted order, of two the positive one last; None for
+            regression and counts.
         target: name of the target, for display.
     """
 
@@ -1103,12 +1104,13 @@ def holds_classes(y: ArrayLike) -> bool:
 
 
 def class_target(
-    y: ArrayLike, n_rows: int | None = None
+    y: ArrayLike, n_rows: int | None = None, positive: Label | None = None
 ) -> tuple[NDArray[np.int64], tuple[Label, ...]]:
-    """Class codes, shape (rows,), and the labels in sorted order.
+    """Class codes, shape (rows,), and the labels in sorted order; of two, `positive` is the last.
 
     Raises:
-        ValueError: for a wrong shape or length, missing values or a single class.
+        ValueError: for a wrong shape or length, missing values or a single class; for a `positive`
+            that is not one of two classes.
     """
     array = target_array(y, n_rows)
     labels, codes = np.unique(array, return_inverse=True)
@@ -1119,19 +1121,36 @@ def class_target(
             f"y has {len(labels)} distinct numbers, which look like a regression target; "
             "use a regression loss, or convert class labels to integers or text"
         )
-    return codes.astype(np.int64), tuple(label.item() for label in labels)
+    classes = tuple(label.item() for label in labels)
+    if positive is not None and _is_first(positive, classes):
+        codes, classes = 1 - codes, classes[::-1]
+    return codes.astype(np.int64), classes
+
+
+def _is_first(positive: Label, classes: tuple[Label, ...]) -> bool:
+    """Whether `positive` is the first of two classes, and not the second."""
+    if len(classes) > 2:
+        raise ValueError(
+            f"positive={positive!r} is for two classes, but y has {len(classes)}; for one class "
+            "against the rest, fit y == label"
+        )
+    if positive not in classes:
+        raise ValueError(
+            f"positive={positive!r} is not a class of y; they are {classes[0]!r} and {classes[1]!r}"
+        )
+    return positive == classes[0]
 
 
 def binary_target(
-    y: ArrayLike, n_rows: int | None = None
+    y: ArrayLike, n_rows: int | None = None, positive: Label | None = None
 ) -> tuple[NDArray[np.float64], tuple[Label, ...]]:
-    """1.0 for the positive class (the second label in sorted order), 0.0 for
-    the other; and both labels.
+    """1.0 for the positive class (`positive`, None for the second label in sorted order), 0.0 for
+    the other; and both labels, the positive one last.
 
     Raises:
         ValueError: as `class_target`, and for more than two classes.
     """
-    codes, classes = class_target(y, n_rows)
+    codes, classes = class_target(y, n_rows, positive)
     if len(classes) > 2:
         raise ValueError(
             f"y has {len(classes)} classes {_listed([str(c) for c in classes])}; this learner is "

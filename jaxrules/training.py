@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, placement
 from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.fits import Fit, OneVsRestDetails, Status
 from jaxrules.losses import (
     Loss,
@@ -30,6 +31,7 @@ from jaxrules.losses import (
     softmax,
     squared,
 )
+from jaxrules.metrics import used_rules
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import (
@@ -59,6 +61,8 @@ _FEWEST_SECONDS = 0.2
 _RULE_SCALE = 0.4
 _ROUNDING = 1e-6
 """Of the loss: a model that is worse than the constant by less is not."""
+_SIGNIFICANT = 3.0
+"""Standard errors."""
 _NO_SHARE = 1e-13
 """A class with a smaller share of the weight is refused: its log-odds are beyond 30."""
 
@@ -156,6 +160,12 @@ class TrainingData:
         return self.schema.classes
 
     @property
+    def positive(self) -> Label | None:
+        """The positive class of two; else None."""
+        classes = self.classes
+        return classes[1] if classes is not None and len(classes) == 2 else None
+
+    @property
     def outputs(self) -> NDArray[np.float64]:
         """The targets of the model's outputs, shape (outputs, rows)."""
         return np.atleast_2d(self.target.T)
@@ -196,13 +206,14 @@ def training_data(
     *,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule = "refuse",
+    positive: Label | None = None,
     binary: bool = False,
     constant: bool = False,
 ) -> TrainingData:
     """Read X, y and the weights, and code the target for the loss.
 
     Args:
-        X, y, sample_weight, missing: the arguments of `fit`.
+        X, y, sample_weight, missing, positive: the arguments of `fit`.
         loss: decides between classes (a target of signs) and numbers.
         binary: refuse more than two classes.
         constant: accept a constant numeric target.
@@ -217,7 +228,7 @@ def training_data(
     weights = check_sample_weight(sample_weight, table.n_rows)
     classes: tuple[Label, ...] | None = None
     if loss.target == "sign":
-        codes, classes = (binary_target if binary else class_target)(y, table.n_rows)
+        codes, classes = (binary_target if binary else class_target)(y, table.n_rows, positive)
         weight_of = np.bincount(codes.astype(np.int64), weights, len(classes))
         if weight_of.min() < _NO_SHARE * weight_of.sum():
             absent = classes[int(weight_of.argmin())]
@@ -225,8 +236,12 @@ def training_data(
                 f"sample_weight is zero or negligible for every row of class {absent!r}; "
                 "give the class weight, or drop it"
             )
-        positive = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
-        target = np.where(positive, 1.0, -1.0)
+        of_class = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
+        target = np.where(of_class, 1.0, -1.0)
+    elif positive is not None:
+        raise ValueError(
+            f"positive={positive!r} is for two classes, but loss={loss.name!r} is for numbers"
+        )
     else:
         target = regression_target(y, table.n_rows)
         check_target(loss, target)
@@ -278,10 +293,11 @@ def data_for(
     data = training_data(
         table, y, loss, sample_weight=sample_weight, missing=model.schema.missing, constant=True
     )
-    if data.classes != model.schema.classes:
-        raise ValueError(
-            f"y has the classes {data.classes}, but the model was fitted on {model.schema.classes}"
-        )
+    classes = model.schema.classes
+    if data.positive is not None and data.classes == (classes or ())[::-1]:  # see `positive=`
+        return dataclasses.replace(data, target=-data.target, schema=model.schema)
+    if data.classes != classes:
+        raise ValueError(f"y has the classes {data.classes}, but the model was fitted on {classes}")
     return dataclasses.replace(data, schema=model.schema)
 
 
@@ -382,6 +398,64 @@ def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsembl
             "or time_limit, keep the intercept, or check the loss"
         )
     return fit
+
+
+def warn_of_unused(
+    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, given: Mapping[Any, int]
+) -> None:
+    """Warn of monotone columns that no rule uses because their directions go against the target.
+
+    That is a column whose correlation with the target has the other sign and is significant: more
+    than `_SIGNIFICANT` standard errors from 0. Of more than two classes nothing is said.
+
+    Args:
+        model: fitted on X, y and sample_weight.
+        given: the argument `monotone`.
+    """
+    schema, classes = model.schema, model.schema.classes
+    constraints = Constraints.of(schema, monotone=given)
+    columns = [column for column, _ in constraints.monotone]
+    terms = getattr(model, "linear", None)
+    linear = () if terms is None else terms.feature[np.asarray(terms.coefficients).any(axis=1)]
+    using = dataclasses.replace(constraints, required=tuple(columns)).using(used_rules(model))
+    unused = [
+        column
+        for column, rules in zip(columns, using, strict=True)
+        if not rules.any() and column not in linear
+    ]
+    if not unused or len(classes or ()) > 2:
+        return
+    table, target = as_table(X, missing=schema.missing), target_array(y)
+    weights = check_sample_weight(sample_weight, table.n_rows)
+    values = target.astype(np.float64) if classes is None else target == classes[1]
+    directions = {
+        schema.names[column]: direction
+        for column, direction in constraints.monotone
+        if column in unused
+        and direction * _deviation(table.columns[column], values, weights) < -_SIGNIFICANT
+    }
+    if not directions:
+        return
+    falls, remedy = "y falls", "turn the directions"
+    if classes is not None:
+        falls = f"{classes[1]!r}, the positive class, is rarer"
+        remedy += f", or pass positive={classes[0]!r}"
+    checks.warn(
+        f"no rule uses the monotone columns {directions}: {falls} in their directions; {remedy}"
+    )
+
+
+def _deviation(x: NDArray[np.float64], y: NDArray[Any], weights: NDArray[np.float64]) -> float:
+    """The weighted correlation of the rows where x is not missing, in standard errors."""
+    known = ~np.isnan(x) & (weights > 0)
+    if not known.any():
+        return 0.0
+    x, y, weights = x[known], y[known], weights[known]
+    x, y = (one / (np.abs(one).max() or 1.0) for one in (x, y))  # so that no square overflows
+    shares = weights / weights.sum()
+    x, y = x - shares @ x, y - shares @ y
+    scale = float(shares @ x**2 * (shares @ y**2)) ** 0.5
+    return float(shares @ (x * y)) / (scale * float(shares @ shares) ** 0.5) if scale else 0.0
 
 
 # One class against the rest

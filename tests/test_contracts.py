@@ -652,6 +652,7 @@ def test_the_signature_is_the_common_one(learner: Learner) -> None:
     common = {
         "sample_weight": None,
         "missing": "refuse",
+        "positive": None,
         "seed": 0,
         "time_limit": None,
         "progress": False,
@@ -841,6 +842,10 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)
     ),
     "propositions": tuple((value, TypeError, "must be") for value in ([], "size > 1")),
+    "positive": (
+        ("none such", ValueError, "='none such' is not a class of y|for numbers"),
+        (["yes"], TypeError, "must be a label of y or None"),
+    ),
     "prune": FLAG,
     "refine_thresholds": FLAG,
     "refit": FLAG,

@@ -190,7 +190,7 @@ def test_shares_are_certain_only_if_they_are(share: float) -> None:
 
 def test_an_ensemble_in_words(ensemble: jr.RuleEnsemble) -> None:
     assert str(ensemble).splitlines() == [
-        "Rule ensemble of 5 rules",
+        "Rule ensemble of 5 rules (positive class: yes)",
         "log-odds of buys == yes: -0.3750 + the weights of the rules that hold",
         "  +4.0000  age never",
         "  -1.2500  job != clerk & (income >= 0 or missing)",

@@ -405,7 +405,9 @@ def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Share
     """The data, for a loss with a conjugate."""
     loss = loss_for(y, options.loss)
     require(loss, "conjugate", _CERTIFICATE)
-    return training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
+    return training_data(
+        X, y, loss, sample_weight=sample_weight, missing=options.missing, positive=options.positive
+    )
 
 
 @dataclass(frozen=True, eq=False)

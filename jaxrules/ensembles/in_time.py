@@ -53,7 +53,7 @@ def short_rules(
     own = boosting.Options(
         loss=sample.loss, multiclass="one_vs_rest", forbidden=forbidden, monotone=monotone,
         max_rules=_MOST if max_rules is None else min(max_rules, _MOST), max_length=longest,
-        missing="own_category",
+        missing="own_category", positive=sample.positive,
     )  # fmt: skip
     return boosting.model_in_time(sample, own, run)
 

@@ -381,7 +381,9 @@ def cross_validate(
     loss = loss_for(y, options.loss)
     options = replace(options, loss=loss)  # the same in all folds
     run = options.run()
-    data = training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
+    data = training_data(
+        X, y, loss, sample_weight=sample_weight, missing=options.missing, positive=options.positive
+    )
     sizes = sizes_to_try(options.first, options.max_rules)
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
@@ -429,8 +431,9 @@ class _Task:
         """Read the data and the constraints."""
         run = options.run(total=options.max_rules)
         data = training_data(
-            X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
-        )
+            X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+            positive=options.positive,
+        )  # fmt: skip
         schema, n_outputs = data.table.schema, len(data.outputs)
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)

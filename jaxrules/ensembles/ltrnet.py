@@ -172,6 +172,7 @@ class _Shared(ScoreOptions):
             loss,
             sample_weight=sample_weight,
             missing=self.missing,
+            positive=self.positive,
             binary=loss != logistic,
         )
         return by_content(data)  # batches are drawn by position

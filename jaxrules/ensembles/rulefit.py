@@ -366,7 +366,10 @@ class _Task:
     def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared) -> _Task:
         loss = loss_for(y, options.loss)
         require(loss, "conjugate", "the certificate of rulefit")
-        data = training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
+        data = training_data(
+            X, y, loss, sample_weight=sample_weight, missing=options.missing,
+            positive=options.positive,
+        )  # fmt: skip
         schema = data.table.schema
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)

@@ -83,8 +83,9 @@ def fit(
     """
     options, run = options.for_target(y), options.run()
     data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
-    )
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     prices = options.prices(data)
@@ -132,8 +133,9 @@ def path(
     """
     options, run = options.for_target(y), options.run("lire path")
     data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
-    )
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     same, pairs = options.to(Options), options.pairs(data)
@@ -188,8 +190,9 @@ def cross_validate(
     """
     options, run = options.for_target(y), options.run()
     data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
-    )
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     options.constraints(data.table.schema).warn_of_constants(data.table)
     pairs = options.pairs(data)  # the same in all folds
     options = replace(

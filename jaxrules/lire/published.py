@@ -128,7 +128,10 @@ def published(
         Kanamori, "Learning locally interpretable rule ensemble", ECML PKDD 2023, Algorithm 1.
     """
     run = options.run()
-    data = training_data(X, y, exponential, sample_weight=sample_weight, missing=options.missing)
+    data = training_data(
+        X, y, exponential, sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     constraints = Constraints.of(data.table.schema, options.forbidden)
     constraints.warn_of_constants(data.table)
     prices = Prices.of(data, options.global_penalty, options.local_penalty, 0.0)

@@ -113,7 +113,8 @@ class _Shared(FitOptions):
             lowest complexity.
         forbidden: columns, by name or position, that no rule uses.
         monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class
-            in sorted order as the column rises, or falls; see `jaxrules.constraints`.
+            (in sorted order, of two to the one that is not positive) as the column rises, or falls;
+            see `jaxrules.constraints`.
         seed: of starts, gates and batches.
         time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
     """
@@ -166,8 +167,7 @@ class Grid(Folds, PathOptions):
 
 @learner(Options)
 def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
-    """Learn a rule set: of two classes, the second in sorted order if any rule holds, else the
-    first.
+    """Learn a rule set: of two classes, the positive one if any rule holds, else the other.
 
     The result is a rule list whose rules all predict the same class, for use with
     `jaxrules.predict` and so on. Literals implied by the rest of their rule, and rules whose rows
@@ -261,7 +261,10 @@ def cross_validate(
         TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
     run = options.run()
-    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+    data = training_data(
+        X, y, logistic, sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     found = cross_validated(
         data,
         [{"literal_penalty": penalty} for penalty in options.literal_penalties],
@@ -309,7 +312,10 @@ class _Task:
         run: Run,
     ) -> _Task:
         """Read the data and make the literals."""
-        data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+        data = training_data(
+            X, y, logistic, sample_weight=sample_weight, missing=options.missing,
+            positive=options.positive,
+        )  # fmt: skip
         data = by_content(data)  # batches are drawn by position
         constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
         data = replace(data, table=constraints.blanked(data.table))

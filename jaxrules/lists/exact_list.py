@@ -494,6 +494,7 @@ def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run
         propositions=problem.literals,
         default=label.item(),
         missing="own_category",
+        positive=problem.data.positive,
         time_limit=run.child(_SSRL_SHARE).deadline,
     )
     rows = problem.data

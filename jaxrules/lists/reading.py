@@ -62,7 +62,10 @@ def list_data(
     Raises:
         TypeError, ValueError: as `training_data`; for more rows than can be counted exactly.
     """
-    data = training_data(X, y, logistic, sample_weight=sample_weight, missing=options.missing)
+    data = training_data(
+        X, y, logistic, sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     checks.require(
         data.table.n_rows <= MOST_ROWS,
         f"X has {data.table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample",

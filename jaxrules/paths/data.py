@@ -368,7 +368,7 @@ def _read_classes(
     y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
 ) -> _Read:
     """The logistic cost, the schema with the classes, and the target's centre and scale."""
-    target, classes = binary_target(y, table.n_rows)
+    target, classes = binary_target(y, table.n_rows, options.positive)
     if not 0 < shares @ target < 1:
         raise ValueError(
             "sample_weight is zero for every row of one class; both classes need weight"
@@ -381,6 +381,10 @@ def _read_numbers(
     y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
 ) -> _Read:
     """The squared cost, the schema, and the target's centre and scale."""
+    if options.positive is not None:
+        raise ValueError(
+            f"positive={options.positive!r} is for two classes, but cost='squared' is for numbers"
+        )
     target = regression_target(y, table.n_rows)
     centre = float(shares @ target) if options.intercept else 0.0
     scale = 1.0

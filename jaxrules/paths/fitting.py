@@ -265,8 +265,9 @@ def cross_validate(
     run = options.run()
     longest, loss = options.to(Options), loss_by_name(options.known_cost)
     data = training_data(
-        X, y, loss, sample_weight=sample_weight, missing=options.missing, binary=True, constant=True
-    )
+        X, y, loss, sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive, binary=True, constant=True,
+    )  # fmt: skip
     columns = encoded_columns(data.table)
     found = cross_validated(
         data,

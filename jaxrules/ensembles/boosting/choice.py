@@ -47,8 +47,9 @@ def cross_validate(
     options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
     run = options.run()
     data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing
-    )
+        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
+        positive=options.positive,
+    )  # fmt: skip
     sizes = sizes_to_try(options.first, options.max_rules)
     grid = [
         {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
