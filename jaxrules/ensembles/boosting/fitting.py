@@ -143,8 +143,7 @@ def task_of(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Opti
     run = options.run(total=options.max_rules)
     data = training_data(
         X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-        constant=True,
+        positive=options.positive, constant=True,
     )  # fmt: skip
     if options.max_nonzeros > 1:  # rows are drawn by position
         data = by_content(data)
