@@ -707,6 +707,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "batch_size": integers(1),
     "binary_penalty": (*PENALTY, NEVER_NONE),
     "batch": (*integers(1), (4, ValueError, "must be")),
+    "beam_literals": integers(1),
     "beam_width": integers(1),
     "condition_penalty": PENALTY,
     "corrective": FLAG,

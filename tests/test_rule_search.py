@@ -221,6 +221,9 @@ def test_shortest_equivalent(problem: Problem, seed: int) -> None:
     rows = space.selected_groups(conjunction)
     short = shortest_equivalent(space, rows)
     np.testing.assert_array_equal(space.selected_groups(short), rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jaxrules.solvers.rule_search.shortest._SOME_WORDS", 0)
+        assert shortest_equivalent(space, rows) == short
     if rows.any():
         shorter = (c for k in range(len(short)) for c in itertools.combinations(range(d), k))
         assert not any(np.array_equal(space.selected_groups(c), rows) for c in shorter)
@@ -544,6 +547,7 @@ def test_compiled_and_plain_histograms_of_pairs_agree(monkeypatch: pytest.Monkey
     objective = CorrectiveDecrease(g, h, 1.0, found, np.array([0.0, 1.0]))
     plain = rule_search.search_pairs(space, objective)
     monkeypatch.setattr("jaxrules.solvers.rule_search.objectives._WORTH_COMPILING", 0)
+    monkeypatch.setattr("jaxrules.solvers.rule_search.objectives._IN_CACHE", 256)  # several blocks
     compiled = rule_search.search_pairs(space, objective)
     assert compiled.propositions == plain.propositions
     assert compiled.objective == pytest.approx(plain.objective, rel=1e-12)

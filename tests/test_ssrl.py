@@ -5,6 +5,7 @@ the guarantee, the learner.
 import dataclasses
 import itertools
 import math
+from functools import partial
 
 import jax
 import numpy as np
@@ -665,3 +666,46 @@ def test_more_rows_than_can_be_counted_are_refused(iris, monkeypatch):
     monkeypatch.setattr(reading, "MOST_ROWS", 100)
     with pytest.raises(ValueError, match="at most 100 can be counted exactly"):
         ssrl.fit(*iris)
+
+
+# Many literals
+
+
+def many_columns(n=300, columns=20):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, columns)).round(1)
+    noise = rng.random(n) < 0.1
+    return X, ((X[:, 3] > 0.2) & (X[:, 11] < 0.5)) ^ noise
+
+
+def test_the_beam_refines_by_the_best_literals_alone():
+    X, y = many_columns()
+    whole = jr.ssrl.fit(X, y, max_rules=3, beam_literals=None)
+    assert whole.details.n_literals > 100
+    assert whole.details.beam_literals is None
+    enough = jr.ssrl.fit(X, y, max_rules=3, beam_literals=whole.details.n_literals)
+    assert enough.details.beam_literals is None
+    assert enough.objective == whole.objective
+    few = jr.ssrl.fit(X, y, max_rules=3, beam_literals=40)
+    assert few.details.beam_literals == 40
+    assert 0.9 * whole.objective < few.objective
+    assert {one.feature for rule in few.model.conjunctions for one in rule} >= {3, 11}
+
+
+@pytest.mark.parametrize("few_rows", [0, 512], ids=["bits", "products"])
+def test_the_best_literal_is_among_the_screened_ones(few_rows, monkeypatch):
+    """Three scores for two labels rank the literals; the best rule of one literal is first."""
+    monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
+    for seed in range(4):
+        examples = random_examples(seed, literals=12)
+        first, everything = np.zeros(examples.n_rows, np.intp), np.ones(examples.n_rows, bool)
+        problem = Subproblem(examples, first, (), 1.0, everything, 0.1, 1, max_rules=3)
+        few, whole = (best_insertion(problem, partial(by_beam, literals=n)) for n in (6, None))
+        assert few.gain == whole.gain
+
+
+def test_exact_search_takes_all_literals():
+    X, y = many_columns(60, 3)
+    options = {"subproblem": "exact", "max_rules": 1, "max_length": 2, "max_cut_points": 3}
+    few, whole = (jr.ssrl.fit(X, y, beam_literals=some, **options) for some in (1, None))
+    assert few.objective == whole.objective

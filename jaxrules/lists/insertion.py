@@ -551,26 +551,43 @@ def _marks(rows: jax.Array) -> jax.Array:
 
 
 def by_beam(
-    problem: Subproblem, stopped: Callable[[], bool] = never, *, width: int = 36
+    problem: Subproblem,
+    stopped: Callable[[], bool] = never,
+    *,
+    width: int = 36,
+    literals: int | None = None,
 ) -> tuple[Literals, None]:
-    """The best condition that a beam search finds; no bound."""
-    return _begun(problem, _on_device(problem), width, stopped)[1], None
+    """The best condition that a beam search finds; no bound.
+
+    Args:
+        width: conditions that are refined at once.
+        literals: refine by so many literals only, the best ones alone; None for all.
+    """
+    return _begun(problem, _on_device(problem), width, literals, stopped)[1], None
 
 
 def exactly(
-    problem: Subproblem, stopped: Callable[[], bool] = never, *, width: int = 36
+    problem: Subproblem,
+    stopped: Callable[[], bool] = never,
+    *,
+    width: int = 36,
+    literals: int | None = None,
 ) -> tuple[Literals, float]:
     """The best of all conditions, and a bound on all gains. A beam search begins."""
     on_device = _on_device(problem)
-    gain, condition = _begun(problem, on_device, width, stopped)
+    gain, condition = _begun(problem, on_device, width, literals, stopped)
     return _exhaust(on_device, gain, condition, problem.limit, stopped)
 
 
 def _begun(
-    problem: Subproblem, on_device: _Problem, width: int, stopped: Callable[[], bool]
+    problem: Subproblem,
+    on_device: _Problem,
+    width: int,
+    literals: int | None,
+    stopped: Callable[[], bool],
 ) -> tuple[float, Literals]:
     """Gain and condition of a beam search; without the time to compile it, of a single literal."""
-    found = _beam_search(on_device, width, stopped)
+    found = _screened_search(on_device, width, literals, stopped)
     return found or (problem.at_least, _one_literal(problem))
 
 
@@ -584,6 +601,30 @@ def _one_literal(problem: Subproblem) -> Literals:
     worth = problem.alpha * counts - (charged * counts[:, examples.default])[:, None]
     gains = np.where(problem.allowed.T, examples.literals[:, some] @ worth, -np.inf)
     return (int(gains.max(axis=1).argmax()),)
+
+
+def _screened_search(
+    problem: _Problem, width: int, literals: int | None, stopped: Callable[[], bool]
+) -> tuple[float, Literals] | None:
+    """A beam search among the best literals by each score and label, in turn."""
+    n_literals = len(problem.covers)
+    if literals is None or n_literals <= literals:
+        return _beam_search(problem, width, stopped)
+    nothing, everything = np.zeros((1, n_literals), bool), problem.everything[None]
+    scores = _score_in_time(stopped, nothing, everything, problem)
+    if scores is None:
+        return None
+    rankings = np.stack([scores.gain, scores.purity, scores.accuracy]).reshape(-1, n_literals)
+    order = np.argsort(-rankings, axis=1, kind="stable").T.ravel()
+    first = np.sort(np.unique(order, return_index=True)[1])
+    chosen = np.sort(order[first[:literals]])
+    few = problem._replace(
+        literals=problem.literals[:, chosen],
+        covers=problem.covers[chosen],
+        labels=problem.labels[:, chosen],
+    )
+    found = _beam_search(few, width, stopped)
+    return found and (found[0], tuple(chosen[list(found[1])].tolist()))
 
 
 def _beam_search(

@@ -89,6 +89,8 @@ class SSRLDetails(Details):
         literal_penalty: lambda.
         chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
+        beam_literals: how many of the literals each beam search refines conditions by; None for
+            all.
     """
 
     n_literals: int
@@ -98,6 +100,7 @@ class SSRLDetails(Details):
     literal_penalty: float
     chosen: str = ""
     sample: int | None = None
+    beam_literals: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,14 +181,19 @@ class _Shared(_Lists):
             conditions that can still win and may take long (limit it by `max_length` and
             `time_limit`). The paper's own ModMod procedure is `published`.
         beam_width: conditions that the beam refines at once.
+        beam_literals: the most literals that the beam refines conditions by. If there are more,
+            every search takes the best ones alone, by each of its scores and labels in turn; None
+            takes all. ``details["beam_literals"]`` says how many it was.
     """
 
     subproblem: Literal["beam", "exact"] = option(_subproblem, default="beam")
     beam_width: int = option(checks.integer, default=36, at_least=1, at_most=10_000)
+    beam_literals: int | None = option(limit, default=512, at_least=1)
 
     def find(self) -> Finder:
         """The search for the rule to insert."""
-        return partial(exactly if self.subproblem == "exact" else by_beam, width=self.beam_width)
+        search = exactly if self.subproblem == "exact" else by_beam
+        return partial(search, width=self.beam_width, literals=self.beam_literals)
 
 
 @options
@@ -699,6 +707,7 @@ class _Task:
         decided = np.zeros((len(best) + 1, examples.n_classes))
         np.add.at(decided, best.first(), examples.counts)
         rules = self.pool.conjunctions(best.conditions, self.data.schema)
+        beam = None if self.find is modmod else search.options.beam_literals
         labels = np.append(best.labels, examples.default).astype(np.int32)
         return run.finish(
             self.first.before(rules, labels, decided, settings, shrinkage),
@@ -712,6 +721,7 @@ class _Task:
                 greedy_objective=search.offset + search.greedy_objective,
                 literal_penalty=search.penalty,
                 chosen=why,
+                beam_literals=None if beam is None or beam >= len(self.pool) else beam,
             ),
         )
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.problems import Problem
 
 Floats = NDArray[np.float64]
-ValuesOfPairs = Callable[[Partition, Partition], Floats]
-"""Gives (propositions of the first, of the second)."""
+ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
+"""Gives (propositions of the first, of the second) for every pair of partitions."""
 _EPSILON = 1e-6
 _WORTH_COMPILING = 20_000_000
 """Rows times pairs of partitions from which compiled histograms win back the loading of numba."""
+_IN_CACHE = 32_768
+"""Numbers of the rows that a histogram of pairs reads at a time: 256 KiB."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
@@ -329,16 +331,22 @@ class SumOverClasses(Objective):
 
 def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
     """Of g, h and corrective terms, (classes, terms of one, merged rows)."""
-    from jaxrules.solvers.rule_search.kernels.class_pairs import add_values
+    from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows, add_values
 
     by_row = np.ascontiguousarray(terms.transpose(0, 2, 1))
+    n_terms, n_rows = terms.shape[1:]
+    block = max(1, _IN_CACHE // n_terms)
 
-    def values(first: Partition, second: Partition) -> Floats:
-        found = np.zeros((len(first.propositions), len(second.propositions)))
-        add_values(
-            by_row, ridge, IN_SPAN, (first.cell, second.cell),
-            (len(first.members), len(second.members)), (first.chain, second.chain), found,
-        )  # fmt: skip
+    def values(pairs: Sequence[tuple[Partition, Partition]]) -> list[Floats]:
+        found = [np.zeros((len(a.propositions), len(b.propositions))) for a, b in pairs]
+        for of_class in by_row:
+            joint = [np.zeros((len(a.members), len(b.members) * n_terms)) for a, b in pairs]
+            for start in range(0, n_rows, block):  # rows stay in the cache for all pairs
+                some = slice(start, start + block)
+                for (a, b), sums in zip(pairs, joint, strict=True):
+                    add_rows(of_class[some], a.cell[some], b.cell[some], sums)
+            for (a, b), sums, of_pair in zip(pairs, joint, found, strict=True):
+                add_values(sums, n_terms, ridge, IN_SPAN, a.chain, b.chain, of_pair)
         return found
 
     return values

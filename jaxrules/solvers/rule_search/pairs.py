@@ -24,6 +24,8 @@ from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, never
 
 LeftOut = Callable[[tuple[int, ...]], bool]
+_AT_ONCE = 8
+"""Pairs of partitions that read the rows together."""
 _MOST = float(np.finfo(np.float64).max)
 
 
@@ -152,9 +154,9 @@ class _Pairs:
         self.worth, self.evaluations = objective.worth_of_nothing(terms), 1
         if left_out is not None and left_out(()):
             self.worth = -_MOST
-        self.of_cells = [self._histograms(part.cell, len(part.members)) for part in partitions]
         work = terms.shape[1] * len(partitions) ** 2 // 2
         self.compiled = objective.values_of_pairs(terms, work)
+        self.of_cells = self._of_cells()
 
     def examine_single(self) -> None:
         """All single propositions."""
@@ -180,16 +182,17 @@ class _Pairs:
         places = itertools.combinations_with_replacement(self.order.tolist(), 2)
         n = len(self.order)
         chosen = n * self.all_with - self.all_with * (self.all_with - 1) // 2
-        for one, other in itertools.islice(places, chosen):
-            a, b = min(one, other), max(one, other)
+        pairs = ((min(pair), max(pair)) for pair in itertools.islice(places, chosen))
+        while some := list(itertools.islice(pairs, _AT_ONCE)):
             if stopped():
                 return False
-            first, second = self.partitions[a], self.partitions[b]
+            parts = [(self.partitions[a], self.partitions[b]) for a, b in some]
             if self.compiled is not None:
-                values = self.compiled(first, second)
+                values = self.compiled(parts)
             else:
-                values = self.objective.value(self._sums(a, b))
-            self._take_best(values, 2, first, second)
+                values = [self.objective.value(self._sums(a, b)) for a, b in some]
+            for (first, second), of_pair in zip(parts, values, strict=True):
+                self._take_best(of_pair, 2, first, second)
         return True
 
     def _sums(self, a: int, b: int) -> Floats:
@@ -204,6 +207,21 @@ class _Pairs:
             )
             left = first.members.T @ joint.reshape(len(self.terms), *shape)
         return np.asarray(left @ second.members)
+
+    def _of_cells(self) -> list[Floats]:
+        """The sums over the rows of the cells of every partition, (terms, cells)."""
+        if self.compiled is None:
+            return [self._histograms(part.cell, len(part.members)) for part in self.partitions]
+        from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows
+
+        by_row, one_cell = (
+            np.ascontiguousarray(self.terms.T),
+            np.zeros(self.terms.shape[1], np.uint8),
+        )
+        found = [np.zeros((len(part.members), len(self.terms))) for part in self.partitions]
+        for part, sums in zip(self.partitions, found, strict=True):
+            add_rows(by_row, part.cell, one_cell, sums)
+        return [sums.T for sums in found]
 
     def _histograms(self, cell: NDArray[np.integer], size: int) -> Floats:
         """The sums of every term over the rows of each cell, (terms, cells)."""

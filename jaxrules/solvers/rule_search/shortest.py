@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from jaxrules.bits import pack
+from jaxrules.bits import Words, pack
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
 
 _MOST_STEPS = 20_000
 """Bound on the steps of the search for a smaller cover than the greedy one."""
+_SOME_WORDS = 64
+"""Words of rows that are compared first."""
 _MANY_ROWS = 4096
 """Above this many rows, reducing them to the hardest before this search saves time."""
 
@@ -126,9 +128,8 @@ def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
     """Of the propositions that hold on all these rows: the most restrictive per code column and
     side.
     """
-    implied = ~np.any(pack(rows[None]) & ~space.activations.bits, axis=1)
     tightest: dict[tuple[int, int], int] = {}
-    for a in np.flatnonzero(implied).tolist():
+    for a in _implied(space.activations.bits, pack(rows[None])[0]):
         side, cell = (space.column.item(a), space.above.item(a)), space.cell.item(a)
         known = tightest.get(side)
         if known is None or (
@@ -136,6 +137,18 @@ def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
         ):
             tightest[side] = a
     return list(tightest.values())
+
+
+def _implied(bits: Words, rows: Words) -> list[int]:
+    """The sets that contain all of these rows; a few rows exclude most of the others.
+
+    Args:
+        bits: (sets, words).
+        rows: (words,).
+    """
+    some = np.flatnonzero(rows)[:_SOME_WORDS]
+    left = np.flatnonzero(~np.any(rows[some] & ~bits[:, some], axis=1))
+    return [one for one in left.tolist() if not np.any(rows & ~bits[one])]
 
 
 def _as_integers(bits: np.ndarray) -> list[int]:

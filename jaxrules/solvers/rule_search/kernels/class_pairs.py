@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Cells = NDArray[np.uint8]
 _compiled: Any = numba.njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
 )
@@ -65,45 +66,51 @@ def _sum_up(sums: Floats, of_cells: Floats, at: int, chain: Chain) -> None:
 
 
 @_compiled
-def add_values(
-    terms: Floats,
-    ridge: float,
-    in_span: float,
-    cells: tuple[Indices, Indices],
-    sizes: tuple[int, int],
-    chains: tuple[Chain, Chain],
-    values: Floats,
-) -> None:
-    """Add G^2 / (ridge + H - |B|^2), summed over the classes, for every pair of propositions.
+def add_rows(terms: Floats, first: Cells, second: Cells, joint: Floats) -> None:
+    """Add the terms of rows to the histogram of the pairs of cells.
 
     Args:
-        terms: g, h and the corrective terms of each merged row, (classes, merged rows, terms).
+        terms: (rows, terms).
+        first, second: the cells of these rows in both partitions.
+        joint: (cells of the first, cells of the second x terms), changed in place.
+    """
+    n_terms = terms.shape[1]
+    for i in range(len(terms)):
+        a, at = first[i], second[i] * n_terms
+        for t in range(n_terms):
+            joint[a, at + t] += terms[i, t]
+
+
+@_compiled
+def add_values(
+    joint: Floats,
+    n_terms: int,
+    ridge: float,
+    in_span: float,
+    first: Chain,
+    second: Chain,
+    values: Floats,
+) -> None:
+    """Add G^2 / (ridge + H - |B|^2) of one class for every pair of propositions.
+
+    Args:
+        joint: the sums of g, h and the corrective terms over the rows of every pair of cells, as
+            `add_rows` leaves them.
         ridge: positive.
         in_span: values are 0 where the denominator is at most this share of ridge + H.
-        cells: of each merged row, in both partitions.
-        sizes: the numbers of cells.
-        chains: the propositions of both.
+        first, second: the propositions of both partitions.
         values: (propositions of the first, of the second), changed in place.
     """
-    first, second = chains
-    n_terms, n_second = terms.shape[2], len(second.order)
-    joint = np.empty((sizes[0], sizes[1] * n_terms))
-    left = np.empty((len(first.order), sizes[1] * n_terms))
-    sums = np.empty((n_second, n_terms))
-    for k in range(len(terms)):
-        joint[:] = 0.0
-        for i in range(terms.shape[1]):
-            a, at = cells[0][i], cells[1][i] * n_terms
-            for t in range(n_terms):
-                joint[a, at + t] += terms[k, i, t]
-        for p in range(len(first.order)):
-            _sum_up(left, joint, p, first)
-            of_cells = left[p].reshape(sizes[1], n_terms)
-            for q in range(n_second):
-                _sum_up(sums, of_cells, q, second)
-                whole = ridge + sums[q, 1]
-                rest = whole
-                for t in range(2, n_terms):
-                    rest -= sums[q, t] * sums[q, t]
-                if rest > in_span * whole:
-                    values[first.order[p], second.order[q]] += sums[q, 0] ** 2 / rest
+    left = np.empty((len(first.order), joint.shape[1]))
+    sums = np.empty((len(second.order), n_terms))
+    for p in range(len(first.order)):
+        _sum_up(left, joint, p, first)
+        of_cells = left[p].reshape(joint.shape[1] // n_terms, n_terms)
+        for q in range(len(second.order)):
+            _sum_up(sums, of_cells, q, second)
+            whole = ridge + sums[q, 1]
+            rest = whole
+            for t in range(2, n_terms):
+                rest -= sums[q, t] * sums[q, t]
+            if rest > in_span * whole:
+                values[first.order[p], second.order[q]] += sums[q, 0] ** 2 / rest
