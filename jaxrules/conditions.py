@@ -663,7 +663,8 @@ class Conjunctions:
         """With the shortest thresholds that leave every rule true on the same rows of the table.
 
         A threshold moves to the nearest number with the fewest decimals between the two values of
-        its column (or direction) that it separates. Thresholds beyond the table's values stay.
+        its column (or direction) that it separates. Thresholds beyond the table's values stay. In
+        a column of integers they become integers, see `whole_thresholds`.
         """
         ends: dict[str, Any] = {"lower": self.lower.copy(), "upper": self.upper.copy()}
         for index in np.unique(self.feature[self.is_numeric]).tolist():
@@ -679,7 +680,7 @@ class Conjunctions:
                     True,
                 ):  # whether a value that equals the threshold lies below it
                     some = on[(is_open == below) & np.isfinite(new[on])]
-                    new[some] = _shortened(new[some], known, below)
+                    new[some] = whole_thresholds(_shortened(new[some], known, below), known, below)
         admits = (ends["lower"] < ends["upper"]) | ~(self.lower < self.upper)
         lower, upper = (np.where(admits, new, getattr(self, name)) for name, new in ends.items())
         return replace(self, lower=lower, upper=upper)
@@ -877,6 +878,23 @@ def _shortened(
     return distinct[place]
 
 
+def whole_thresholds(
+    thresholds: NDArray[np.float64], values: NDArray[np.float64], below: bool
+) -> NDArray[np.float64]:
+    """Thresholds for a column with these values (NaN for missing): if all are integers, the
+    integers for which every condition holds on the same integers; else as given.
+
+    ``x <= 41.5`` becomes ``x <= 41``, and ``x >= 41.5`` becomes ``x >= 42``.
+
+    Args:
+        below: whether a value equal to a threshold lies below it, as for ``<=`` and ``>``.
+    """
+    known = values[~np.isnan(values)]
+    if (known != np.rint(known)).any():
+        return thresholds
+    return (np.floor(thresholds) if below else np.ceil(thresholds)) + 0.0  # no negative zero
+
+
 def _merge(rule: Sequence[Condition]) -> list[Condition]:
     """One condition per column or direction, in order of first use."""
     merged: dict[int | Direction, Condition] = {}
@@ -1025,9 +1043,10 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
 
     A numeric column is compared with each of its values from both sides, or with at most
     `max_cut_points` quantiles (at the shares i / (max_cut_points + 1), see `readable_quantiles`),
-    open and closed. Categories are compared by ``==`` and ``!=``. A column with missing values also
-    gets "is missing" and "is not missing". Propositions that hold on all rows or on none, and those
-    true on the same rows as an earlier one, are left out.
+    open and closed; a column of integers with integers (`whole_thresholds`). Categories are
+    compared by ``==`` and ``!=``. A column with missing values also gets "is missing" and "is not
+    missing". Propositions that hold on all rows or on none, and those true on the same rows as an
+    earlier one, are left out.
 
     Raises:
         TypeError, ValueError: if max_cut_points is not a positive integer.
@@ -1050,8 +1069,15 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
         checkpoint()
         missing, no_value = table.missing_mask(index), np.zeros(1)
         if feature.categories is None:
-            cuts, operators = _cut_points(table.columns[index][~missing], max_cut_points)
-            given += [(Threshold(index, operator, 0.0), cuts) for operator in operators]
+            known = table.columns[index][~missing]
+            cuts, operators = _cut_points(known, max_cut_points)
+            given += [
+                (
+                    Threshold(index, operator, 0.0),
+                    whole_thresholds(cuts, known, below=operator in ("<=", ">")),
+                )
+                for operator in operators
+            ]
         else:
             codes = [code for code in np.unique(table.columns[index]).tolist() if code >= 0]
             given += [(Category(index, "==", code), no_value) for code in codes]

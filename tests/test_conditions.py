@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import conditions as module
-from jaxrules.conditions import readable_quantiles
+from jaxrules.conditions import all_propositions, readable_quantiles, whole_thresholds
 from jaxrules.lowered import Direction, Directions
 from jaxrules.table import MISSING, UNSEEN
 
@@ -645,3 +645,52 @@ def test_quantiles_between_values_are_round() -> None:
     assert set(np.searchsorted(x, cuts)) == set(np.searchsorted(x, exact - 1e-13))
     assert all(len(repr(cut)) <= 5 for cut in cuts.tolist())
     assert readable_quantiles(np.array([0.1, 0.1, 0.1]), np.array([0.5])).tolist() == [0.1]
+
+
+# Columns of integers
+
+
+@given(st.lists(st.integers(-60, 60), min_size=1, max_size=40), st.integers(1, 5), st.data())
+def test_columns_of_integers_are_compared_with_integers(
+    values: list[int], most: int, data: st.DataObject
+) -> None:
+    column = np.array(values, float)
+    halves = data.draw(st.lists(st.sampled_from([np.nan, -0.5, *column]), min_size=1, max_size=3))
+    table = jr.Table(jr.Schema((jr.Feature("x"),), "own_category"), (column,))
+    pool = all_propositions(table, max_cut_points=most)
+    ends = np.concatenate([pool.lower, pool.upper])
+    assert (ends[np.isfinite(ends)] % 1 == 0).all()
+    # the same sets of rows as of the quantiles themselves
+    quantiles = readable_quantiles(column, np.arange(1, most + 1) / (most + 1))
+    for below in (False, True):
+        whole = whole_thresholds(quantiles, np.append(column, np.nan), below)
+        kept = whole_thresholds(quantiles, np.append(column, halves), below)
+        assert not (np.signbit(whole) & (whole == 0)).any()
+        for threshold, moved in zip(quantiles, whole, strict=True):
+            compare = np.less_equal if below else np.less
+            everything = np.arange(-99, 99)
+            assert (compare(everything, threshold) == compare(everything, moved)).all()
+        assert (kept == (quantiles if -0.5 in halves else whole)).all()
+
+
+def test_short_thresholds_of_integers_are_integers() -> None:
+    schema = jr.Schema((jr.Feature("x"), jr.Feature("y")))
+    table = jr.Table(schema, (np.array([40.0, 41.0, 42.0, 43.0]), np.array([0.25, 1.0, 2.0, 3.0])))
+    rules = jr.Conjunctions.build(
+        schema,
+        [
+            [C.at_most(0, 41.5), C.at_most(1, 1.5)],
+            [C.at_least(0, 41.5)],
+            [C.above(0, 40.2), C.below(0, 42.7)],
+            [C.at_most(0, 99.5)],
+            [C.above(0, 41.2), C.at_most(0, 41.7)],
+        ],
+    )
+    short = rules.with_short_thresholds(table)
+    assert [short.describe(r) for r in range(4)] == [
+        "x <= 41 & y <= 1.5",
+        "x >= 42",
+        "40 < x < 43",
+        "x <= 99",
+    ]
+    assert (short.satisfied(table) == rules.satisfied(table)).all()

@@ -437,7 +437,7 @@ def test_literals():
     )
     pool = literals_of(table, max_cut_points=3)
     texts = {pool.describe(i) for i in range(len(pool))}
-    assert {"x < 24.8", "x >= 24.8", "x < 49.5", "x >= 74.2", "few < 1", "few >= 1"} <= texts
+    assert {"x < 25", "x >= 25", "x < 50", "x >= 75", "few < 1", "few >= 1"} <= texts
     assert len(pool) == 8  # c says what few says
     assert len(literals_of(table, cut_points={"x": [10.0]})) == 4
     assert len(literals_of(table, max_cut_points=None)) == 2 * 99 + 2

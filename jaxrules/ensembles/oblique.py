@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Condition
+from jaxrules.conditions import Condition, whole_thresholds
 from jaxrules.constraints import Constraints
 from jaxrules.display import shortest_number
 from jaxrules.lowered import Direction, Directions
@@ -176,7 +176,8 @@ def readable(
     if code is None:
         threshold = threshold / abs(float(weights[0]))
         gap = _gap(side * values, holds, among) or (-math.inf, math.inf)
-        return _interval(feature, values, side, shortest_number(threshold, *gap), missing)
+        cut = whole_thresholds(np.array([shortest_number(threshold, *gap)]), values, below=False)
+        return _interval(feature, values, side, float(cut[0]), missing)
     if side > 0:
         return Condition.one_of(feature, [code]), values == code
     return Condition.none_of(

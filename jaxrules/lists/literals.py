@@ -14,6 +14,7 @@ from jaxrules.conditions import (
     PropositionPool,
     Threshold,
     readable_quantiles,
+    whole_thresholds,
 )
 from jaxrules.runs import checkpoint
 from jaxrules.solvers.rule_search.space import check_cut_points
@@ -29,10 +30,10 @@ def literals_of(
     """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
 
     A number is cut at evenly spaced quantiles, see `readable_quantiles`, or at every value if it
-    has no more distinct values than `max_cut_points`. A column with missing values also gets
-    "is missing" and its negation. A missing value satisfies no comparison but every ``!=``, as does
-    a category first seen at prediction. Literals that hold on all rows or on none, and copies, are
-    left out.
+    has no more distinct values than `max_cut_points`; a column of integers at integers. A column
+    with missing values also gets "is missing" and its negation. A missing value satisfies no
+    comparison but every ``!=``, as does a category first seen at prediction. Literals that hold on
+    all rows or on none, and copies, are left out.
 
     Args:
         table: the columns.
@@ -70,7 +71,10 @@ def literals_of(
                 values = np.unique(given[feature.name])
             elif most is not None and len(values) > most:
                 shares = np.arange(1, most + 1) / (most + 1)
-                values = readable_quantiles(table.columns[index][~missing], shares)
+                known = table.columns[index][~missing]
+                values = np.unique(
+                    whole_thresholds(readable_quantiles(known, shares), known, below=False)
+                )
             for cut in values.tolist():
                 literals += [Threshold(index, "<", cut), Threshold(index, ">=", cut)]
         else:
