@@ -169,6 +169,57 @@ def test_a_short_search_says_how_far_it_may_be(seed):
     assert objectives == sorted(objectives)
 
 
+@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_of_prefixes_are_those_of_the_formula(seed, after):
+    """The least of two: the greatest potentials, and all that is left less one penalty."""
+    X, y = random_problem(seed, 2 + seed % 2, rows=60, features=4)
+    table, classes = jr.as_table(X), len(np.unique(y))
+    found = candidates_of(
+        literals_of(table), table, (y[:, None] == np.arange(classes)).astype(float),
+        constraints=Constraints(), penalty=0.75, defaults=np.arange(classes) != 1, max_length=2,
+        least=0.0,
+    )  # fmt: skip
+    search = prefixes.Prefixes(found, after + 1)
+    _, moves, bounds, reached, stops = search.children(search.root(), slice(None), after, -np.inf)
+    assert moves.tolist() == list(range(len(found)))
+    covers, counts = found.covered(slice(None)), found.counts
+    right = np.array([counts[cover].sum(axis=0).max() for cover in covers]) - found.prices
+    np.testing.assert_allclose(reached, right)
+    expected, ends = np.full((2, len(found)), -np.inf)
+    for default in np.flatnonzero(found.defaults):
+        potential = counts.max(axis=1) - counts[:, default]
+        gains = covers @ potential - found.prices
+        for r, cover in enumerate(covers):
+            rest = right[r] + counts[~cover, default].sum()
+            others = np.sort(np.maximum(np.delete(gains, r), 0.0))[::-1][:after].sum()
+            left = potential[~cover].sum() - found.prices.min()
+            more = max(0.0, min(others, left)) if after else 0.0
+            expected[r], ends[r] = max(expected[r], rest + more), max(ends[r], rest)
+    np.testing.assert_allclose(bounds, expected)
+    np.testing.assert_allclose(stops, ends)
+
+
+def test_what_ends_a_search_is_said():
+    X, y = random_problem(0, rows=200, features=6)
+    whole = jr.exact_list.fit(X, y, max_rules=2)
+    assert whole.status == "optimal"
+    enough = jr.exact_list.fit(X, y, max_rules=2, max_evaluations=whole.details.evaluations)
+    assert enough.status == "optimal"
+    program = jr.exact_list.fit(
+        X, y, method="mip", max_rules=1, max_length=1, time_limit=jr.Deadline(1e9)
+    )
+    assert program.status == "optimal"
+
+
+def test_wide_problems_try_fewer_conditions():
+    """The time of a condition grows with the words of its bits, beyond 16."""
+    options = exact_list.Options()
+    assert options.evaluations(1) == options.evaluations(16) == 2 * options.evaluations(32)
+    assert exact_list.Options(max_evaluations=7).evaluations(32) == 7
+    assert exact_list.Options(max_evaluations=None).evaluations(32) == np.inf
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_never_below_ssrl(seed):
     X, y = random_problem(seed, 2 + seed % 3, rows=300, features=7)

@@ -120,6 +120,8 @@ def test_what_is_not_listed_is_bounded(seed, how, monkeypatch):
         )
     assert not some.complete
     assert len(some) <= len(everything) <= some.at_most
+    n = jr.exact_list.fit(X, y, min_support=0.0).details.conditions
+    assert some.at_most <= 1 + n + n**2  # lists of no rule, of one and of two
     above = everything.objectives > some.floor + 1e-9
     captured = {captures_of(some[i], X) for i in range(len(some))}
     for i in np.flatnonzero(above).tolist():
@@ -133,6 +135,9 @@ def test_no_time_is_said():
     assert not found.complete
     assert found.floor == found.bound >= found.optimum
     assert "the search did not get that far" in str(found)
+    found = jr.exact_list.near_optimal(X, y, max_rules=2, time_limit=0)
+    pool = 6 + 15  # conjunctions of one or two of the six literals, made or not
+    assert found.at_most >= 1 + pool + pool**2
 
 
 def test_a_pool_that_the_limit_cuts_is_said():
