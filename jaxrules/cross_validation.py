@@ -223,7 +223,7 @@ def _measured_by_workers(
 
 
 def _is_past(risks: Floats, patience: int) -> bool:
-    """Whether the mean risk has not fallen for so many settings."""
+    """Whether the mean risk has not fallen for this many settings."""
     return bool(risks.shape[1] - 1 - risks.mean(axis=0).argmin() >= patience)
 
 
@@ -341,7 +341,7 @@ def sizes_to_try(first: Any, max_rules: int) -> range:
     """The numbers of rules on a path up to `max_rules`, which starts with an expert's rules.
 
     Raises:
-        ValueError: for more expert's rules than that.
+        ValueError: if the expert's rules leave none to learn.
     """
     n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
     checks.require(
@@ -353,7 +353,7 @@ def sizes_to_try(first: Any, max_rules: int) -> range:
 
 
 def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterator[RuleEnsemble]:
-    """The models of a path for these sizes, as far as the time goes.
+    """The models of a path for these sizes, until time runs out.
 
     A path that ends early has its last model for the larger sizes, too: no further rule reduces
     the risk. If the run is stopped, the last model is unfinished.

@@ -257,11 +257,11 @@ def calibrate(
     """The model with probabilities calibrated on these rows, which should be held-out rows.
 
     The scores of a rule ensemble are mapped linearly: one factor for its weights and a shift of its
-    intercept (Platt 1999); separately per class if they were fitted one against the rest, with one
-    factor for all if they were fitted together. The map minimises the logistic loss of the
-    probabilities, with Platt's targets (N + 1) / (N + 2) in place of 1, so that it stays finite on
-    separable rows. The order of the rows by score stays; labels may change, since a score of 0
-    still means a probability of one half. A threshold of `with_threshold` moves with the scores.
+    intercept (Platt 1999): for each class if they were fitted one-vs-rest, with one factor for all
+    if they were fitted together. The map minimises the logistic loss of the probabilities, with
+    Platt's targets (N + 1) / (N + 2) in place of 1, so that it stays finite on separable rows. The
+    order of the rows by score stays; labels may change, since a score of 0 still means a
+    probability of one half. A threshold of `with_threshold` moves with the scores.
 
     Each rule of a rule list gets the class frequencies of the rows that it decides here, smoothed
     by the previous frequencies with the weight of one row per class (Cestnik's m-estimate, m the
@@ -273,10 +273,10 @@ def calibrate(
         model: a rule ensemble or list with classes.
         X: held-out rows with the columns of the model.
         y: their labels, shape (rows,); every class must occur, on at least ten rows together.
-        sample_weight: weight of every row, shape (rows,); rows of weight 0 do not count.
+        sample_weight: weight of every row, shape (rows,); rows of weight 0 are ignored.
 
     Raises:
-        TypeError: for something else than a rule ensemble or list.
+        TypeError: for anything but a rule ensemble or list.
         ValueError: for a model that predicts numbers, data that do not fit it, too few rows, a
             class without rows, or scores that do not increase with the class.
     """
@@ -339,6 +339,7 @@ def _platt(
 ) -> tuple[float, float]:
     """Slope and shift of the linear map with the best log-odds."""
     n = weights @ positive, weights @ ~positive
+    # (N + 1) / (N + 2) and 1 / (N + 2) as targets from -1 to 1.
     target = np.where(positive, 1 - 2 / (n[0] + 2), 2 / (n[1] + 2) - 1)
     varies = np.ptp(scores) > 0
     given: dict[str, Any] = {"l2_penalty": 0.0, "intercept": True, "sample_weight": weights}
@@ -366,6 +367,7 @@ def _platt(
 def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tuple[Floats, Floats]:
     """One slope for all scores and a shift for each, under the softmax loss."""
     n, n_classes = np.bincount(codes, weights, scores.shape[1]), scores.shape[1]
+    # Platt's targets for K classes: (N + 1) / (N + K), and 1 / (N + K) for the others.
     target = np.full(scores.shape, 1.0) / (n[codes, None] + n_classes)
     target[np.arange(len(codes)), codes] *= n[codes] + 1
     total, scale = weights.sum(), float(np.abs(scores).max()) or 1.0
@@ -432,7 +434,7 @@ def _labelled(
     return table, codes, check_sample_weight(sample_weight, table.n_rows)
 
 
-# Shorter words
+# Shorter forms
 
 
 def simplify(model: ModelT, X: Any) -> ModelT:
@@ -449,7 +451,7 @@ def simplify(model: ModelT, X: Any) -> ModelT:
         X: the training rows, or any rows on which the model must stay the same.
 
     Raises:
-        TypeError: for something else than a rule ensemble or list.
+        TypeError: for anything but a rule ensemble or list.
         ValueError: if `X` does not fit the model's columns, or has no rows.
     """
     _of_rules(model)

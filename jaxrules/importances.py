@@ -39,7 +39,7 @@ def feature_importance(model: Any, X: Any) -> tuple[ColumnImportance, ...]:
         X: rows.
 
     Raises:
-        TypeError: for something else than a model or a `Stability`.
+        TypeError: for anything but a model or a `Stability`.
         ValueError: if `X` does not fit the model's columns, or has no rows.
     """
     return _with_errors(model, lambda one: _global(one, _rows(one, X)))
@@ -59,7 +59,7 @@ def local_importance(model: Any, X: Any, row: Any) -> tuple[ColumnImportance, ..
         row: a table of one row.
 
     Raises:
-        TypeError: for something else than a model or a `Stability`.
+        TypeError: for anything but a model or a `Stability`.
         ValueError: for data that do not fit the model, more than one row, or several scores.
     """
     return _with_errors(model, lambda one: _local(one, _rows(one, X), _rows(one, row, "row")))

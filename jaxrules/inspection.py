@@ -58,7 +58,7 @@ def importance(model: Any, X: Any) -> tuple[Importance, ...]:
     decides; the default is "otherwise".
 
     Raises:
-        TypeError: for something else than a rule ensemble or list.
+        TypeError: for anything but a rule ensemble or list.
         ValueError: if `X` does not fit the model's columns.
     """
     not_a_model(model)
@@ -180,7 +180,7 @@ def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
     difference on these rows.
 
     Raises:
-        TypeError: for something else than a rule ensemble or list.
+        TypeError: for anything but a rule ensemble or list.
         ValueError: if `X` does not fit the model's columns.
     """
     if not isinstance(model, (RuleEnsemble, RuleList)):
@@ -285,7 +285,7 @@ def group_of_rows(model: Any, X: Any, groups: ArrayLike, n_rows: int) -> NDArray
     table = conform(X, model.schema)
     checks.require(
         groups in table.names,
-        f"groups must be one group per row or a column of X, which has no {groups!r}",
+        f"groups must be one group per row or the name of a column of X, which has no {groups!r}",
     )
     place = table.names.index(groups)
     feature, column = table.schema.features[place], table.columns[place]

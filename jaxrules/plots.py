@@ -139,7 +139,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
             ax.scatter(
                 *table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4
             )
-        ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="with its own choice")
+        ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="setting chosen inside")
     sizes = together[together[:, 0] > 0, 0]
     if len(sizes) and sizes.max() > _WIDE * sizes.min():
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
@@ -256,7 +256,7 @@ def rule_importance(
         model: a rule ensemble or list.
         X: rows.
         ax: matplotlib axes.
-        most: how many to draw.
+        most: the most bars to draw.
     """
     most = checks.integer("most", most, at_least=1)
     ranked = importance(model, X)[:most]
@@ -289,7 +289,7 @@ def feature_importance(model: Any, X: Any, ax: Any = None, *, most: int = 10) ->
         model: any model; or the result of `jaxrules.stability`, for bars of one standard error.
         X: rows.
         ax: matplotlib axes.
-        most: how many to draw.
+        most: the most bars to draw.
     """
     found = importances.feature_importance(model, X)
     ax = _columns(found, ax, most)
@@ -306,7 +306,7 @@ def local_importance(model: Any, X: Any, row: Any, ax: Any = None, *, most: int 
         X: rows to compare with.
         row: a table of one row.
         ax: matplotlib axes.
-        most: how many to draw.
+        most: the most bars to draw.
     """
     found = importances.local_importance(model, X, row)
     ax = _columns(found, ax, most)
@@ -344,12 +344,12 @@ def coefficient_path(
         path: a coordinate path; or fits of rule ensembles with one output, from the path of a
             learner: the horizontal axis is then the number of rules.
         ax: matplotlib axes.
-        most: how many lines to label, those with the largest coefficients at the end; the others
+        most: the most lines to label, those with the largest coefficients at the end; the others
             are grey.
 
     Raises:
-        TypeError: for something else.
-        ValueError: if nothing is to draw, or a model has a score per class.
+        TypeError: for anything else.
+        ValueError: if there is nothing to draw, or a model has a score per class.
     """
     most = checks.integer("most", most, at_least=1)
     if isinstance(path, ModelSequence):

@@ -27,7 +27,7 @@ from jaxrules.training import data_for
 Floats = NDArray[np.float64]
 
 _MOST_CARDS = 200_000
-"""So many vectors of points are tried in all; a bit above 5 rules of -5 to +5 points."""
+"""The most vectors of points that are all tried: 5 rules of -5 to +5 points have 161 051."""
 _CELLS = 1 << 22
 _ROUNDINGS = 60
 _NEWTON_STEPS, _HALVINGS = 100, 40
@@ -121,7 +121,10 @@ def scorecard(
     checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
     limit = checks.integer("max_points", max_points, at_least=1, at_most=1000)
     checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
-    checks.require(model.linear is None, "model has linear terms, which have no points")
+    checks.require(
+        model.linear is None,
+        "model has linear terms, which cannot have points; fit it without linear_terms",
+    )
     checks.require(len(model.conjunctions) > 0, "model has no rules")
     data = data_for(model, X, y, logistic, sample_weight)
     merged = Activations.of(model.conjunctions, data.table)
@@ -206,6 +209,7 @@ class _Problem:
         active = np.arange(len(x))
         for _ in range(_NEWTON_STEPS):
             xs, r, s, b = x[active], ridge[active], scale[active], intercept[active]
+            # Newton's step for scale and intercept: the 2 x 2 Hessian in closed form.
             p = sigmoid(s[:, None] * xs + b[:, None])
             g, h = self.weight * (p - self.share), self.weight * p * (1 - p)
             gs, gb = (g * xs).sum(axis=1) + r * s, g.sum(axis=1)
@@ -236,8 +240,8 @@ class _Problem:
 
 
 def _all_cards(m: int, limit: int) -> NDArray[np.int64]:
-    """Every vector of points, without those that another scale of other points says: with a common
-    divisor, or with the first sign negative (scales may be negative).
+    """Every vector of points, but for those that equal another one at another scale: with a common
+    divisor, or with a negative first entry (scales may be negative).
     """
     axes = np.meshgrid(*[np.arange(-limit, limit + 1)] * m, indexing="ij")
     cards = np.stack([axis.ravel() for axis in axes], axis=1)
@@ -253,7 +257,7 @@ def _roundings(weights: Floats, limit: int) -> NDArray[np.int64]:
 
 
 def _improved(problem: _Problem, found: _Card, limit: int, tried: int) -> tuple[_Card, int]:
-    """With one point more or less, or another number for one rule, as long as that helps."""
+    """With another number of points for one rule at a time, as long as that helps."""
     while True:
         points = found[0]
         cards = []

@@ -52,7 +52,7 @@ def given_start(
         what = (
             f"a Fit of {type(model).__name__}" if isinstance(start, Fit) else type(start).__name__
         )
-        raise TypeError(f"start must be {kind.__name__}, or a Fit with such a model, got {what}")
+        raise TypeError(f"start must be a {kind.__name__} or a Fit of one, got {what}")
     if model.schema.features != data.table.schema.features:
         raise ValueError(
             f"start was fitted on the columns {list(model.schema.names)}, but X has "

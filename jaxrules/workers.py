@@ -29,7 +29,7 @@ Task = Callable[[float | None], Result]
 """A function of its seconds (None: no limit)."""
 
 _LISTENING = 0.2
-"""Seconds between two questions whether something has ended or was interrupted."""
+"""Seconds between two checks whether something has ended or was interrupted."""
 _MOST_WORKERS = 2**15
 
 
@@ -73,7 +73,7 @@ def outcomes(
     under way are repeated one by one.
 
     Args:
-        tasks: they, what they hold and their results are pickled (by cloudpickle).
+        tasks: pickled by cloudpickle, with what they hold and return.
         run: its time limit and Ctrl-C hold for all; it gets the progress.
         workers: from `check_workers`.
 
@@ -266,7 +266,7 @@ def _in_worker(
 ) -> tuple[int, Result | None, Exception | None]:
     """A task, in a process or thread that hears Ctrl-C itself or by dask's event."""
     result, failure, run = None, None, Run("worker")
-    with run, _told_by(stop, run.interrupt):
+    with run, _interrupted_by(stop, run.interrupt):
         try:
             result = task(seconds)
         except Exception as error:
@@ -276,8 +276,8 @@ def _in_worker(
 
 
 @contextlib.contextmanager
-def _told_by(stop: Any, interrupt: Interrupt) -> Iterator[None]:
-    """While a thread asks whether the event of dask is set, which interrupts the fits here."""
+def _interrupted_by(stop: Any, interrupt: Interrupt) -> Iterator[None]:
+    """While a thread polls dask's event, which interrupts the fits here."""
     if stop is None:
         yield
         return
@@ -315,7 +315,7 @@ def check_sendable(tasks: Sequence[Any]) -> None:
     path, culprit = _culprit(tasks, "")
     raise TypeError(
         f"{path or 'a task'} cannot be sent to workers: {culprit!r} ({error}); define it at the "
-        "top level of a module without what cannot be pickled, or pass n_jobs=1"
+        "top level of a module, without parts that cannot be pickled, or pass n_jobs=1"
     ) from error
 
 

@@ -385,6 +385,9 @@ def test_bad_data() -> None:
         paths.fit(X[1:], np.ones(20), steps=2)
     with pytest.raises(ValueError, match="y is constant"):
         paths.fit(X[1:], np.ones(19), steps=2, standardise=True)
+    rounding = 1e6 + 1e-9 * X[1:, 0]  # relative to the size of the numbers
+    with pytest.raises(ValueError, match="y is constant"):
+        paths.fit(X[1:], rounding, steps=2, standardise=True)
     wide = np.random.default_rng(0).normal(size=(30, 12))
     with pytest.raises(ValueError, match="at most 11"):
         paths.fit(wide, wide[:, 0], steps=2, end=np.eye(12)[0])

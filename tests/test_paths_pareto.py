@@ -162,6 +162,8 @@ def test_front_without_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert front.status == "optimal"
     assert front.boxes
     assert any(point.supported for point in front.points)
+    lengths = [{len(p.path) for p in one.points if p.supported} for one in (front, full)]
+    assert lengths[0] == lengths[1]
     for hidden in (point for point in full.points if not point.supported):
         inside = [
             box.interpretability[0] <= hidden.interpretability <= box.interpretability[1]

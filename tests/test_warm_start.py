@@ -243,13 +243,13 @@ def test_what_does_not_fit_is_refused() -> None:
                 wrong,
                 {},
                 TypeError,
-                f"start must be {kind}, or a Fit with such a model, got a Fit of",
+                f"start must be a {kind} or a Fit of one, got a Fit of",
             ),
             (
                 wrong.model,
                 {},
                 TypeError,
-                f"start must be {kind}, or a Fit with such a model, got Rule",
+                f"start must be a {kind} or a Fit of one, got Rule",
             ),
             (fine.model.conjunctions, {}, TypeError, f"start must be {kind}"),
             (

@@ -229,7 +229,7 @@ def stability(
     score = _score(found, sample)
     return Stability(
         model,
-        *_returned(model, found, sample),
+        *_recurrence(model, found, sample),
         sizes,
         score,
         replicates,
@@ -303,9 +303,10 @@ def _form_text(rule: Sequence[Condition], rules: Conjunctions) -> str:
     return " & ".join(words) or "always"
 
 
-def _returned(
+def _recurrence(
     model: Model, found: Sequence[Model], sample: Sample
 ) -> tuple[tuple[RuleStability, ...], tuple[FeatureStability, ...], tuple[tuple[str, float], ...]]:
+    """Of the model's rules, of the columns, and of rules that the model does not have."""
     own, n = used_rules(model), max(1, len(found))
     exact: NDArray[np.float64] = np.zeros((len(found), len(own)))
     alike, correlation = exact.copy(), exact.copy()
@@ -319,7 +320,7 @@ def _returned(
         exact[k] = [frozenset(rule) in known for rule in own]
         alike[k] = [form in texts for form in forms]
         others.update({text for form, text in texts.items() if form not in forms})
-        if len(rules):
+        if len(rules):  # of standardised columns, products are correlations
             correlation[k] = np.abs(here.T @ _standardised(rules, sample)).max(axis=1, initial=0)
     columns = [_columns(one) for one in found]
     names, used = sample.table.names, _columns(model)

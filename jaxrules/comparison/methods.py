@@ -143,7 +143,7 @@ class Method:
             ValueError: for weights that it does not take; also errors of the path.
         """
         if sample.target not in self.targets:
-            raise ValueError(f"it does not learn {sample.target}")
+            raise ValueError(f"the method does not learn {sample.target}")
         options = {
             "target": sample.target,
             "missing": sample.table.schema.missing,
@@ -157,7 +157,7 @@ class Method:
             del options["target"]
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
         if sample.weights is not None and "sample_weight" not in taken:
-            raise ValueError("it does not take sample_weight")
+            raise ValueError("the method does not take sample_weight")
         found = self.path(getattr(sample, self.reads), sample.y, **taken)
         if isinstance(found, Mapping):
             return {str(setting): one for setting, one in found.items()}
@@ -591,8 +591,8 @@ def method_of(name: str, given: Any) -> Method:
     if isinstance(given, str):
         if given not in METHODS:
             raise ValueError(
-                f"methods has the unknown {given!r}; use one of {', '.join(METHODS)}, a function "
-                "or an estimator"
+                f"methods has the unknown name {given!r}; use one of {', '.join(METHODS)}, a "
+                "function or an estimator"
             )
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):

@@ -468,8 +468,8 @@ def compare(
             estimator, or a function fit(X, y, ...) that returns a `Fit`, a model, an estimator, a
             sequence of them, or a dict of them by setting. It gets X as given, and sample_weight,
             seed, time_limit and missing if it has arguments of these names (those bound by
-            functools.partial stay). None: every method of METHODS for this target except the slow
-            "drnet" and "exact_list".
+            functools.partial stay). None for every method of METHODS for this target except the
+            slow "drnet" and "exact_list".
         risk: "error" (share of wrong labels), "log_loss" or "brier" (squared error of the
             probabilities, half its sum over the classes) for classes; "squared" or "absolute" (mean
             errors) for numbers. Probabilities are raised to at least 2**-52. None: "error" if y
@@ -479,7 +479,7 @@ def compare(
         folds: their number; or the fold of each row, integers, shape (rows,),
             e.g. to keep groups together.
         inner_folds: folds inside the training rows, for the choice of a setting.
-        repeats: how often the rows are split into folds.
+        repeats: the number of times that the rows are split into folds.
         one_standard_error: choose the least complex setting within one standard
             error of the least inner risk.
         max_complexity: choose among models of at most this complexity; a fold

@@ -54,9 +54,11 @@ def corrected_t_test(differences: ArrayLike, *, held_out: float) -> PairedTest:
     given = checks.sequence("differences", differences)
     share = checks.number("held_out", held_out, above=0, below=1)
     n = len(given)
-    checks.require(n >= 2, "differences must be of at least two folds")
+    checks.require(
+        n >= 2, f"differences must have one number for each of at least two folds, got {n}"
+    )
     mean, spread = float(given.mean()), float(given.std(ddof=1))
-    error = spread * (1 / n + share / (1 - share)) ** 0.5
+    error = spread * (1 / n + share / (1 - share)) ** 0.5  # share / (1 - share): n_test / n_train
     if error <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
         statistic = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
     else:

@@ -139,8 +139,7 @@ def extract_rules(
         if not len(rules):
             raise ValueError(
                 "forest has no rule that holds on some rows of X but not on all; train it on "
-                "columns that "
-                "vary, and pass its training data"
+                "columns that vary, and pass its training data"
             )
     if not activations or table is None:
         return rules
@@ -194,9 +193,9 @@ def rule_pool(
     """The candidates that a learner's ``rules=`` means, see `RuleSource`; thresholds of the default
     kinds are the shortest that keep the rules on the same rows.
 
-    A time limit reduces the number of trees, so that the search has most of the time. With too
-    little to import scikit-learn, boosted rules of some rows take the place of trees. Without time,
-    or if no tree finds a useful split, the pool is empty. Rules without an admissible weight under
+    A time limit reduces the number of trees, so that the search has most of the time. If it is too
+    short to import scikit-learn, boosted rules of some rows replace the trees. If no time is left,
+    or no tree finds a useful split, the pool is empty. Rules without an admissible weight under
     the constraints are dropped. Trees grown here do not split on forbidden columns. If no rule uses
     a required column, conditions on it are added.
 
@@ -253,13 +252,11 @@ def rule_pool(
 
 def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints) -> RulePool:
     """Adds conditions, at few quantiles, on the required columns that no rule uses."""
-    used = [using.any() for using in constraints.using(pool.rules)]
-    silent = {
-        column for column, spoken in zip(constraints.required, used, strict=True) if not spoken
-    }
-    if not silent:
+    using = zip(constraints.required, constraints.using(pool.rules), strict=True)
+    unused = {column for column, rules in using if not rules.any()}
+    if not unused:
         return pool
-    others = frozenset(range(len(data.table.schema.names))) - silent
+    others = frozenset(range(len(data.table.schema.names))) - unused
     alone = dataclasses.replace(constraints, forbidden=others)
     conditions = all_propositions(alone.blanked(data.table), max_cut_points=_CUT_POINTS)
     kept = np.flatnonzero(alone.allows(conditions, max(len(data.outputs), 2)).any(axis=1))
@@ -294,7 +291,7 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
 
 
 def _boosted(data: TrainingData, seed: int, run: Run) -> RulePool:
-    """The rules of `short_rules` on some rows, in the place of trees."""
+    """The rules of `short_rules` on some rows, instead of trees."""
     sample = None if run.stopped() else rows_for_rules(data, run, seed)
     if sample is None:
         return _no_rules(data)
@@ -449,8 +446,7 @@ def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -
             return Forest(forest.trees, forest.n_columns, forest.names, categories)
     raise ValueError(
         f"forest was trained on {len(lists)} columns of type category, but X has "
-        f"{len(categorical or known)}; pass its "
-        "training dataframe"
+        f"{len(categorical or known)}; pass its training dataframe"
     )
 
 
@@ -520,13 +516,11 @@ def _wrong_kind(name: str, in_forest: bool) -> str:
     if in_forest:
         return (
             f"forest treats column {name!r} as categorical, but X has it as numbers; pass X as a "
-            "dataframe in which it "
-            f"is text, e.g. frame.astype({{{name!r}: str}})"
+            f"dataframe in which it is text, e.g. frame.astype({{{name!r}: str}})"
         )
     return (
         f"column {name!r} of X is categorical, but the forest compares it with thresholds; train "
-        "the forest on a "
-        "categorical column, or on jaxrules.as_table(X).one_hot()[0]"
+        "the forest on a categorical column, or on jaxrules.as_table(X).one_hot()[0]"
     )
 
 
@@ -558,10 +552,8 @@ def _forest_codes(
         if has_names and (codes != names).any():
             raise ValueError(
                 f"the categories of column {feature.name!r} are numbers as text, and the forest "
-                "was trained on an "
-                "array of numbers, which could be these or the codes of a Table; train it on a "
-                "dataframe "
-                "with that column as a category"
+                "was trained on an array of numbers, which could be these or the codes of a Table; "
+                "train it on a dataframe with that column as a category"
             )
         return codes, by_number.get(MISSING, missing_code)
     if not has_names:
@@ -601,9 +593,8 @@ def _merged_block(
     key = rule * len(schema.features) + edges.feature[edge]
     order = np.argsort(key, kind="stable")
     rule, edge, height, key = rule[order], edge[order], height[order], key[order]
-    start = np.flatnonzero(
-        np.diff(key, prepend=-1)
-    )  # of every group of edges of one rule on one feature
+    # The edges of one rule on one feature form a group; their intersection is its condition.
+    start = np.flatnonzero(np.diff(key, prepend=-1))
     feature = edges.feature[edge[start]]
     lower = np.maximum.reduceat(edges.lower[edge], start)
     upper = np.minimum.reduceat(edges.upper[edge], start)
@@ -614,9 +605,9 @@ def _merged_block(
         allowed = np.logical_and.reduceat(edges.allowed[edge], start, axis=0)
     empty = lower >= upper
     lower[empty], upper[empty] = np.inf, -np.inf  # the canonical empty interval
-    says_nothing = _holds_always(feature, lower, upper, missing, unseen, allowed, schema, complete)
-    by_mention = np.lexsort((-np.maximum.reduceat(height, start), rule[start]))
-    kept = by_mention[~says_nothing[by_mention]]
+    trivial = _holds_always(feature, lower, upper, missing, unseen, allowed, schema, complete)
+    from_root = np.lexsort((-np.maximum.reduceat(height, start), rule[start]))
+    kept = from_root[~trivial[from_root]]
     lengths = np.bincount(rule[start][kept], minlength=len(nodes))
     return Conjunctions(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),

@@ -1,14 +1,13 @@
 """The trees that candidate rules come from: boosted trees, a random forest, or both.
 
-"forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5):
-100 trees of depth at most
-3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman and Popescu
-    2008, Sec. 3.3), 100 trees of
-depth at most 3 too: each is fitted to the slopes of the loss at the scores of the earlier trees, so
-that later trees correct earlier ones, on its own random sample of min(n / 2, 100 + 6 sqrt(n)) rows.
-Rows are drawn in an order of what they hold: the order in which they come has no effect, except on
-"forest". For any learner, the loss is the logistic loss for classes and the squared error for
-numbers: equal data, weights and seeds give all learners equal trees, and so equal rules.
+"forest" is the random forest of the experiments in the LIRE paper (Kanamori 2023, Sec. 5): 100
+trees of depth at most 3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman
+and Popescu 2008, Sec. 3.3), also 100 trees of depth at most 3: each is fitted to the slopes of the
+loss at the scores of the earlier trees, so that later trees correct earlier ones, on its own random
+sample of min(n / 2, 100 + 6 sqrt(n)) rows. Rows are sorted by content before they are drawn: their
+order in X has no effect, except on "forest". For any learner, the loss is the logistic loss for
+classes and the squared error for numbers: equal data, weights and seeds give all learners equal
+trees, and so equal rules.
 
 Trees get categories as indicators (`Table.one_hot`), and missing values as they are.
 """
@@ -110,9 +109,8 @@ def default_forest(
     target = target_array(y, table.n_rows)
     if classification:
         codes, _ = class_target(target)
-        target = (
-            codes if target.dtype.kind == "f" else target
-        )  # scikit-learn refuses fractions as labels
+        # scikit-learn refuses fractions as labels
+        target = codes if target.dtype.kind == "f" else target
     else:
         target = regression_target(target)
     weight = check_sample_weight(sample_weight, table.n_rows)
@@ -181,9 +179,8 @@ def _forest(
         n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True
     )
     given: dict[str, Any] = {"X": X, "y": y}
-    if (
-        weight != weight[0]
-    ).any():  # equal weights change nothing, but scikit-learn would draw other rows
+    # Equal weights change nothing, but with them scikit-learn would draw other rows.
+    if (weight != weight[0]).any():
         given["sample_weight"] = weight
     while forest.n_estimators < n_trees and not stopped():
         forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
@@ -240,7 +237,7 @@ def _groups(y: NDArray[Any]) -> list[NDArray[np.intp]]:
 def _drawn(
     groups: list[NDArray[np.intp]], n: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Rows drawn for a tree, ascending, and how many rows each represents.
+    """Rows drawn for a tree, ascending, and the number of rows that each represents.
 
     Every class has its share. A rare class has more: half of an equal share, but
     at most half of its rows.

@@ -254,8 +254,8 @@ def fit(
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
-            are fitted one against the rest, with one penalty and one pool of rules: an ensemble
-            with one output per class.
+            are fitted one-vs-rest, with one penalty and one pool of rules: an ensemble with one
+            output per class.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:

@@ -86,7 +86,6 @@ def _search(
             hopeful = hopeful or value < best[k]
         if not hopeful:
             continue
-        removed[level + 1] = removed[level]
         _remove(inverses, models, costs, removed, level, j)
         level += 1
         count[level], following[level] = rest, rest - 1

@@ -2,8 +2,8 @@
 predicted as it is.
 
 `report` computes all figures in Python and puts them as JSON into a page (page.html, page.css,
-page.js), which draws tables and charts and evaluates rows. The page asks no network and forbids
-itself to.
+page.js), which draws tables and charts and evaluates rows. The page makes no network requests: its
+security policy forbids them.
 """
 
 from jaxrules.reporting.page import Report, report

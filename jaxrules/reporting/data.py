@@ -23,7 +23,7 @@ from jaxrules.table import Feature, Table, as_table, conform
 Json = dict[str, Any]
 
 _STEPS = 300
-"""Of a fit's history in the chart."""
+"""The most steps of a fit's history in the chart."""
 
 
 def data_json(
@@ -40,7 +40,10 @@ def data_json(
     if subject.entries:
         result |= _of_models(subject, X, y, groups, max_rows)
     else:
-        checks.require(groups is None, "groups: no method of the comparison yields rules to report")
+        checks.require(
+            groups is None,
+            "groups is for rules, but no method of the comparison yields any; omit groups",
+        )
         result |= {"target": "target", "table": _table(as_table(X, missing="own_category"))}
     result["title"] = display.plain(title or f"{_what(subject)} for {result['target']}")
     made: Json = _finite(result)

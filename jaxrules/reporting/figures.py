@@ -25,9 +25,9 @@ Json = dict[str, Any]
 
 MOST_GROUPS = 20
 _BINS = 10
-"""Of equally many rows, in the calibration."""
+"""Bins of the calibration, of equally many rows."""
 _POINTS = 200
-"""Of a ROC curve."""
+"""The most points of a ROC curve."""
 
 
 @dataclass(frozen=True, eq=False)

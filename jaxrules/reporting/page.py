@@ -31,7 +31,7 @@ class Report:
     path: Path | None
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, so that neither it nor the notebook changes the other."""
+        """The page in its own frame, so that neither it nor the notebook changes the other."""
         return (
             f'<iframe title="Report" srcdoc="{html.escape(self.html)}" '
             'style="width: 100%; height: 50rem; border: 1px solid #8888"></iframe>'
@@ -69,15 +69,15 @@ def report(
         path: of the file, which is replaced if it exists; None writes no file.
         groups: the group of each row, or the name of a column of `X`; at most 20 groups.
         title: of the page; None for one made of the model and the target.
-        max_rows: this many rows, the first, are stored in the file, so that readers can choose
-            them. Only columns that the model uses are stored. 0 stores none; rows can still be
-            typed. The figures always use all rows.
+        max_rows: the number of rows, from the first on, that the file stores for readers to
+            choose from. Only columns that the model uses are stored. 0 stores none; rows can still
+            be typed. The figures always use all rows.
 
     Returns:
         The page; a notebook shows it.
 
     Raises:
-        TypeError: for something else than a result of this library, or a wrong type of argument.
+        TypeError: for anything but a result of this library, or a wrong type of argument.
         ValueError: if X, y or groups does not fit the model, or there are no rows.
         OSError: if the file cannot be written.
     """

@@ -62,7 +62,7 @@ def subject_of(result: Any, X: Any, y: ArrayLike) -> Subject:
     rules or a linear model.
 
     Raises:
-        TypeError: for something else than a result of this library.
+        TypeError: for anything but a result of this library.
         ValueError: for a path without models, or with models of different columns or classes.
     """
     if isinstance(result, NearOptimal):
