@@ -779,7 +779,7 @@ def test_a_model_as_start() -> None:
     assert refitted.objective <= bound + 1e-7
     classes = np.arange(250) % 3
     for start, error, message in (
-        (good.model.conjunctions, TypeError, "start must be RuleEnsemble"),
+        (good.model.conjunctions, TypeError, "start must be a RuleEnsemble"),
         (fit_pool(satisfied, classes).model, ValueError, "start has 3 outputs, but y needs 1"),
         (fit_pool(satisfied[:, :4], target).model, ValueError, "start was fitted on the columns"),
     ):

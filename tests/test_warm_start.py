@@ -251,7 +251,7 @@ def test_what_does_not_fit_is_refused() -> None:
                 TypeError,
                 f"start must be a {kind} or a Fit of one, got Rule",
             ),
-            (fine.model.conjunctions, {}, TypeError, f"start must be {kind}"),
+            (fine.model.conjunctions, {}, TypeError, f"start must be a {kind}"),
             (
                 other,
                 {},
