@@ -1227,6 +1227,11 @@ def total_offset(
             raise ValueError(
                 f"{name} has logarithms beyond {_LARGEST_OFFSET:g}; give it in other units"
             )
+        if not log_link and np.abs(values).max(initial=0) > 1 / _LEAST:
+            raise ValueError(
+                f"{name} has values beyond {1 / _LEAST}, whose squares overflow; divide it and y "
+                "by a constant"
+            )
         total += values
     return total
 

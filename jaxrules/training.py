@@ -61,6 +61,8 @@ _FEWEST_SECONDS = 0.2
 _RULE_SCALE = 0.4
 _ROUNDING = 1e-6
 """Of the loss: a model that is worse than the constant by less is not."""
+_LARGEST_SPREAD = 34.0
+"""Of the logarithms of exposures: 15 digits."""
 _SIGNIFICANT = 3.0
 """Standard errors."""
 _NO_SHARE = 1e-13
@@ -125,6 +127,13 @@ def without_offset(
     n_rows = len(target_array(y))
     total = total_offset(offset, exposure, n_rows, loss.link == "log")
     weights = check_sample_weight(sample_weight, n_rows)
+    spread = float(np.ptp(total[weights > 0]))
+    if loss.link == "log" and spread > _LARGEST_SPREAD:
+        name = "offset" if exposure is None else "exposure"
+        raise ValueError(
+            f"{name} makes rows differ by a factor of exp({spread:.0f}), beyond the digits of "
+            "float64; drop the extreme rows"
+        )
     if loss.target == "sign":
         return relative(loss, np.zeros(0), weights, total)  # says which losses
     target = regression_target(y, n_rows)

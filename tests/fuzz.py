@@ -369,6 +369,55 @@ WEIGHTS: tuple[Any, ...] = (
     FIRST * 1.0,
     ONES.astype(object),
 )
+COUNTS_OF_ROWS = X[:, 0].astype(int)
+OF_ROWS: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            "ones", 1.0, True, [], {}, [1.0], ONES[1:], ONES[:, None], np.nan * ONES,
+            np.inf * ONES, -np.inf * ONES, np.where(FIRST, np.nan, 1), np.where(FIRST, np.inf, 1),
+            1e4 * ONES, 1e308 * ONES, ONES.astype(str), ONES + 1j, [10**400] * N_ROWS,
+            [None] * N_ROWS, np.ma.masked_equal(X[:, 0], 1), len, PATH_FIT, {"x0": ONES}, X,
+        ),
+    ),
+    None, ONES, 1 + X[:, 1], ONES.astype(int), ONES.tolist(), pd.Series(ONES),
+    pl.Series("ones", ONES.tolist()), jax.numpy.asarray(ONES), ONES.astype(np.float16),
+    np.where(FIRST, 100.0, 1.0), np.where(FIRST, 1e-90, 1), ONES.astype(bool),
+    pd.DataFrame({"ones": ONES}), 1e-12 * ONES,
+)  # fmt: skip
+OFFSETS = (*OF_ROWS, 0 * ONES, -ONES, np.where(FIRST, -300.0, 0.0), Bad(np.where(FIRST, -301.0, 0)))
+EXPOSURES: tuple[Any, ...] = (
+    *(one for one in OF_ROWS if not isinstance(one, Bad) or np.ndim(one.value) < 1), 1e4 * ONES,
+    *map(Bad, (0 * ONES, -ONES, np.where(FIRST, 0.0, 1), np.where(FIRST, -1e-320, 1))),
+    *map(Bad, (1e308 * ONES, 1e-320 * ONES, np.where(FIRST, np.nan, 1), ONES[1:], X, ONES + 1j)),
+    np.where(FIRST, 1e100, 1),
+)  # fmt: skip
+"""Offsets and exposures of losses with a log link."""
+DIFFERENCES = (
+    *(one for one in OF_ROWS if np.ndim(getattr(one, "value", 0)) != 1),
+    1e4 * ONES,
+    Bad(1e308 * ONES),
+    Bad(np.nan * ONES),
+    Bad(ONES[1:]),
+)
+"""Offsets of the squared loss."""
+COUNTED: tuple[Any, ...] = (
+    *map(Bad, (-COUNTS_OF_ROWS, COUNTS_OF_ROWS - 1, np.where(FIRST, -1, 2), 0 * COUNTS_OF_ROWS,
+               np.where(FIRST, np.nan, 1), np.where(FIRST, np.inf, 1), LABELS, "counts", None)),
+    COUNTS_OF_ROWS, COUNTS_OF_ROWS + 0.5, 1e6 * COUNTS_OF_ROWS, X[:, 0] > 1,
+    COUNTS_OF_ROWS.astype(np.uint8), COUNTS_OF_ROWS.tolist(), np.where(FIRST, 1, 0),
+)  # fmt: skip
+POSITIVE: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            "maybe", "", "YES", "yes ", 1, 0, True, 1.5, HUGE, np.nan, np.inf, b"yes", ["yes"],
+            ("no", "yes"), {"yes"}, {}, [], LABELS, np.array(["yes"]), object(), len, np.int64(1),
+            np.True_, pd.NA, pd.NaT, X, PATH_FIT, slice(None), 1j,
+        ),
+    ),
+    None, "no", "yes", np.str_("no"),
+)  # fmt: skip
 GROUPS: tuple[Any, ...] = (
     *map(
         Bad,
@@ -601,6 +650,7 @@ BY_NAME: Mapping[str, tuple[Any, ...]] = {
     "required": COLUMNS,
     "monotone": DIRECTIONS,
     "keep": PLACES,
+    "positive": POSITIVE,
 }
 
 # Parts of value types
@@ -1126,7 +1176,36 @@ del _function, _kind
 
 def entries() -> list[Entry]:
     """All of them."""
-    return [*value_types(), *functions()]
+    return [*value_types(), *functions(), *rates()]
+
+
+def rates() -> list[Entry]:
+    """Learners and models of counts with an offset or exposure."""
+    data = {"X": X, "y": COUNTS_OF_ROWS}
+    timed = {**data, "loss": "poisson", "time_limit": 0.5}
+    tried = {"offset": OFFSETS, "exposure": EXPOSURES}
+    model = jr.boosting.fit(X, COUNTS_OF_ROWS, loss="poisson", max_rules=1).model
+    squared = {**data, "rules": RULES, "restarts": 1, "time_limit": 0.5, "loss": "squared"}
+    fits = (
+        ("rulefit.fit", jr.rulefit.fit, {"rules": RULES, "l1_penalty": 0.02}),
+        ("boosting.fit", jr.boosting.fit, {"max_rules": 2}),
+        ("boosting.path", jr.boosting.path, {"max_rules": 2}),
+        ("glrm.fit", jr.glrm.fit, {"rule_penalty": 0.02}),
+        ("lltboost.fit", jr.lltboost.fit, {"max_rules": 2}),
+        ("ltrnet.fit", jr.ltrnet.fit, {"max_rules": 4, "iterations": 50, "restarts": 1}),
+    )
+    return [
+        *(
+            Entry(f"{name}, rates", call, {**timed, **options}, of={**tried, "y": COUNTED})
+            for name, call, options in fits
+        ),
+        Entry("lire.fit, offset", jr.lire.fit, squared, of={"offset": DIFFERENCES}),
+        Entry("predict, rates", jr.predict, {"model": model, "X": X}, of=tried),
+        *(
+            Entry(f"{one.__name__}, rates", one, {"model": model, **data}, of=tried)
+            for one in (jr.risk, jr.refit)
+        ),
+    ]
 
 
 def functions() -> list[Entry]:
