@@ -14,28 +14,31 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jaxrules import losses, paths
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.fits import Fit, Status, Step
-from jaxrules.losses import Loss
-from jaxrules.lowered import Direction
-from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
-from jaxrules.models import (
-    Explanation,
-    LinearTerms,
-    RuleEnsemble,
-    RuleList,
-    decision_function,
-    explain,
-    predict,
-    predict_proba,
-    to_latex,
-    with_weights,
-)
-from jaxrules.persistence import load, save
-from jaxrules.placement import rows_over
-from jaxrules.runs import Deadline, Progress
-from jaxrules.table import Feature, Schema, Table, as_table
+from jaxrules.interrupts import whole_imports
+
+with whole_imports():
+    from jaxrules import losses, paths
+    from jaxrules.conditions import Condition, Conjunctions
+    from jaxrules.fits import Fit, Status, Step
+    from jaxrules.losses import Loss
+    from jaxrules.lowered import Direction
+    from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
+    from jaxrules.models import (
+        Explanation,
+        LinearTerms,
+        RuleEnsemble,
+        RuleList,
+        decision_function,
+        explain,
+        predict,
+        predict_proba,
+        to_latex,
+        with_weights,
+    )
+    from jaxrules.persistence import load, save
+    from jaxrules.placement import rows_over
+    from jaxrules.runs import Deadline, Progress
+    from jaxrules.table import Feature, Schema, Table, as_table
 
 if TYPE_CHECKING:
     from jaxrules import datasets, estimators, lire, plots
@@ -172,12 +175,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a name on first use (PEP 562)."""
-    for module in _MODULES:
-        if module.rpartition(".")[2] == name:
-            return globals().setdefault(name, importlib.import_module(module))
-    for module, names in _NAMES.items():
-        if name in names:
-            return globals().setdefault(name, getattr(importlib.import_module(module), name))
+    with whole_imports():
+        for module in _MODULES:
+            if module.rpartition(".")[2] == name:
+                return globals().setdefault(name, importlib.import_module(module))
+        for module, names in _NAMES.items():
+            if name in names:
+                return globals().setdefault(name, getattr(importlib.import_module(module), name))
     elsewhere = "; see jaxrules.estimators" if name.endswith(("Classifier", "Regressor")) else ""
     message = f"module {__name__!r} has no attribute {name!r}{elsewhere}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])  # Python adds a suggestion
@@ -185,3 +189,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+for _name, _module in list(sys.modules.items()):  # loaded before Ctrl-C ended an earlier import
+    if _name.rpartition(".")[0] == __name__:
+        globals().setdefault(_name.rpartition(".")[2], _module)

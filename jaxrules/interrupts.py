@@ -91,6 +91,18 @@ class Interrupt:
                 self._blocks -= 1
 
 
+@contextlib.contextmanager
+def whole_imports() -> Iterator[None]:
+    """While modules are imported: Ctrl-C is raised after them. A package that was interrupted half
+    way, JAX say, cannot be imported again in the same process.
+    """
+    interrupt = Interrupt()
+    with interrupt.deferred():
+        yield
+    if interrupt.taken:
+        raise KeyboardInterrupt
+
+
 _ORDERLY = (__name__, "jaxrules.runs", "contextlib")
 """The modules whose code enters and leaves blocks."""
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")

@@ -139,3 +139,37 @@ def test_what_type_checkers_see_is_what_loads() -> None:
     assert lazy == set(seen)
     assert lazy <= set(jaxrules.__all__)
     assert set(jaxrules.__all__) <= set(dir(jaxrules))
+
+
+INTERRUPTED = """
+import json, signal, sys
+
+class Press:
+    left = int(sys.argv[1])  # modules until Ctrl-C
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        cls.left -= 1
+        if cls.left == 0:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Press)
+interrupted = []
+for _ in range(3):
+    try:
+        import jaxrules as jr
+        import jaxrules.models, jaxrules.checks
+        fit = jr.boosting.fit
+    except KeyboardInterrupt:
+        interrupted.append(Press.left <= 0)
+assert jr.models.RuleEnsemble is jr.RuleEnsemble is jaxrules.models.RuleEnsemble
+assert jr.checks is sys.modules["jaxrules.checks"] and jr.models is sys.modules["jaxrules.models"]
+jr.as_table([[1.0]])
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print(json.dumps(interrupted))
+"""
+
+
+@pytest.mark.parametrize("modules", [30, 300, 600])  # of some 900
+def test_ctrl_c_leaves_no_module_half_imported(modules: int) -> None:
+    assert output(INTERRUPTED, str(modules)) == [True]
