@@ -284,3 +284,19 @@ def test_dates_are_refused_with_a_remedy(X: Any) -> None:
         TypeError, match=r"dates or times .*; convert it to .*days since a fixed date"
     ):
         jr.as_table(X)
+
+
+def test_rules_of_lightgbm_compare_ordered_categories() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    X = people(200)
+    X["job"] = pd.Categorical(np.where(X.index % 2, "cook", "smith"))
+    y = 1.0 * (X["size"].cat.codes > 1) + 2.0 * (X["job"] == "cook") + X["flag"]
+    forest = lightgbm.LGBMRegressor(n_estimators=3, min_child_samples=5, verbose=-1).fit(X, y)
+    rules = jr.extract_rules(forest, X, drop_duplicates=False)
+    texts = " ".join(rules.describe(r) for r in range(len(rules)))
+    assert "size <= M" in texts
+    assert "not flag" in texts
+    assert "job == cook" in texts
+    leaves = jr.extract_rules(forest, X, leaves_only=True, drop_duplicates=False)
+    holds = leaves.satisfied(jr.as_table(X))
+    assert (holds.sum(axis=1) == 3).all()  # one leaf per tree

@@ -380,12 +380,11 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
     categorical = [feature.name for feature in schema.features if not feature.is_numeric]
     if forest.categories or not categorical:
         features = _match_names(forest, schema)
-        is_categorical = [
-            column for column, f in enumerate(features) if not schema.features[f].is_numeric
-        ]
-        return _with_listed_categories(forest, is_categorical), [
-            EncodedColumn(f, None) for f in features
-        ]
+        kinds = [schema.features[f].kind for f in features]
+        listed = [column for column, kind in enumerate(kinds) if kind in ("text", "ordered")]
+        if len(listed) != len(forest.category_lists or ()):
+            listed = [column for column in listed if kinds[column] == "text"]
+        return _with_listed_categories(forest, listed), [EncodedColumn(f, None) for f in features]
     encoded = _encoding(table)
     if forest.names is None and forest.n_columns == len(encoded):
         return forest, encoded

@@ -176,8 +176,9 @@ def readable(
     if code is None:
         threshold = threshold / abs(float(weights[0]))
         gap = _gap(side * values, holds, among) or (-math.inf, math.inf)
-        cut = whole_thresholds(np.array([shortest_number(threshold, *gap)]), values, below=False)
-        return _interval(feature, values, side, float(cut[0]), missing)
+        short = np.array([shortest_number(threshold, *gap)])
+        whole = float(whole_thresholds(short, values, below=False)[0])
+        return _interval(feature, values, side, whole, missing)
     if side > 0:
         return Condition.one_of(feature, [code]), values == code
     return Condition.none_of(
