@@ -49,6 +49,8 @@ import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
 WARM_ROWS = 1000
+_PATIENCE = 20
+"""Times the limit of a cell: the clock of a busy machine."""
 GIVEN = {"rows": 1000, "devices": 200}
 """The number of given rules for learners that need some, where it does not vary."""
 SIZES: dict[str, list[int]] = {
@@ -232,10 +234,10 @@ def cell(
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=os.environ | own,
-            preexec_fn=limited, timeout=6 * limit,
+            preexec_fn=limited, timeout=_PATIENCE * limit,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return found | {"reached": f"over {6 * limit:.0f} s of the clock"}
+        return found | {"reached": f"over {_PATIENCE * limit:.0f} s of the clock"}
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return found | {"reached": f"over {limit:.0f} s"}
     last = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
@@ -259,7 +261,7 @@ def cells(
                     found = cell(part, learner, sizes[0], limit, memory, Path(folder))
                     yield found | {"learner": f"{learner}, {state}"}
             continue
-        before: dict[str, Any] | None = None
+        before = measured_below(part, learner, sizes[0])
         for size in sizes:
             found = cell(part, learner, size, limit, memory)
             if before is not None and "cpu" in found and part != "devices":
@@ -291,6 +293,16 @@ def stored(part: str, rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(target, FIELDS)
         writer.writeheader()
         writer.writerows(known.values())
+
+
+def measured_below(part: str, learner: str, size: int) -> dict[str, Any] | None:
+    """The largest smaller size that an earlier run measured."""
+    smaller = [
+        {"size": int(row["size"]), "cpu": float(row["cpu"])}
+        for row in read(part)
+        if row["learner"] == learner and row["cpu"] and int(row["size"]) < size
+    ]
+    return max(smaller, key=lambda row: row["size"], default=None)
 
 
 def read(part: str) -> list[dict[str, Any]]:
@@ -334,10 +346,9 @@ def drawn(part: str, folder: Path) -> None:
 
 def labelled(panel: Any, ends: list[tuple[tuple[int, float], str, str]]) -> None:
     """Names at the ends of lines, moved apart where lines end together."""
-    last = -math.inf
+    last: dict[int, float] = {}
     for (size, value), name, color in sorted(ends, key=lambda end: end[0][1]):
-        place = max(math.log10(value), last + 0.13)
-        last = place
+        place = last[size] = max(math.log10(value), last.get(size, -math.inf) + 0.16)
         panel.annotate(
             name, (size, 10**place), xytext=(5, 0), textcoords="offset points", color=color,
             va="center", annotation_clip=False,
