@@ -154,6 +154,8 @@ def test_choice_prefers_small_models_within_an_error_and_keeps_the_cap() -> None
     )  # of equal ones the least complex
     risks[1, 2] = np.nan
     assert Choice(False, None)(risks, sizes) == 1
+    two_folds = np.array([[0.1, 0.12], [0.3, 0.31]])  # a standard error of 0.1
+    assert Choice(True, None)(two_folds, np.array([5.0, 1.0])) == 1
     with pytest.raises(ValueError, match="max_complexity = 0"):
         Choice(False, 0)(risks, sizes)
 

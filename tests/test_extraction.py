@@ -646,6 +646,10 @@ def test_forests_of_other_columns_are_refused():
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="3 columns that are not those of X, which has 2"):
         jr.extract_rules(forest, X[:, :2])
+    wide = pandas.DataFrame(X, columns=["a", "b", "c"])
+    of_wide = RandomForestClassifier(3, random_state=0).fit(wide, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="3 columns that are not those of X, which has 2"):
+        jr.extract_rules(of_wide, wide[["a", "b"]])
     with pytest.raises(ValueError, match="no rule that holds on some rows of X"):
         jr.extract_rules(forest, np.ones((5, 3)))
     frame = mixed_frame(rng, 100)

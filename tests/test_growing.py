@@ -131,10 +131,13 @@ def test_a_rare_class_has_rows_in_every_tree():
     assert any(
         (rules.satisfied(jr.as_table(X))[:, m] == y).mean() > 0.9995 for m in range(len(rules))
     )
-    drawn, times = growing._drawn(growing._groups(y), len(y), rng)
-    assert y[drawn].sum() == 20
-    assert times[y[drawn]].sum() == pytest.approx(40)
-    assert times.sum() == pytest.approx(20_000)
+    some = 100 + 6 * 20_000**0.5
+    for rare in (40, 4000):  # half of an equal share of the rows, but at most half of the class
+        y = np.arange(20_000) < rare
+        whole = jr.default_forest(X, y, kind="boosted_trees", n_trees=2).estimators_[0].tree_
+        expected = round(some * (1 - rare / 20_000)) + round(min(some / 4, rare / 2))
+        assert whole.n_node_samples[0] == expected
+        assert whole.weighted_n_node_samples[0] == pytest.approx(20_000)
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e90])

@@ -1,5 +1,6 @@
 """Pictures show the numbers that they claim to show, on the axes that they are given."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import jaxrules as jr
 from jaxrules import paths, plots
+from jaxrules.paths.pareto import Box
 
 C = jr.Condition
 
@@ -239,5 +241,19 @@ def test_coordinate_paths() -> None:
     shown = plots.price_of_interpretability(front)
     points = np.concatenate([drawn.get_offsets() for drawn in shown.collections])
     np.testing.assert_allclose(np.sort(np.asarray(points)[:, 0]), np.sort(front.interpretability))
+    boxed = dataclasses.replace(front, boxes=(Box((1.0, 3.0), (2.0, 5.0)),))
+    (box,) = plots.price_of_interpretability(boxed).patches
+    assert box.get_bbox().extents.tolist() == [1.0, 2.0, 3.0, 5.0]
     with pytest.raises(ValueError, match="empty"):
         plots.path_costs({})
+
+
+def test_columns_that_lower_the_score_are_orange() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    C = jr.Condition
+    rules = jr.Conjunctions.build(jr.as_table(X).schema, [[C.above(0, 0.5)], [C.above(1, 0.5)]])
+    model = jr.RuleEnsemble(rules, np.array([[2.0], [-1.0]]), np.zeros(1))
+    bars = plots.local_importance(model, X, X[3:]).patches
+    assert [bar.get_width() for bar in bars] == [1.0, -0.5]
+    colours = [matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars]
+    assert colours == [plots.BLUE, plots.ORANGE]

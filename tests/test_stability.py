@@ -35,6 +35,7 @@ def test_a_model_that_never_changes_is_stable(data: tuple[NDArray[Any], NDArray[
         (f"x{f}", 1.0, True) for f in range(3)
     ]
     assert found.score == 1
+    assert "stability of the columns 1.00" in str(found)
     assert found.others == ()
     assert found.complexities.tolist() == [4.0] * 3
 
