@@ -50,6 +50,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxrules.losses import logistic
+
 TOLERANCE = 1e-6
 """The largest violation of the optimality conditions in a support, relative to the penalty."""
 EVENT = 1e-4
@@ -101,8 +103,8 @@ class _Problem(NamedTuple):
 
     def derivatives(self, score: Array) -> tuple[Array, Array]:
         """First and second derivative of the rows' losses by the score."""
-        wrong = jax.nn.sigmoid(-self.target * score)
-        return -self.weights * self.target * wrong, self.weights * wrong * (1 - wrong)
+        slope = logistic.gradient(self.target, score)
+        return self.weights * slope, self.weights * logistic.curvature(self.target, score)
 
     def pull(self, slope: Array) -> Array:
         """The force with which slopes draw coefficients off zero to an allowed side, (columns,)."""
