@@ -210,7 +210,8 @@ class Folds(FitOptions):
     """The options of every `cross_validate`.
 
     Attributes:
-        n_folds: the number of folds.
+        n_folds: the number of folds. They are stratified by class: a class needs at least two
+            rows, so that every fit of a fold has one.
         one_standard_error: choose the smallest model whose risk is within one standard error of
             the least, not the model of least risk.
         seed: of the folds, and of everything random in the fits.

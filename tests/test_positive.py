@@ -231,3 +231,31 @@ def test_regressors_have_none() -> None:
     assert "positive:" in (estimators.RuleBoostingClassifier.__init__.__doc__ or "")
     with pytest.raises(TypeError, match="positive"):
         estimators.CoordinatePathRegressor(positive=1)  # type: ignore[call-arg]
+
+
+# A class of few rows
+
+FEW = np.where(np.arange(40) < 2, "Rare", LABELS)
+CHOOSERS: dict[str, Any] = {
+    "boosting": lambda y: jr.boosting.cross_validate(DATA, y, max_rules=1),
+    "glrm": lambda y: jr.glrm.cross_validate(DATA, y, rule_penalties=[0.05]),
+    "rulefit": lambda y: jr.rulefit.cross_validate(DATA, y, rules=RULES, l1_penalties=[0.05]),
+    "lire": lambda y: jr.lire.cross_validate(DATA, y, rules=RULES, global_penalties=[0.01]),
+    "exact_list": lambda y: jr.exact_list.cross_validate(
+        DATA, y, max_rules=1, literal_penalties=[1.0]
+    ),
+}
+RULES = jr.boosting.fit(DATA, LABELS, max_rules=1).model.conjunctions
+
+
+@pytest.mark.parametrize("name", CHOOSERS)
+def test_folds_of_a_rare_class(name: str) -> None:
+    model = CHOOSERS[name](FEW).model
+    assert set(model.schema.classes) == {"Bad", "Good", "Rare"}
+    with pytest.raises(ValueError, match="y has only one row of class 'Rare', too few"):
+        CHOOSERS[name](np.where(np.arange(40) < 1, "Rare", LABELS))
+
+
+def test_ssrl_wants_a_row_in_every_fold() -> None:
+    with pytest.raises(ValueError, match="fewer rows than n_folds = 5: 2 of class 'Rare'"):
+        jr.ssrl.cross_validate(DATA, FEW)
