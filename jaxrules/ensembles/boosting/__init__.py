@@ -47,7 +47,8 @@ In the order of reading:
   `joint`: the same for several classes as one problem;
 - `linear_terms`, and `directions` with `combinations`: further candidates of a stage;
 - `stages`: one rule after the other; `details`: what is kept of them;
-- `ridge`: the default ridge; `fitting`: `fit` and `path`; `choice`: `cross_validate`;
+- `ridge`: the default ridge; `size`: the number of rules if the data choose it;
+- `fitting`: `fit` and `path`; `choice`: `cross_validate`;
 - `published`: the paper's Algorithm 1.
 
 >>> import numpy as np

@@ -20,6 +20,7 @@ from jaxrules.ensembles.boosting.details import BoostingDetails
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
 from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
+from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.candidates import Candidates
@@ -74,10 +75,14 @@ def fit(
         TypeError: for arguments of the wrong type.
     """
     task = task_of(X, y, sample_weight, options)
-    found = one_against_rest(
-        task.data, task.run, lambda part, run: _fits(part, task, run)[-1], joint=task.joint
-    )
-    return _or_sketch(found, task)
+
+    def fit_one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+        fits = _fits(data, task, run)
+        if options.max_rules is not None:
+            return fits[-1]
+        return run.whole(of_best_size(fits, data, task.constraints, options.most_rules))
+
+    return _or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
 
 
 @learner(Options)
@@ -113,7 +118,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     if task.options.l2_penalty is not None:
         return boosted(data, task, run)
     n_first = len(task.candidates.first)
-    wanted, least = task.options.max_rules - n_first, ridge_for(data, task.options, 0.0)
+    wanted, least = task.options.most_rules - n_first, ridge_for(data, task.options, 0.0)
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", n_first + FEW_RULES)
     found = boosted(data, task.with_ridge(least, n_first + FEW_RULES), trial)
     run.shortened |= trial.stopped()
@@ -140,7 +145,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
 
 def task_of(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
     """Read the data and make the propositions."""
-    run = options.run(total=options.max_rules)
+    run = options.run(total=options.most_rules)
     data = training_data(
         X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
         positive=options.positive, constant=True,
@@ -153,7 +158,9 @@ def task_of(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Opti
     constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
     constraints.warn_of_constants(data.table)
     first = constraints.first(schema, options.first, n_outputs)
-    constraints.check_room(first, options.max_rules)
+    constraints.check_room(first, options.most_rules)
+    if options.max_rules is None:
+        check_likelihood(data.loss)
 
     propositions, sample, sketch = options.propositions, None, None
     if propositions is None and not constraints.required:
@@ -209,7 +216,7 @@ def few_rules(sample: TrainingData, options: Options) -> RuleEnsemble:
     """
     short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
     few = replace(
-        options, max_rules=min(options.max_rules, 3), max_length=1 if short else 2,
+        options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
         max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
         l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", time_limit=None,
         progress=False,

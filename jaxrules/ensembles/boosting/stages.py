@@ -33,7 +33,7 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     """The ensemble before the first stage; without time to make linear terms it has none."""
     if task.joint:
         return JointEnsemble(
-            data, task.candidates, task.options.l2_penalty or 0.0, task.options.max_rules
+            data, task.candidates, task.options.l2_penalty or 0.0, task.options.most_rules
         )
     columns = None
     if task.options.linear_terms and seconds_to_make(data.table) > run.deadline.remaining() / 2:
@@ -84,7 +84,7 @@ def _grown(data: TrainingData, task: Task, run: Run) -> tuple[Any, list[Any], li
     combinations: Combinations | None = None
     steps = [state.step()]
     stages: list[Stage] = []
-    to_find = options.max_rules - state.n_first
+    to_find = options.most_rules - state.n_first
     nothing_else = False  # only rules for required columns are left
     with run:
         run.phase = "search"

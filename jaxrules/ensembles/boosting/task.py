@@ -41,7 +41,7 @@ class Task:
     chosen: str = ""
     sketch: RuleEnsemble | None = None
 
-    def with_ridge(self, ridge: float, max_rules: int, why: str = "") -> Task:
+    def with_ridge(self, ridge: float, max_rules: int | None, why: str = "") -> Task:
         """The same, with a ridge that the data chose."""
         return replace(
             self,

@@ -1,0 +1,53 @@
+"""The number of rules, if the data choose it: `max_rules=None`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from jaxrules import checks
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.boosting.details import BoostingDetails
+from jaxrules.fits import Fit
+from jaxrules.losses import Loss, logistic, poisson, squared
+from jaxrules.models import RuleEnsemble
+from jaxrules.training import TrainingData
+
+_PER_WEIGHT = 1.25
+"""By how much each weight of a rule must raise the log-likelihood (Akaike's criterion: 1)."""
+
+
+def check_likelihood(loss: Loss) -> None:
+    """Refuse a loss that is no negative log-likelihood, up to a scale that can be estimated."""
+    checks.require(
+        loss in (logistic, squared, poisson),
+        f"max_rules=None needs the loss logistic, squared or poisson, a likelihood, not "
+        f"{loss.name}; give max_rules, or use cross_validate",
+    )
+
+
+def of_best_size(
+    fits: list[Fit[RuleEnsemble]], data: TrainingData, constraints: Constraints, most: int
+) -> Fit[RuleEnsemble]:
+    """Of the fits along a path, that of the least penalised negative log-likelihood, among those
+    whose rules use all required columns that the last one uses.
+
+    With n the weight of all rows it is n times the regularised risk, or n / 2 times its logarithm
+    for the squared loss, whose variance is estimated, too.
+    """
+    n, risks = float(data.weights.sum()), np.array([fit.objective for fit in fits])
+    if data.loss.quadratic:
+        fitted = n / 2 * np.log(np.maximum(risks, np.finfo(np.float64).tiny))
+    else:
+        fitted = n * risks
+    free = max(1, data.target.ndim > 1 and data.target.shape[1] - 1)  # weights of a rule
+    stages = np.array([len(fit.details["stages"]) for fit in fits])
+    used = np.array(
+        [np.sum([c.any() for c in constraints.using(f.model.conjunctions)]) for f in fits]
+    )
+    total = np.where(used < used[-1], np.inf, fitted + _PER_WEIGHT * free * stages)
+    best = fits[int(np.argmin(total))]
+    why = f"max_rules={len(best.details['stages'])}: least penalised loss of at most {most} rules"
+    chosen = "; ".join(filter(None, (best.details["chosen"], why)))
+    return replace(best, details=BoostingDetails(**{**best.details, "chosen": chosen}))
