@@ -32,9 +32,8 @@ def test_the_size_has_the_least_penalised_loss(kind: str) -> None:
     given = SMALL | {"sample_weight": weights, "loss": "logistic" if kind == "softmax" else kind}
     fits = jr.boosting.path(X, y, max_rules=None, **given)
     assert len(fits) <= 40
-    free = 2 if kind == "softmax" else 1
     worth = [
-        negative_log_likelihood(kind, fit.objective, weights.sum()) + 1.25 * free * size
+        negative_log_likelihood(kind, fit.objective, weights.sum()) + 1.25 * size
         for size, fit in enumerate(fits, start=1)
     ]
     best = int(np.argmin(worth)) + 1

@@ -260,7 +260,7 @@ class Options(_Shared):
     Attributes:
         max_rules: the number of rules and linear terms, with multiclass="one_vs_rest" of each
             class; fewer if no further rule reduces the risk. None: of the numbers up to 40, the one
-            with the least negative log-likelihood, ridge included, plus 1.25 for each weight; for
+            with the least negative log-likelihood, ridge included, plus 1.25 per rule; for
             the logistic, squared and Poisson loss. ``details["chosen"]`` says it, and `path` then
             has 40 fits.
         l2_penalty: the paper's lambda >= 0, against sums over rows. None: a first fit of ten rules

@@ -14,8 +14,8 @@ from jaxrules.losses import Loss, logistic, poisson, squared
 from jaxrules.models import RuleEnsemble
 from jaxrules.training import TrainingData
 
-_PER_WEIGHT = 1.25
-"""By how much each weight of a rule must raise the log-likelihood (Akaike's criterion: 1)."""
+_PER_RULE = 1.25
+"""By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""
 
 
 def check_likelihood(loss: Loss) -> None:
@@ -41,12 +41,11 @@ def of_best_size(
         fitted = n / 2 * np.log(np.maximum(risks, np.finfo(np.float64).tiny))
     else:
         fitted = n * risks
-    free = max(1, data.target.ndim > 1 and data.target.shape[1] - 1)  # weights of a rule
     stages = np.array([len(fit.details["stages"]) for fit in fits])
     used = np.array(
         [np.sum([c.any() for c in constraints.using(f.model.conjunctions)]) for f in fits]
     )
-    total = np.where(used < used[-1], np.inf, fitted + _PER_WEIGHT * free * stages)
+    total = np.where(used < used[-1], np.inf, fitted + _PER_RULE * stages)
     best = fits[int(np.argmin(total))]
     why = f"max_rules={len(best.details['stages'])}: least penalised loss of at most {most} rules"
     chosen = "; ".join(filter(None, (best.details["chosen"], why)))
