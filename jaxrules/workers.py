@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import sys
+import tempfile
 import threading
 import traceback
 import types
@@ -149,20 +151,21 @@ class _Work(Generic[Result]):
 
     def by_joblib(self) -> Iterator[tuple[int, Result | Exception | None]]:
         """By the backend of the user's context."""
-        while self.waiting and not self.run.stopped():
-            under_way: list[int] = []
-            try:
-                yield from self._in_parallel(self.sent(), under_way)
-            except _TaskFailed as failed:
-                raise failed.error from None
-            except Exception:  # a worker was killed, or cannot send a result
-                if not under_way:
-                    raise
-                for k in under_way:
-                    yield from self._alone(k)
+        with _handed_on(self.run.interrupt) as stop:
+            while self.waiting and not self.run.stopped():
+                under_way: list[int] = []
+                try:
+                    yield from self._in_parallel(self.sent(), under_way, stop)
+                except _TaskFailed as failed:
+                    raise failed.error from None
+                except Exception:  # a worker was killed, or cannot send a result
+                    if not under_way:
+                        raise
+                    for k in under_way:
+                        yield from self._alone(k, stop)
 
     def _in_parallel(
-        self, order: Iterator[int], under_way: list[int]
+        self, order: Iterator[int], under_way: list[int], stop: _StopFile
     ) -> Iterator[tuple[int, Result | None]]:
         from joblib import Parallel, delayed
         from joblib.parallel import get_active_backend
@@ -170,7 +173,7 @@ class _Work(Generic[Result]):
         def calls() -> Iterator[Any]:
             for k in order:
                 under_way.append(k)
-                yield delayed(_in_worker)(k, self.tasks[k], self.share())
+                yield delayed(_in_worker)(k, self.tasks[k], self.share(), stop)
 
         as_they_come = get_active_backend()[0].supports_return_generator
         parallel = Parallel(
@@ -192,12 +195,12 @@ class _Work(Generic[Result]):
                     warnings.simplefilter("ignore")
                     found.close()
 
-    def _alone(self, k: int) -> Iterator[tuple[int, Result | Exception | None]]:
+    def _alone(self, k: int, stop: _StopFile) -> Iterator[tuple[int, Result | Exception | None]]:
         """Repeat a task that was under way when a worker died, with no other beside it."""
         if self.run.stopped():
             return
         try:
-            yield from self._in_parallel(iter([k]), [])
+            yield from self._in_parallel(iter([k]), [], stop)
         except _TaskFailed as failed:
             raise failed.error from None
         except Exception as error:
@@ -228,6 +231,8 @@ class _Work(Generic[Result]):
                     distributed.wait(list(under_way), _LISTENING, "FIRST_COMPLETED")
                 if self.run.limit is Status.INTERRUPTED:
                     stop.set()
+                    if not client.nthreads():  # a terminal's Ctrl-C has ended a local cluster's
+                        return
                 for future in [future for future in under_way if future.done()]:
                     yield _from_dask(future, under_way.pop(future))
         finally:
@@ -261,10 +266,47 @@ def _dask_client() -> Any:
     return getattr(get_active_backend()[0], "client", None)
 
 
+class _StopFile:
+    """An event that processes of one machine share: set once its file exists."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def set(self) -> None:
+        open(self.path, "w").close()
+
+    def is_set(self) -> bool:
+        return os.path.exists(self.path)
+
+
+@contextlib.contextmanager
+def _handed_on(interrupt: Interrupt) -> Iterator[_StopFile]:
+    """While Ctrl-C sets the event of the workers. A terminal signals them, too, but a task may just
+    then be on its way to one that has heard it already; and threads hear nothing.
+    """
+    ended = threading.Event()
+    with tempfile.TemporaryDirectory(prefix="jaxrules-") as folder:
+        stop = _StopFile(os.path.join(folder, "stop"))
+
+        def listen() -> None:
+            while not ended.wait(_LISTENING):
+                if interrupt.pressed:
+                    stop.set()
+                    return
+
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        try:
+            yield stop
+        finally:
+            ended.set()
+            listener.join()
+
+
 def _in_worker(
-    k: int, task: Task[Result], seconds: float | None, stop: Any = None
+    k: int, task: Task[Result], seconds: float | None, stop: Any
 ) -> tuple[int, Result | None, Exception | None]:
-    """A task, in a process or thread that hears Ctrl-C itself or by dask's event."""
+    """A task, in a process or thread that hears Ctrl-C itself or by the event."""
     result, failure, run = None, None, Run("worker")
     with run, _interrupted_by(stop, run.interrupt):
         try:
@@ -277,12 +319,9 @@ def _in_worker(
 
 @contextlib.contextmanager
 def _interrupted_by(stop: Any, interrupt: Interrupt) -> Iterator[None]:
-    """While a thread polls dask's event, which interrupts the fits here."""
-    if stop is None:
-        yield
-        return
+    """While a thread polls an event, which interrupts the fits here."""
     ended = threading.Event()
-    stop.is_set()  # finds the worker's client, which threads of our own do not
+    stop.is_set()  # dask's finds the worker's client, which threads of our own do not
 
     def listen() -> None:
         with contextlib.suppress(Exception):  # the cluster is gone
