@@ -44,9 +44,9 @@ def deferred(
 
 def _public_name(fit: Callable[..., Any]) -> str:
     """What users call a function: ``boosting.fit``, ``paths.pareto``, ``compare``."""
-    parts = fit.__module__.removeprefix("jaxrules.").split(".")
+    parts = fit.__module__.removeprefix("jaxrules.").removeprefix("ensembles.").split(".")
     room, module = parts[0], parts[-1]
-    if room in ("lire", "paths"):
+    if room in ("boosting", "lire", "paths"):
         return f"{room}.{fit.__name__}"
     whole = room == "comparison" or module == fit.__name__
     return fit.__name__ if whole else f"{module}.{fit.__name__}"

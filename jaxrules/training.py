@@ -445,12 +445,12 @@ def warn_of_unused(
     }
     if not directions:
         return
-    falls, remedy = "y falls", "turn the directions"
+    falls, remedy = "y falls", "reverse them"
     if classes is not None:
-        falls = f"{classes[1]!r}, the positive class, is rarer"
+        falls = f"the positive class {classes[1]!r} becomes rarer"
         remedy += f", or pass positive={classes[0]!r}"
     checks.warn(
-        f"no rule uses the monotone columns {directions}: {falls} in their directions; {remedy}"
+        f"no rule uses the monotone columns {directions}: along these directions {falls}; {remedy}"
     )
 
 

@@ -78,13 +78,13 @@ def test_an_unused_monotone_column_is_said(name: str) -> None:
         learner.fit(DATA, LABELS, monotone={"x0": -1}, **settings)
     said = [str(one.message) for one in caught if "no rule uses" in str(one.message)]
     assert said == [
-        "no rule uses the monotone columns {'x0': -1}: 'Good', the positive class, is rarer in "
-        "their directions; turn the directions, or pass positive='Bad'"
+        "no rule uses the monotone columns {'x0': -1}: along these directions the positive class "
+        "'Good' becomes rarer; reverse them, or pass positive='Bad'"
     ]
 
 
 def test_of_numbers_it_is_said_too() -> None:
-    with pytest.warns(UserWarning, match=r"columns \{'x0': -1\}: y falls in their directions; tu"):
+    with pytest.warns(UserWarning, match=r"columns \{'x0': -1\}: along .* y falls; reverse"):
         jr.boosting.fit(DATA, 3.0 * DATA[:, 0], max_rules=2, monotone={"x0": -1})
 
 

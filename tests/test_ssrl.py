@@ -705,7 +705,7 @@ def test_the_best_literal_is_among_the_screened_ones(few_rows, monkeypatch):
 
 
 def test_exact_search_takes_all_literals():
-    X, y = many_columns(60, 3)
+    X, y = many_columns(60, 12)
     options = {"subproblem": "exact", "max_rules": 1, "max_length": 2, "max_cut_points": 3}
     few, whole = (jr.ssrl.fit(X, y, beam_literals=some, **options) for some in (1, None))
     assert few.objective == whole.objective

@@ -61,7 +61,7 @@ def fit(
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
     >>> result = fit(X, X[:, 0] > 0, global_penalty=0.1)
     >>> result.model.conjunctions.describe(0), result.details.swap_optimal
-    ('x0 <= 0.5', True)
+    ('x0 <= 0', True)
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
