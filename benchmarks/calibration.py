@@ -4,10 +4,10 @@
 
 Every learner is fitted without options to at most 800 rows of the 25 sets of two classes of
 benchmarks/defaults.py, one split each. Test rows are pooled in ten bins of the probability of the
-second class; every set has the same total weight. Noisy sets are those on which its L1 regression
-leaves more than .8 of the constant's loss. Prints the mean
-difference between probability and share (weighted by the bins), draws docs/pictures/calibration.svg
-and keeps what it measured in results/calibration.json; about ten minutes on one core.
+second class; every set has the same total weight. Noisy sets are those on which the L1 regression
+leaves more than .8 of the constant's loss. Prints the mean difference between probability and share
+(weighted by the bins), draws docs/pictures/calibration.svg and keeps what it measured in
+results/calibration.json.
 """
 
 import json

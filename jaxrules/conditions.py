@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -303,7 +303,7 @@ def _codes(name: str, codes: object) -> frozenset[int]:
 
 def _counts(propositions: object) -> NDArray[np.int32]:
     """The numbers of propositions of rules."""
-    counts = np.asarray(propositions) if np.ndim(propositions) == 1 else None  # type: ignore[arg-type]
+    counts = np.asarray(propositions) if np.ndim(cast(Any, propositions)) == 1 else None
     if counts is None or (len(counts) and counts.dtype.kind not in "iu"):
         raise TypeError(f"propositions must be one integer per rule, got {propositions!r}")
     require(

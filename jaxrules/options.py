@@ -47,9 +47,17 @@ from jaxrules import checks, placement
 from jaxrules.constraints import asks
 from jaxrules.fits import Fit
 from jaxrules.guard import deferred
+from jaxrules.losses import Loss
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import Label, MissingRule
-from jaxrules.training import loss_for, plain, warn_of_unused, without_offset
+from jaxrules.training import (
+    TrainingData,
+    loss_for,
+    plain,
+    training_data,
+    warn_of_unused,
+    without_offset,
+)
 from jaxrules.workers import check_workers
 
 Value = TypeVar("Value")
@@ -165,6 +173,15 @@ class FitOptions(RunOptions):
 
     missing: MissingRule = "refuse"
     positive: Label | None = option(_label, default=None)
+
+    def training_data(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, loss: Loss, **how: bool
+    ) -> TrainingData:
+        """See `jaxrules.training.training_data`, whose other arguments `how` names."""
+        return training_data(
+            X, y, loss, sample_weight=sample_weight, missing=self.missing, positive=self.positive,
+            **how,
+        )  # fmt: skip
 
 
 @options

@@ -130,7 +130,7 @@ def test_the_text_of_an_ordered_category_is_enough() -> None:
 def test_handmade_features_and_tables_are_checked() -> None:
     for levels in ((), (True, False), (0, 1), ("a", True), ["a"]):
         with pytest.raises(TypeError, match=r"levels of feature 'a' must be \(False, True\) or a"):
-            jr.Feature("a", levels=levels)  # type: ignore[arg-type]
+            jr.Feature("a", levels=levels)  # type: ignore[arg-type]  # refused on purpose
     with pytest.raises(ValueError, match="levels of feature 'a' must all be distinct"):
         jr.Feature("a", levels=("x", "x"))
     with pytest.raises(TypeError, match="without categories"):

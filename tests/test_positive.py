@@ -230,7 +230,7 @@ def test_regressors_have_none() -> None:
     assert "positive:" not in (estimators.RuleBoostingRegressor.__init__.__doc__ or "")
     assert "positive:" in (estimators.RuleBoostingClassifier.__init__.__doc__ or "")
     with pytest.raises(TypeError, match="positive"):
-        estimators.CoordinatePathRegressor(positive=1)  # type: ignore[call-arg]
+        estimators.CoordinatePathRegressor(positive=1)  # type: ignore[call-arg]  # it has none
 
 
 # A class of few rows

@@ -70,7 +70,6 @@ from jaxrules.training import (
     model_loss,
     one_against_rest,
     sample_in_time,
-    training_data,
 )
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
@@ -405,9 +404,7 @@ def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Share
     """The data, for a loss with a conjugate."""
     loss = loss_for(y, options.loss)
     require(loss, "conjugate", _CERTIFICATE)
-    return training_data(
-        X, y, loss, sample_weight=sample_weight, missing=options.missing, positive=options.positive
-    )
+    return options.training_data(X, y, sample_weight, loss)
 
 
 @dataclass(frozen=True, eq=False)

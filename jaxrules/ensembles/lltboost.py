@@ -82,7 +82,6 @@ from jaxrules.training import (
     one_against_rest,
     paths_against_rest,
     sample_in_time,
-    training_data,
 )
 
 Floats = NDArray[np.float64]
@@ -381,9 +380,7 @@ def cross_validate(
     loss = loss_for(y, options.loss)
     options = replace(options, loss=loss)  # the same in all folds
     run = options.run()
-    data = training_data(
-        X, y, loss, sample_weight=sample_weight, missing=options.missing, positive=options.positive
-    )
+    data = options.training_data(X, y, sample_weight, loss)
     sizes = sizes_to_try(options.first, options.max_rules)
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
@@ -430,10 +427,7 @@ class _Task:
     def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> _Task:
         """Read the data and the constraints."""
         run = options.run(total=options.max_rules)
-        data = training_data(
-            X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-            positive=options.positive,
-        )  # fmt: skip
+        data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
         schema, n_outputs = data.table.schema, len(data.outputs)
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)

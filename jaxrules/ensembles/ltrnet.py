@@ -73,7 +73,6 @@ from jaxrules.training import (
     by_content,
     location_and_scale,
     loss_for,
-    training_data,
     warn_if_worse,
 )
 
@@ -166,15 +165,7 @@ class _Shared(ScoreOptions):
     def data(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
         """The checked data: more than two classes only under the logistic loss."""
         loss = loss_for(y, self.loss)
-        data = training_data(
-            X,
-            y,
-            loss,
-            sample_weight=sample_weight,
-            missing=self.missing,
-            positive=self.positive,
-            binary=loss != logistic,
-        )
+        data = self.training_data(X, y, sample_weight, loss, binary=loss != logistic)
         return by_content(data)  # batches are drawn by position
 
 

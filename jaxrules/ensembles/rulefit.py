@@ -54,7 +54,7 @@ from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.traced_path import TracedPath
-from jaxrules.training import TrainingData, linear_terms_of, loss_for, training_data
+from jaxrules.training import TrainingData, linear_terms_of, loss_for
 from jaxrules.warm_start import given_start
 
 Bools = NDArray[np.bool_]
@@ -366,10 +366,7 @@ class _Task:
     def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared) -> _Task:
         loss = loss_for(y, options.loss)
         require(loss, "conjugate", "the certificate of rulefit")
-        data = training_data(
-            X, y, loss, sample_weight=sample_weight, missing=options.missing,
-            positive=options.positive,
-        )  # fmt: skip
+        data = options.training_data(X, y, sample_weight, loss)
         schema = data.table.schema
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)

@@ -44,7 +44,6 @@ from jaxrules.training import (
     TrainingData,
     loss_for,
     one_against_rest,
-    training_data,
 )
 
 _SEARCHING = 0.9
@@ -82,10 +81,7 @@ def fit(
             rules that does not fit in memory.
     """
     options, run = options.for_target(y), options.run()
-    data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     prices = options.prices(data)
@@ -132,10 +128,7 @@ def path(
             the other.
     """
     options, run = options.for_target(y), options.run("lire path")
-    data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     same, pairs = options.to(Options), options.pairs(data)
@@ -189,10 +182,7 @@ def cross_validate(
         TypeError, ValueError: as `path`; for more folds than rows, or a class with a single row.
     """
     options, run = options.for_target(y), options.run()
-    data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
     options.constraints(data.table.schema).warn_of_constants(data.table)
     pairs = options.pairs(data)  # the same in all folds
     options = replace(

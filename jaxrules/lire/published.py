@@ -45,7 +45,7 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.options import FitOptions, learner, option, options
 from jaxrules.rows import check_memory
 from jaxrules.runs import Run
-from jaxrules.training import TrainingData, one_against_rest, sample_in_time, training_data
+from jaxrules.training import TrainingData, one_against_rest, sample_in_time
 
 Floats = NDArray[np.float64]
 
@@ -128,10 +128,7 @@ def published(
         Kanamori, "Learning locally interpretable rule ensemble", ECML PKDD 2023, Algorithm 1.
     """
     run = options.run()
-    data = training_data(
-        X, y, exponential, sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, exponential)
     constraints = Constraints.of(data.table.schema, options.forbidden)
     constraints.warn_of_constants(data.table)
     prices = Prices.of(data, options.global_penalty, options.local_penalty, 0.0)

@@ -62,7 +62,7 @@ from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.shapes import bucket
 from jaxrules.table import Label, Table, effective_row
-from jaxrules.training import TrainingData, by_content, training_data
+from jaxrules.training import TrainingData, by_content
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -261,10 +261,7 @@ def cross_validate(
         TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
     run = options.run()
-    data = training_data(
-        X, y, logistic, sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, logistic)
     found = cross_validated(
         data,
         [{"literal_penalty": penalty} for penalty in options.literal_penalties],
@@ -312,10 +309,7 @@ class _Task:
         run: Run,
     ) -> _Task:
         """Read the data and make the literals."""
-        data = training_data(
-            X, y, logistic, sample_weight=sample_weight, missing=options.missing,
-            positive=options.positive,
-        )  # fmt: skip
+        data = options.training_data(X, y, sample_weight, logistic)
         data = by_content(data)  # batches are drawn by position
         constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
         data = replace(data, table=constraints.blanked(data.table))

@@ -14,7 +14,7 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.losses import logistic
 from jaxrules.options import FitOptions, option, options
 from jaxrules.table import Label
-from jaxrules.training import TrainingData, training_data
+from jaxrules.training import TrainingData
 
 MOST_ROWS = 2**24
 """The most rows that every kernel counts exactly: float32 holds no more integers in a row."""
@@ -62,10 +62,7 @@ def list_data(
     Raises:
         TypeError, ValueError: as `training_data`; for more rows than can be counted exactly.
     """
-    data = training_data(
-        X, y, logistic, sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, logistic)
     checks.require(
         data.table.n_rows <= MOST_ROWS,
         f"X has {data.table.n_rows} rows; at most {MOST_ROWS} can be counted exactly; fit a sample",

@@ -89,8 +89,8 @@ class SSRLDetails(Details):
         literal_penalty: lambda.
         chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
-        beam_literals: how many of the literals each beam search refines conditions by; None for
-            all.
+        beam_literals: the number of literals that each beam search refines conditions by; None
+            for all.
     """
 
     n_literals: int
@@ -182,8 +182,8 @@ class _Shared(_Lists):
             `time_limit`). The paper's own ModMod procedure is `published`.
         beam_width: conditions that the beam refines at once.
         beam_literals: the most literals that the beam refines conditions by. If there are more,
-            every search takes the best ones alone, by each of its scores and labels in turn; None
-            takes all. ``details["beam_literals"]`` says how many it was.
+            every search keeps the best, ranked by each of its scores and labels in turn; None keeps
+            all. ``details["beam_literals"]`` says how many it was.
     """
 
     subproblem: Literal["beam", "exact"] = option(_subproblem, default="beam")

@@ -55,7 +55,7 @@ from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
 from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import EncodedColumn, holds_classes
-from jaxrules.training import TrainingData, training_data
+from jaxrules.training import TrainingData
 
 Method = Literal["exact", "mip", "local"]
 
@@ -264,10 +264,7 @@ def cross_validate(
     options = options.for_target(y)
     run = options.run()
     longest, loss = options.to(Options), loss_by_name(options.known_cost)
-    data = training_data(
-        X, y, loss, sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive, binary=True, constant=True,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, loss, binary=True, constant=True)
     columns = encoded_columns(data.table)
     found = cross_validated(
         data,

@@ -23,7 +23,7 @@ from jaxrules.fits import Fit
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Run
-from jaxrules.training import TrainingData, loss_for, training_data
+from jaxrules.training import TrainingData, loss_for
 
 
 @learner(Grid)
@@ -46,10 +46,7 @@ def cross_validate(
     """
     options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
     run = options.run()
-    data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
     sizes = sizes_to_try(options.first, options.max_rules)
     grid = [
         {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes

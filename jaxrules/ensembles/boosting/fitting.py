@@ -39,7 +39,6 @@ from jaxrules.training import (
     paths_against_rest,
     sample_in_time,
     sample_limit,
-    training_data,
 )
 
 FEW_RULES = 10
@@ -146,10 +145,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
 def task_of(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
-    data = training_data(
-        X, y, loss_for(y, options.loss), sample_weight=sample_weight, missing=options.missing,
-        positive=options.positive, constant=True,
-    )  # fmt: skip
+    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss), constant=True)
     if options.max_nonzeros > 1:  # rows are drawn by position
         data = by_content(data)
     schema, n_outputs, joint = data.table.schema, len(data.outputs), options.joins(data)

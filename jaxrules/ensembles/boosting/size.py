@@ -19,11 +19,11 @@ _PER_RULE = 1.25
 
 
 def check_likelihood(loss: Loss) -> None:
-    """Refuse a loss that is no negative log-likelihood, up to a scale that can be estimated."""
+    """Refuse a loss that is not a negative log-likelihood, up to a scale that can be estimated."""
     checks.require(
         loss in (logistic, squared, poisson),
-        f"max_rules=None needs the loss logistic, squared or poisson, a likelihood, not "
-        f"{loss.name}; give max_rules, or use cross_validate",
+        f"max_rules=None needs a likelihood: loss logistic, squared or poisson, not {loss.name}; "
+        "give max_rules, or use cross_validate",
     )
 
 
