@@ -146,9 +146,10 @@ def _implied(bits: Words, rows: Words) -> list[int]:
         bits: (sets, words).
         rows: (words,).
     """
-    some = np.flatnonzero(rows)[:_SOME_WORDS]
-    left = np.flatnonzero(~np.any(rows[some] & ~bits[:, some], axis=1))
-    return [one for one in left.tolist() if not np.any(rows & ~bits[one])]
+    left, words = np.arange(len(bits)), np.flatnonzero(rows)
+    for some in (words[:_SOME_WORDS], words[_SOME_WORDS:]):
+        left = left[~np.any(rows[some] & ~bits[np.ix_(left, some)], axis=1)]
+    return left.tolist()
 
 
 def _as_integers(bits: np.ndarray) -> list[int]:
