@@ -230,15 +230,19 @@ def support_path(
         None not in penalties, f"the fits of path have no setting {penalty!r}; they have {known}"
     )
     ax = _axes(ax)
-    lines: dict[str, list[float]] = {"support": [support(fit.model) for fit in path]}
+    lines: dict[str, list[float]] = {"in the model": [support(fit.model) for fit in path]}
     if X is not None:
-        lines["local support"] = [local_support(fit.model, X) for fit in path]
+        lines["that hold for a row, on average"] = [local_support(fit.model, X) for fit in path]
     for number, (label, values) in enumerate(lines.items()):
         ax.plot(penalties, values, **_style(number), markersize=4, label=label)
     ax.set_xscale("log")
+    marked = penalties[:: 1 + len(penalties) // 8]
+    ax.set_xticks(marked, [f"{one:.2g}" for one in marked])
+    ax.minorticks_off()
     ax.set_xlabel(penalty.replace("_", " "))
     ax.set_ylabel("rules")
     ax.set_ylim(bottom=0)
+    ax.yaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)
     return ax
 
