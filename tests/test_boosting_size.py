@@ -42,7 +42,7 @@ def test_the_size_has_the_least_penalised_loss(kind: str) -> None:
     asked = jr.boosting.fit(X, y, max_rules=best, **given)
     assert chosen.objective == asked.objective
     assert str(chosen.model) == str(asked.model)
-    assert f"max_rules={best}: least penalised loss of at most 40 rules" in str(chosen)
+    assert f"max_rules={best}: least penalised loss of sizes up to 40" in str(chosen)
     assert dict(chosen.model.options)["max_rules"] is None
 
 
@@ -74,5 +74,5 @@ def test_an_estimator_takes_it() -> None:
 @pytest.mark.parametrize("loss", ["exponential", "gamma"])
 def test_other_losses_are_refused(loss: str) -> None:
     y = TARGETS["logistic"] if loss == "exponential" else np.exp(SIGNAL)
-    with pytest.raises(ValueError, match="max_rules=None needs .* give max_rules, or use cross"):
+    with pytest.raises(ValueError, match="max_rules=None needs .* set max_rules, or use cross"):
         jr.boosting.fit(X, y, loss=loss, max_rules=None)

@@ -583,7 +583,7 @@ def test_the_problem_of_the_paper_is_one_call_away() -> None:
         "forest",
     )
     with pytest.raises(
-        ValueError, match=r'search="published" is a function of its own, jaxrules\.lire\.published'
+        ValueError, match=r'search="published" is a separate function: jaxrules\.lire\.published'
     ):
         lire.fit(satisfied.astype(float), target, search="published")
 

@@ -89,8 +89,8 @@ def _loss(name: str, value: Any) -> Any:
 def _search(name: str, value: Any) -> Any:
     if isinstance(value, str) and value == "published":  # as it once was called
         raise ValueError(
-            'search="published" is a function of its own, jaxrules.lire.published(X, y, ...): the '
-            "paper's algorithm, for the paper's problem"
+            'search="published" is a separate function: jaxrules.lire.published(X, y, ...), the '
+            "paper's algorithm for the paper's problem"
         )
     return checks.choice(name, value, get_args(SearchName))
 

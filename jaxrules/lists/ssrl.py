@@ -125,7 +125,7 @@ class CrossValidatedDetails(SSRLDetails):
 def _subproblem(name: str, value: Any) -> Any:
     if isinstance(value, str) and value == "modmod":
         raise ValueError(
-            'subproblem="modmod" is a function of its own, jaxrules.ssrl.published(X, y, ...)'
+            'subproblem="modmod" is a separate function: jaxrules.ssrl.published(X, y, ...)'
         )
     return checks.choice(name, value, ("beam", "exact"))
 

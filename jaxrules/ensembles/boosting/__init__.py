@@ -15,38 +15,39 @@ over the rows that q selects)
     "orthogonal"            |sum g| / (||q_perp|| + epsilon)   Yang et al. (AISTATS 2024)
 
 and gets the weight w = -sum g / (l2_penalty + sum h) (2.2), or all weights are refitted
-(``corrective=True``, for which the orthogonal objective is made: its gradient is projected off the
-rules found so far). With sample weights, g and h are multiplied by them and n is their sum. c and M
-are of `jaxrules.solvers.rule_search.CorrectiveDecrease`.
+(``corrective=True``). The orthogonal objective is meant for refits: its gradient is made orthogonal
+to the rules found so far. With sample weights, g and h are multiplied by them and n is their sum. c
+and M are of `jaxrules.solvers.rule_search.CorrectiveDecrease`.
 
-The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ where that gave better models
-of equal size (benchmarks/fronts.py): a rule maximises its objective divided by its complexity 1 +
-length (``per_unit``); all weights are refitted, starting from the best constant; and the objective
-accounts for the refit. Rules have at most two conditions, or three if there are few propositions:
-longer rules did not predict better at equal size, and the best rule of two conditions is proved in
-milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over rules of any length ends
-without a useful bound. ``max_length=None`` allows any length; the search for a rule then stops
-after a number of evaluations, with the bound proved by then. A rule for the rows of an earlier one,
-or for all other rows, is no candidate: under a ridge, a second weight for them is worth something.
+The paper's own setting is ``fit(X, y, **PAPER)``. The defaults differ where another choice gave
+better models of the same size (benchmarks/fronts.py): a rule maximises its objective divided by its
+complexity 1 + length (``per_unit``); all weights are refitted, starting from the best constant; and
+the objective accounts for the refit. Rules have at most two conditions, or three if there are few
+propositions: longer rules did not predict better at the same size, and the best rule of two
+conditions is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), while a search over
+rules of any length ends without a useful bound. ``max_length=None`` allows any length; the search
+for a rule then stops after a number of evaluations and reports the bound proved by then. A rule
+that holds for the same rows as an earlier one, or for exactly the other rows, is not a candidate:
+under a ridge it would gain something, but it would tell a reader nothing.
 
 With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length:
-each further proposition has to raise it by this share, as in `jaxrules.lltboost`. Threshold-based
+each further proposition must raise it by this share, as in `jaxrules.lltboost`. Threshold-based
 gradient boosting (TGB), the baseline of LLTBoost, is
 ``PAPER | {"objective": "gradient_sum", "search": "greedy", "intercept": True}``.
 
-The exact search is a compiled branch and bound with a bound that is tighter and cheaper than the
-paper's; the mandatory-rows bound is stated and proved in docs/mandatory-rows-bound.md. Every stage
-states its proved optimality gap. XGBoost's ``reg_lambda`` is l2_penalty for the logistic loss and
+The exact search is a compiled branch and bound. Its mandatory-rows bound, stated and proved in
+docs/mandatory-rows-bound.md, is tighter and cheaper than the paper's (Theorem 3.1). Every stage
+reports its proved optimality gap. XGBoost's ``reg_lambda`` is l2_penalty for the logistic loss and
 half of it for squared error, which XGBoost halves.
 
 In the order of reading:
 
 - `options`: what can be set, and the paper's own setting; `task`: what a fit works on;
 - `search`: the stage's objective, and the search for the rule that maximises it;
-- `ensemble`: the rules so far, the weight of a new one (2.2) and the refit of all, elimination;
-  `joint`: the same for several classes as one problem;
-- `linear_terms`, and `directions` with `combinations`: further candidates of a stage;
-- `stages`: one rule after the other; `details`: what is kept of them;
+- `ensemble`: the rules so far, the weight of a new one (2.2), the refit of all weights, and
+  elimination; `joint`: the same for several classes as one problem;
+- `linear_terms`, and `directions` with `combinations`: additional candidates of a stage;
+- `stages`: one rule after another; `details`: what is recorded of them;
 - `ridge`: the default ridge; `size`: the number of rules if the data choose it;
 - `fitting`: `fit` and `path`; `choice`: `cross_validate`;
 - `published`: the paper's Algorithm 1.

@@ -33,7 +33,8 @@ def cross_validate(
     """Choose the number of rules and the ridge by cross-validation (see
     `jaxrules.cross_validation`); fit on all rows.
 
-    Each fold has its own cut points, unless `propositions` are given, and one `path` per ridge.
+    Each fold has its own cut points, unless `propositions` are given. It computes one `path` per
+    ridge.
 
     Args:
         X, y, sample_weight: as for `fit`.
@@ -70,7 +71,7 @@ def cross_validate(
 
 
 def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleEnsemble]:
-    """The models of a fold, every ridge with all of these sizes, as far as the time goes."""
+    """The models of a fold, for every ridge and all of these sizes, until time runs out."""
     ridges = options.l2_penalties
     for i, ridge in enumerate(ridges):
         part = run.child(1 / (len(ridges) - i))

@@ -29,7 +29,7 @@ from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.training import TrainingData
 
 _WORTH_CHANGING = 1e-4
-"""A sweep keeps a change that lowers the risk by this share of it."""
+"""A sweep keeps a change only if it lowers the risk by at least this share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Combinations:
     `jaxrules.ensembles.boosting.directions`.
 
     Attributes:
-        known: those in use, in standardised columns.
+        known: the conditions in use, as propositions on standardised columns.
     """
 
     space: ObliqueSpace
@@ -48,7 +48,7 @@ class Combinations:
 
     @classmethod
     def of(cls, data: TrainingData, task: Task, run: Run) -> Combinations | None:
-        """None if fewer than two columns vary, or without the time to standardise them."""
+        """None if fewer than two columns vary, or if there is no time to standardise them."""
         if seconds_to_make(data.table) > run.deadline.remaining() / 2:
             run.shortened = True
             return None
@@ -61,8 +61,8 @@ class Combinations:
         return cls(space, options, task.constraints) if len(space.values) > 1 else None
 
     def better(self, state: Ensemble, found: Found, stage: Run) -> Found:
-        """The better one of the rule that the search on single columns found and of the best rule
-        with a direction. What is found with directions around is not proved.
+        """The better of two rules: the one that the search on single columns found, and the best
+        one with a direction. Nothing is proved once directions are allowed.
         """
         if found.status is Status.OPTIMAL:
             found = replace(found, status=Status.CONVERGED)
@@ -82,7 +82,9 @@ class Combinations:
         return replace(found, propositions=places, objective=rule.worth)
 
     def swept(self, state: Ensemble, stopped: Callable[[], bool]) -> Ensemble:
-        """With every condition of the learned rules improved, the others fixed."""
+        """The ensemble after each condition of the learned rules was improved in turn, the others
+        fixed.
+        """
         for r in range(state.n_first, len(state.rules)):
             for k in range(len(state.rules[r])):
                 if stopped():
@@ -111,7 +113,9 @@ class Combinations:
         return trial if after < before - _WORTH_CHANGING * abs(before) else state
 
     def _known(self, state: Ensemble, place: int) -> Proposition | None:
-        """A proposition of the pool in standardised columns, None if it cannot be moved."""
+        """A proposition of the pool in standardised columns; None if it has no threshold to
+        move.
+        """
         (condition,) = state.candidates.pool.rule(place)
         return self.known.get(condition) or self.space.proposition(condition)
 

@@ -11,24 +11,24 @@ from jaxrules.fits import Details, Status
 
 @dataclass(frozen=True)
 class Stage:
-    """How one rule was found.
+    """How one stage found its rule.
 
     Attributes:
-        objective: the value of the stage's objective, the rule's gain; over 1 + length if
-            `per_unit`, and over (1 + objective_tolerance)^length.
-        bound: proved upper bound over all conjunctions, None for greedy and beam search, and with
-            `max_nonzeros` above 1. A finished search states its tolerance: objectives within 1e-10
-            relative are ties.
+        objective: the value of the stage's objective, the rule's gain; divided by 1 + length if
+            `per_unit`, and by (1 + objective_tolerance)^length.
+        bound: proved upper bound over all conjunctions; None for greedy and beam search, and with
+            `max_nonzeros` above 1. A finished search includes its tolerance: objectives within
+            1e-10 of each other, relative, count as ties.
         axis_parallel_bound: proved upper bound over all conjunctions of conditions on single
             columns; None for greedy and beam search. A rule with a direction may exceed it.
-        status: OPTIMAL, CONVERGED (greedy, beam, or an approximation below 1), TIME_LIMIT,
+        status: OPTIMAL, CONVERGED (greedy or beam search, or an approximation below 1), TIME_LIMIT,
             MAX_ITERATIONS (max_evaluations) or INTERRUPTED.
         weight: the rule's weight when it was added; one per class for classes fitted together.
         length: number of propositions; 0 for a linear term.
         linear_term: the column of a linear term, empty for a rule.
-        evaluations: objective evaluations of the search for conditions on single columns.
-        counts: search nodes and pruning activations by mechanism.
-        seconds: of the search.
+        evaluations: how often the search for conditions on single columns evaluated the objective.
+        counts: search nodes, and how often each pruning rule applied.
+        seconds: duration of the search.
     """
 
     objective: float
@@ -56,7 +56,7 @@ class BoostingDetails(Details):
 
     Attributes:
         stages: one per rule: objective, bound, gap, evaluations, pruning counts.
-        propositions: the number of searched propositions; the bounds cover rules of these.
+        propositions: the number of propositions searched; the bounds cover rules made of these.
         risks: the regularised risk after 0, 1, ... stages.
         sample: the number of rows that the propositions come from; None for all.
         l2_penalty: the ridge.
@@ -74,5 +74,7 @@ class BoostingDetails(Details):
 
     @property
     def proved_stages(self) -> tuple[int, int]:
-        """The number of stages whose rule is proved the best, and of all."""
+        """The number of stages whose rule is proved to be the best, and the number of all
+        stages.
+        """
         return sum(stage.status is Status.OPTIMAL for stage in self.stages), len(self.stages)

@@ -2,31 +2,31 @@
 
 A stage of boosting compares the best rule of conditions on single columns, which is proved, with
 the best one found here. A rule may have a condition w'x >= t with up to `max_nonzeros` nonzeros in
-w where that pays its complexity: both are ranked by
+w if the gain justifies the complexity: both are ranked by
 
     objective / C^1.25,    C = 1 + sum over the conditions of (1 + nonzeros).
 
 **Directions.** On some rows, with g and h the derivatives of the loss, the scores that would lower
 the risk most are the Newton responses -g / h. The path of the lasso for these, with row weights h,
-names sets of columns that explain them together (`jaxrules.solvers.linear.lars`). Each set of at
-least two becomes a direction w, by weighted least squares. Directions of earlier rules are tried
-again.
+yields sets of columns that together explain them (`jaxrules.solvers.linear.lars`). Weighted least
+squares turns each set of at least two columns into a direction w. Directions of earlier rules are
+tried again.
 
-**Cuts.** For all directions, cut points and sets of rows at once, the sums over the selected rows
-that an objective needs are one matrix product. Rows beyond 8192 are sampled for it; the best rules
-are then compared on all rows.
+**Cuts.** One matrix product computes the sums over the selected rows that an objective needs, for
+all directions, cut points and sets of rows at once. It uses a sample of 8192 rows if there are
+more; the best rules are then compared on all rows.
 
 **Conjunctions.** The best single conditions, by gain and by gain per complexity, and their
-complements, are extended by directions fitted to their rows, by those of earlier rules, and
-conditions on combinations also by single columns.
+complements are extended: by directions fitted to their rows, by directions of earlier rules, and,
+if they combine columns themselves, by single columns.
 
 **Sweep.** After every stage, each condition of a learned rule is improved with the others fixed:
-the rule is taken out, all weights are refitted, and w is fitted again on the same columns, or
-turned a little. What lowers the risk by 1e-4 of it, after a refit, is kept.
+the rule is removed, all weights are refitted, and w is fitted again on the same columns or rotated
+slightly. A change is kept if, after a refit, it lowers the risk by at least a share of 1e-4.
 
-Columns are standardised, with an indicator per category (`jaxrules.ensembles.oblique`). A direction
-with a missing number is satisfied or not, whichever is better. `monotone` fixes signs: in a rule of
-positive weight, w'x >= t needs a weight of w of the column's direction.
+Columns are standardised, with an indicator per category (`jaxrules.ensembles.oblique`). Whether a
+missing number satisfies a condition is decided by what gains more. `monotone` fixes signs: in a
+rule of positive weight, the entries of w have the signs of their columns' directions.
 
 The method is the library's own; benchmarks/oblique.py compares it.
 """
@@ -59,34 +59,34 @@ Signs = NDArray[np.bool_]
 
 PRICE: Mapping[str, float] = MappingProxyType({"condition_units": 2.0, "power": 1.25})
 """What a condition on a single column adds to the complexity, and the power of the complexity by
-which gains are divided: less takes wide rules early, more takes them late.
+which gains are divided. A smaller power admits wide rules earlier, a larger one later.
 """
 _SCREENED = 8192
-"""Rows that cuts are screened on."""
+"""At most this many rows are used to screen cuts."""
 _RIDGE = 1e-3
-"""On directions, in standardised columns and relative to the curvature."""
+"""The ridge on directions, in standardised columns and relative to the curvature."""
 _NEGLIGIBLE = 1e-3
-"""A weight of a direction below this share of the largest is left out."""
+"""Entries of a direction below this share of the largest become 0."""
 _FEWEST_ROWS, _FEWEST_TO_FIT = 10, 20
-"""Of a rule that is extended, and of a fit of directions."""
+"""The fewest rows of a rule to extend it, and to fit directions to it."""
 _PARENTS, _FITTED = 4, 2
-"""Conditions that are extended: so many by each ranking. On the rows of so many of them, and of
-their complements, directions are fitted.
+"""The number of conditions to extend, by each of the two rankings, and the number of those to whose
+rows, and to the rows of whose complements, directions are fitted.
 """
 _FURTHER_STEPS = 3
 """Steps of the lasso path beyond `max_nonzeros`."""
 _COMPARED = 16
-"""Rules that are compared on all rows."""
+"""The number of rules that are compared on all rows."""
 _TURNS = (-0.3, -0.1, 0.1, 0.3)
-"""Changes of a weight of a direction of length one that a sweep tries."""
+"""Changes that a sweep tries to an entry of a direction of length one."""
 _SECONDS_PER_ENTRY = 5e-7
-"""To standardise a column, per row."""
+"""Time to standardise a column, per row."""
 _ENTRIES = 1 << 22
 """Entries of the largest array of a product."""
 _MANY_CUTS = 64
-"""From here on, sums come from sorted rows."""
+"""With more cuts than this, sums come from sorted rows."""
 _DISTINCT = 1e-9
-"""Values of a direction that are closer than this are equal up to rounding."""
+"""Values of a direction closer than this are equal up to rounding."""
 
 
 class Proposition(NamedTuple):
@@ -108,11 +108,11 @@ class Proposition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ObliqueRule:
-    """A conjunction that was found.
+    """A rule with a condition on a combination of columns.
 
     Attributes:
-        propositions: at least one of them weighs at least two columns.
-        worth: objective over complexity.
+        propositions: at least one of them combines two or more columns.
+        worth: objective divided by complexity.
     """
 
     propositions: tuple[Proposition, ...]
@@ -121,7 +121,7 @@ class ObliqueRule:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A conjunction under way: its gain and gain per complexity on the screened rows, and the
+    """A conjunction being built: its gain and gain per complexity on the screened rows, and the
     signs that its weight may have.
     """
 
@@ -144,8 +144,9 @@ class ObliqueSpace:
 
     Attributes:
         columns: standardised.
-        sides: of the coefficients in a rule of positive weight, 0 for any, (columns,).
-        n_cuts: cut points of a direction; None for all.
+        sides: required signs of the coefficients in a rule of positive weight, 0 for any,
+            (columns,).
+        n_cuts: the number of cut points per direction; None for all.
     """
 
     def __init__(
@@ -177,8 +178,8 @@ class ObliqueSpace:
         self.unit_cuts = self.cuts(*self.project(self.units), self.n_cuts)
 
     def project(self, directions: Floats) -> tuple[Floats, Rows]:
-        """The values of directions on the screened rows, NaN if a number is missing, and where one
-        is: (directions, rows); (0, rows) without missing numbers.
+        """The values of directions on the screened rows, NaN if a number is missing, and a mask of
+        these: (directions, rows); the mask is (0, rows) if X has no missing numbers.
         """
         values = directions @ self.few_values
         lost = self.few_missing
@@ -188,8 +189,8 @@ class ObliqueSpace:
         return values, lost
 
     def cuts(self, values: Floats, lost: Rows, n_cuts: int | None) -> Floats:
-        """Cut points of directions, midway between distinct values: at quantiles, or all; infinite
-        ones fill up. Shape (directions, cuts).
+        """Cut points of directions, midway between distinct values, at quantiles or all of them;
+        padded with infinity. Shape (directions, cuts).
         """
         n = values.shape[1]
         order = np.sort(values, axis=1)  # missing ones last
@@ -225,14 +226,14 @@ class ObliqueSpace:
         return holds
 
     def condition(self, one: Proposition, among: Rows) -> tuple[Condition, Rows]:
-        """The proposition as a condition on the user's own scale, with as few digits as these rows
+        """The proposition as a condition on the original columns, with as few digits as these rows
         allow, and the rows that satisfy it.
         """
         return readable(self.columns, self.table, one.w, one.b, one.missing, among)
 
     def proposition(self, condition: Condition) -> Proposition | None:
-        """A threshold on one column as a proposition; None for other conditions, and for a column
-        that does not vary.
+        """A threshold on a single column as a proposition; None for other conditions, and for a
+        column that does not vary.
         """
         low, high = math.isfinite(condition.lower), math.isfinite(condition.upper)
         if condition.categories is not None or low == high:
@@ -252,12 +253,12 @@ class ObliqueSpace:
 
 
 def seconds_to_make(table: Table) -> float:
-    """How long an `ObliqueSpace` takes, roughly."""
+    """Roughly how long it takes to make an `ObliqueSpace`."""
     return _SECONDS_PER_ENTRY * table.n_rows * _n_encoded(table)
 
 
 def _n_encoded(table: Table) -> int:
-    """The number of columns, and of indicators of categories."""
+    """The number of numeric columns and of indicators of categories."""
     return sum(1 if f.is_numeric else len(f.categories or ()) + 1 for f in table.schema.features)
 
 
@@ -270,7 +271,7 @@ def row_terms(objective: Objective, n_rows: int) -> Floats:
 
 @dataclass(eq=False)
 class _Stage:
-    """A search: the space, and what a rule is worth."""
+    """The search of one stage: the space, and what a rule is worth."""
 
     space: ObliqueSpace
     objective: Objective
@@ -289,7 +290,7 @@ class _Stage:
         self.everywhere = np.ones(few.shape[1], bool)
 
     def rows(self, propositions: Iterable[Proposition], rows: Any = None) -> Rows:
-        """The screened rows, or others, on which all propositions hold."""
+        """On which of these rows (None: the screened ones) all propositions hold."""
         rows = self.space.screened if rows is None else rows
         held = np.ones(self.terms.shape[1], bool)[rows]
         for one in propositions:
@@ -297,7 +298,9 @@ class _Stage:
         return held
 
     def directions(self, held: Rows) -> list[Floats]:
-        """Directions for each of some sets of rows, (sets, rows): (directions, columns) each."""
+        """Directions fitted to each of some sets of rows, (sets, rows): (directions, columns)
+        each.
+        """
         space = self.space
         subsets = lasso_subsets(
             space.few_values,
@@ -321,7 +324,9 @@ class _Stage:
         ]
 
     def _fitted(self, subset: Subset, total: float) -> Floats | None:
-        """Least squares on a set of columns, with length one; None if fewer than two remain."""
+        """The least-squares direction on a set of columns, of length one; None if fewer than two
+        columns remain.
+        """
         on = np.arange(len(subset.columns))
         gram = subset.gram + _RIDGE * total * np.eye(len(on))
         while len(on) > 1:
@@ -343,16 +348,16 @@ class _Stage:
         cuts: Floats | None = None,
         n_cuts: int | None = None,
     ) -> list[list[_Candidate]]:
-        """The best cut of every direction in each of some sets of rows.
+        """The best cut of every direction, for each of some sets of rows.
 
         Args:
             directions: (directions, columns).
-            sets: conjunctions, which the result extends.
+            sets: the conjunctions to extend.
             held: their rows, (sets, rows).
-            cuts: (directions, cuts); None for those of the rows of a single set.
+            cuts: (directions, cuts); None takes them from the rows of a single set.
 
         Returns:
-            For each set, the extension by every direction that has one.
+            For each set, its extensions, at most one per direction.
         """
         space = self.space
         found: list[list[_Candidate]] = [[] for _ in sets]
@@ -383,7 +388,7 @@ class _Stage:
         terms: NDArray[np.float32],
         sets: Sequence[_Candidate],
     ) -> list[list[_Candidate | None]]:
-        """The best extension by each of a few directions of each set, None if there is none."""
+        """The best extension of each set by each of a few directions; None if there is none."""
         shape = (len(sets), len(self.few))
         above = _sums_above(values, cuts, terms).reshape(*cuts.shape, *shape)
         absent = (lost.astype(np.float32) @ terms).reshape(len(lost), 1, *shape)
@@ -433,7 +438,7 @@ class _Stage:
 
 
 def _distinct(directions: Iterable[Floats], n_columns: int) -> Floats:
-    """Without those equal to an earlier one, or its negative, up to two digits."""
+    """The directions that differ in two digits from all earlier ones and their negatives."""
     kept: dict[bytes, Floats] = {}
     for w in directions:
         side = np.sign(w[np.flatnonzero(w)[0]])
@@ -442,7 +447,9 @@ def _distinct(directions: Iterable[Floats], n_columns: int) -> Floats:
 
 
 def _sums_above(values: Floats, cuts: Floats, terms: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sums of the terms over rows whose value is at least a cut, (directions, cuts, terms)."""
+    """Sums of the terms over the rows with a value of at least the cut, (directions, cuts,
+    terms).
+    """
     if cuts.shape[1] <= _MANY_CUTS:
         above = (values[:, None] >= cuts[:, :, None]).reshape(-1, values.shape[1])
         return (above.astype(np.float32) @ terms).reshape(*cuts.shape, -1)
@@ -466,12 +473,12 @@ def best_rule(
     longest: int | None,
     stopped: Callable[[], bool],
 ) -> ObliqueRule | None:
-    """The best rule that was found with a condition on a combination of columns; None if there is
-    none, or no time.
+    """The best rule found with a condition on a combination of columns; None if there is none, or
+    if time ran out.
 
     Args:
         space: the columns.
-        objective: of a rule.
+        objective: the objective of a rule.
         gradient, curvature: of the loss at the rows, times their weights, (rows,).
         earlier: directions of rules found before, (columns,) each.
         longest: the most conditions of a rule; None for any number.
@@ -503,7 +510,7 @@ def best_rule(
 def _extended(
     stage: _Stage, level: list[_Candidate], reused: Floats, reused_cuts: Floats
 ) -> list[_Candidate]:
-    """The best conjunctions of a level, with a further condition."""
+    """The best conjunctions of a level, each with one further condition."""
     space = stage.space
     parents = sorted(level, key=lambda one: -one.worth)[:_PARENTS]
     parents += [
@@ -539,7 +546,7 @@ def _extended(
 
 
 def _best_on_all_rows(stage: _Stage, found: list[_Candidate]) -> ObliqueRule | None:
-    """The best of some rules, their worth in full precision."""
+    """The best of some rules on all rows, in full precision."""
     if not found:
         return None
     rows = np.stack([stage.rows(one.propositions, slice(None)) for one in found])
@@ -571,10 +578,11 @@ def improved(
     none is found.
 
     Args:
-        space, objective, gradient, curvature: as of `best_rule`, for the ensemble without the rule.
+        space, objective, gradient, curvature: as for `best_rule`, for the ensemble without the
+            rule.
         proposition: to be improved.
         others: the rows that satisfy the other conditions, (rows,).
-        signs: that the weight of a rule of these may have, (2,).
+        signs: whether a rule of these may have a negative, and a positive, weight, (2,).
         stopped: asked between the parts of the search.
     """
     stage = _Stage(space, objective, gradient, curvature, stopped)

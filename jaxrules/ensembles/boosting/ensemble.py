@@ -20,7 +20,7 @@ from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 NOTHING_LEFT = 1e-14
-"""By (2.3), a rule must reduce the risk by more than this share of it; less is rounding."""
+"""By (2.3), a rule must reduce the risk by more than this share; less is rounding."""
 SMALLEST_CURVATURE = 1e-8
 """Without a ridge, curvatures are raised to this share of the largest one, so that a stage's
 objective stays finite.
@@ -90,7 +90,7 @@ class Ensemble:
 
     @property
     def any_sign(self) -> bool:
-        """Whether no weight has a required sign."""
+        """Whether all weights may have any sign."""
         return bool(self.signs_of.all())
 
     @property
@@ -108,8 +108,8 @@ class Ensemble:
         return self.candidates.unused(self.rules, self.sides)
 
     def derivatives(self) -> tuple[Floats, Floats]:
-        """Weighted gradient and curvature per row; the curvature is safe to
-        divide by with l2_penalty = 0.
+        """Weighted gradient and curvature per row; with l2_penalty = 0, the curvature is bounded
+        away from 0.
         """
         if self._derivatives is not None and self._derivatives[0] is self.scores:
             return self._derivatives[1:]
@@ -118,7 +118,7 @@ class Ensemble:
             largest = float(h.max())
             if largest == 0.0:
                 raise ValueError(
-                    "l2_penalty must be positive, since the loss has zero curvature at every row"
+                    "l2_penalty must be positive, because the loss has zero curvature at every row"
                 )
             h = np.maximum(h, SMALLEST_CURVATURE * largest)
         self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
@@ -128,8 +128,8 @@ class Ensemble:
         """The extents of the rules, and of the intercept: bool (rows, rules); with linear terms
         also their columns, as numbers.
 
-        A rule whose sign holds its weight at 0 is left out: a small change of other
-        weights does not move it.
+        A rule whose required sign holds its weight at 0 is left out: small changes of the other
+        weights do not move it.
         """
         everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
         held = (self.signs != 0) & (np.array(self.weights) == 0)
@@ -145,8 +145,8 @@ class Ensemble:
         )
 
     def add_term(self, term: Term) -> float:
-        """Append a linear term and refit all weights; returns its coefficient, in units of the
-        column's scale.
+        """Append a linear term and refit all weights; returns its coefficient, for the column
+        divided by its scale.
         """
         before = self.step().risk
         self.terms, self.coefficients = [*self.terms, term.place], [*self.coefficients, 0.0]
@@ -155,10 +155,11 @@ class Ensemble:
         return self.coefficients[-1]
 
     def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
-        """Append a rule with the weight (2.2), refit all weights if corrective; returns its weight.
+        """Append a rule with the weight (2.2), and refit all weights if corrective; returns the
+        rule's weight.
 
-        If that weight raises the regularised risk, as Newton's step may for a loss of unbounded
-        curvature, the rule gets the best weight instead.
+        (2.2) is a Newton step, which may raise the regularised risk (2.1) if the curvature of the
+        loss is unbounded; the rule then gets its best weight instead.
         """
         g, h = self.derivatives()
         denominator = self.l2_penalty + float(h[rows].sum())
@@ -178,8 +179,8 @@ class Ensemble:
         return self.weights[-1]
 
     def shifted(self) -> bool:
-        """Move the intercept to its best value: a rule for every row belongs to it. False if it is
-        there.
+        """Move the intercept to its best value, in the place of a rule that holds for every row.
+        False if it is there already.
         """
         before, risk = (self.intercept, self.scores), self.step().risk
         change = best_shift(self.loss, self.y, self.scores, self.sample_weight)
@@ -190,7 +191,7 @@ class Ensemble:
         return False
 
     def _refit(self) -> None:
-        """All weights at once."""
+        """Refit all weights at once: minimise (2.1) over them."""
         features: NDArray[Any] = np.zeros((len(self.y), len(self.extents)), bool)
         for r, rows in enumerate(self.extents):
             features[:, r] = rows
@@ -212,8 +213,8 @@ class Ensemble:
         self.scores = self.intercept + features @ weights
 
     def units(self, rule: tuple[int, ...]) -> int:
-        """The complexity of a rule: 1 for it, and for every condition 1, and with directions also
-        its columns.
+        """The complexity of a rule: 1 plus 1 per condition; with directions, 1 plus (1 + nonzeros)
+        per condition.
         """
         if not self.by_nonzeros:
             return 1 + len(rule)
@@ -222,7 +223,7 @@ class Ensemble:
         return 1 + 2 * len(rule) + int((pool.directions.nonzeros[on[on >= 0]] - 1).sum())
 
     def replaced(self, r: int, others: Sequence[tuple[int, ...]]) -> Ensemble:
-        """With other rules, which keep its weight, in the place of a rule; not refitted."""
+        """A copy with other rules in the place of rule r, each with its weight; not refitted."""
         ensemble = copy.copy(self)
         ensemble.rules = [*self.rules[:r], *others, *self.rules[r + 1 :]]
         ensemble.extents = [
@@ -243,10 +244,10 @@ class Ensemble:
         return self
 
     def eliminated(self, allowed: float, stopped: Callable[[], bool]) -> Ensemble:
-        """Without the rules and conditions that reduce the risk by less than
-        `allowed` per unit of complexity.
+        """A copy without the rules and conditions that reduce the risk by less than `allowed` per
+        unit of complexity.
 
-        Backward elimination: the cheapest goes first, and all weights are refitted.
+        Backward elimination: the least useful is removed first, and all weights are refitted.
         """
         kept, risk = self, self.step().risk
         while True:
@@ -261,7 +262,7 @@ class Ensemble:
             kept, risk = cheapest, cheapest.step().risk
 
     def _simpler(self) -> Iterator[tuple[Ensemble, int]]:
-        """Every ensemble with one rule, condition or linear term less, and the decrease in
+        """Every ensemble with one rule, condition or linear term fewer, and the decrease in
         complexity.
         """
         missing = len(self.unused())
@@ -283,8 +284,8 @@ class Ensemble:
                     yield ensemble.refitted(), fewer
 
     def _rise(self, weight: float, rows: NDArray[np.bool_]) -> float:
-        """By how much a new rule changes the regularised risk, times the rows'
-        weight; rounding does not count.
+        """The change of the regularised risk (2.1) by a new rule, times the total weight, less an
+        allowance for rounding.
         """
         y, scores = self.y[rows], self.scores[rows]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -316,8 +317,8 @@ class Ensemble:
         )
 
     def _counts(self, r: int) -> bool:
-        """Whether the model keeps a rule: not if its sign made its weight 0 and
-        no constraint requires it.
+        """Whether the model keeps a rule: not if its required sign made its weight 0, unless a
+        constraint requires the rule.
         """
         wanted = r < self.n_first or any(
             speaking[list(self.rules[r])].any() for speaking in self.using

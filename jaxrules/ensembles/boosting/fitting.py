@@ -1,7 +1,7 @@
 """`fit` and `path`: from X and y to models.
 
-The data are read once; a first fit chooses the ridge if none is given (`_fits`). With little time,
-a sample of the rows gives the propositions (`model_in_time`).
+The data are read once; a first fit chooses the ridge if none is given (`_fits`). If time is short,
+the propositions come from a fit on a sample of the rows (`model_in_time`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from jaxrules.training import (
 )
 
 FEW_RULES = 10
-"""Of the first fit, which shows how much noise there is."""
+"""The size of the first fit, which estimates the noise."""
 _FEW_COLUMNS = 40
 _BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
-"""A rule explains this number over the number of rows of the constant's loss by chance, and all
-rules at most the second number.
+"""By chance, a rule explains a share of the constant's loss of the first number divided by the
+number of rows; all rules together at most the second number.
 """
 
 
@@ -54,7 +54,7 @@ rules at most the second number.
 def fit(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
-    """Boost rules, each the best possible.
+    """Fit an additive ensemble by boosting: each stage adds the best possible rule.
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
@@ -68,8 +68,8 @@ def fit(
         per class see `jaxrules.training.one_against_rest`.
 
     Raises:
-        ValueError: for bad values in any argument, a target that the loss is not defined for, more
-            propositions than memory allows, a loss with negative curvature or non-finite
+        ValueError: for an invalid value of any argument, a target that the loss is not defined for,
+            more propositions than memory allows, or a loss with negative curvature or non-finite
             derivatives.
         TypeError: for arguments of the wrong type.
     """
@@ -88,15 +88,15 @@ def fit(
 def path(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
-    limit returns.
+    """One Fit for each number of rules from 1 to `max_rules`, from one run: each is what `fit`
+    returns for that number.
 
     Args:
         X, y, sample_weight: as for `fit`.
 
     Returns:
-        The fits. The list is shorter if `fit` stops early, and holds the constant model if there is
-        no rule.
+        The fits. The list is shorter if boosting stops early, and holds only the constant model if
+        no rule was found.
 
     Raises:
         ValueError, TypeError: as `fit`.
@@ -111,8 +111,8 @@ def path(
 def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules for a target of one output.
 
-    If no ridge is given, a first fit of ten rules, in at most half of the time, shows how much
-    noise there is. Its models are the result if its ridge is right, or if no time is left.
+    If no ridge is given, a first fit of ten rules, in at most half of the time, estimates the
+    noise. Its models are returned if its ridge turns out to be the chosen one, or if time runs out.
     """
     if task.options.l2_penalty is not None:
         return boosted(data, task, run)
@@ -126,7 +126,10 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     chance = min(_BY_CHANCE * rules / float(data.weights.sum()), _MOST_CHANCE)
     chance = 0.0 if task.joint else chance
     ridge = ridge_for(data, task.options, left + chance)
-    why = f"l2_penalty={ridge:g}: ten rules with {least:g} leave {left:.0%} of the constant's loss"
+    why = (
+        f"l2_penalty={ridge:g}: ten rules fitted with {least:g} leave {left:.0%} of the constant's "
+        "loss"
+    )
     complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
     fits: list[Fit[RuleEnsemble]] = []
     if not run.stopped() and not (ridge == least and complete):
@@ -134,7 +137,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     if len(fits) >= min(len(found), wanted) or (fits and not run.stopped()):
         return fits
     if ridge != least:
-        why = f"l2_penalty={least:g}: no time was left to fit again with {ridge:g}"
+        why = f"l2_penalty={least:g}: no time remained to refit with {ridge:g}"
     few = [
         replace(fit, details=BoostingDetails(**{**fit.details, "chosen": why}))
         for fit in found[:wanted]
@@ -197,7 +200,9 @@ def _pool(table: Table, given: PropositionPool | None, options: Options) -> Prop
 
 
 def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
-    """The model of a sample of the rows, in half of the time; with less, that of `few_rules`."""
+    """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
+    is too little.
+    """
     limit, few = sample_limit(run), few_rules(sample, options)
     if limit is None:
         return few
@@ -207,8 +212,9 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
 
 
 def few_rules(sample: TrainingData, options: Options) -> RuleEnsemble:
-    """A model of at most three rules at coarse cut points, of one condition if there are many
-    columns: some hundredths of a second on some thousand rows, so no clock is asked.
+    """A model of at most three rules at coarse cut points, with single conditions if there are many
+    columns. It takes some hundredths of a second on a few thousand rows, so it runs without a
+    limit.
     """
     short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
     few = replace(
@@ -228,7 +234,9 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
 
 
 def _or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
-    """The model of the sample, rated on all rows, if time ended before it was matched there."""
+    """The model of the sample, evaluated on all rows, if time ran out before the fit on all rows
+    matched it.
+    """
     sketch = task.sketch
     if sketch is None or sketch.linear is not None:
         return found

@@ -6,28 +6,30 @@ rule m, each with an entry per class, the regularised risk is the mean of the so
     -log p_iy,   p_i = softmax(b + sum_m z_im w_m),
 
 plus l2_penalty / n sum_m |w_m|^2. With two classes this is the problem of `jaxrules.boosting` (2.1)
-for the weights v = 2 w_2 = -2 w_1. A ridge of 2 l2_penalty per entry stands below.
+for the weights v = 2 w_2 = -2 w_1. In the usual form, ridge / (2 n) |w|^2, the ridge is 2
+l2_penalty.
 
-**A stage** adds the rule q that decreases the quadratic model of the risk most, per unit of
-complexity, if all weights are refitted. The Hessian couples the classes; its diagonal blocks do
-not. For class k with G_k = P_k - Y_k and h_k = K / (K - 1) p_k (1 - p_k), whose sum over two
-classes is the binary curvature twice,
+**A stage** adds the rule q that decreases a quadratic model of the risk most, per unit of
+complexity, if all weights are refitted. The Hessian couples the classes; the model keeps only its
+diagonal blocks. For class k with G_k = P_k - Y_k and h_k = K / (K - 1) p_k (1 - p_k), which for two
+classes sum to twice the binary curvature,
 
     sum_k (sum G_k)^2 / (2 n (2 l2_penalty + sum h_k - c_k' M_k^-1 c_k))
 
-sums over the rows of q, with c_k and M_k of h_k as in
-`jaxrules.solvers.rule_search.CorrectiveDecrease`; the sum of the classes is `SumOverClasses`.
-Rules of at most two conditions are searched exhaustively by histograms of all classes, rules of
-three by such a search on the rows of one proposition after the other. The bound of longer rules,
-the sum of the best prefixes of the classes, is true and often loose.
+where the inner sums run over the rows of q, and c_k and M_k are those of
+`jaxrules.solvers.rule_search.CorrectiveDecrease` for h_k; `SumOverClasses` adds the classes. Rules
+of at most two conditions are searched exhaustively by histograms of all classes, rules of three by
+such a search within the rows of each proposition in turn. The bound of longer rules, the sum of the
+best prefixes of the classes, is valid but often loose.
 
 **The refit** of all weights and b is convex: L-BFGS under Boehning's bound on the Hessian
 (Böhning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical
 Mathematics 1992).
 
-**Pruning** for reading drops the weights that cost least: w_mk^2 qbar (1 - qbar) mean_i p_k (1 -
-p_k), with qbar the share of the rows of rule m, is the change of the scores of class k in the
-metric of the loss. Every rule keeps its costliest weight; the rest is refitted.
+**Pruning** for readability drops the least useful weights. The cost of w_mk is w_mk^2
+qbar (1 - qbar) mean_i p_k (1 - p_k), with qbar the share of the rows of rule m: the change of the
+scores of class k in the metric of the loss. Every rule keeps its costliest weight; the remaining
+weights are refitted.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 _COPIES = 4
-"""Of the searched numbers, in memory at the same time."""
+"""The number of copies of the data of a search in memory at the same time."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Pruning:
 
     Attributes:
         kept: the number of weights that are not 0.
-        weights: their number before, rules x classes.
-        log_loss, error: before and after; the mean loss without its ridge, and the share of the
-            weight of the rows that is classified wrongly.
+        weights: the number of weights before, rules x classes.
+        log_loss, error: before and after; the mean loss without the ridge, and the weighted share
+            of misclassified rows.
     """
 
     kept: int
@@ -114,7 +116,7 @@ class JointEnsemble:
         return weight * (p - self.classes), weight * h
 
     def objective(self, prices: Mapping[str, Any]) -> SumOverClasses:
-        """What the next rule maximises: the decrease of the risk, with prices of its length."""
+        """What the next rule maximises: the decrease of the risk, with penalties on its length."""
         g, h = self.derivatives()
         ridge = self.ridge or float(np.finfo(np.float64).tiny)
         span = np.stack([np.ones(len(g), bool), *self.extents], axis=1)
@@ -137,11 +139,11 @@ class JointEnsemble:
         return tuple(self.weights[-1].tolist())
 
     def shifted(self) -> bool:
-        """Whether another intercept is better: refits leave none."""
+        """False: after a refit, no other intercept is better."""
         return False
 
     def _refit(self) -> None:
-        """All weights at once."""
+        """Refit all weights at once."""
         self.weights, self.intercept = self._refitted(self.weights, self.intercept)
         self.scores = self.intercept + np.stack(self.extents, axis=1) @ self.weights
 
@@ -172,7 +174,9 @@ class JointEnsemble:
         return float(self.sample_weight @ wrong) / self.total_weight
 
     def pruned(self, step: Step, prune: float | int) -> tuple[Step, Pruning]:
-        """The ensemble of an earlier step, with this number or share of its weights."""
+        """The ensemble of a step with only this number or share of its weights, and what that
+        cost.
+        """
         n = len(step.rules)
         if not n:
             return step, Pruning(0, 0, (step.risk,) * 2, (self._error(self.scores),) * 2)

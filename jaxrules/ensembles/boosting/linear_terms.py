@@ -1,14 +1,14 @@
 """Linear terms among the candidates of boosting, for `jaxrules.boosting`.
 
-A stage of boosting adds the rule of largest objective per unit of complexity. With
+A stage of boosting adds the rule with the largest objective per unit of complexity. With
 ``linear_terms=True`` it compares that rule with the winsorised numeric columns of RuleFit,
 b min(upper, max(lower, x)) (Friedman and Popescu, "Predictive Learning via Rule Ensembles", Annals
-of Applied Statistics 2008, Sec. 5). A term has complexity 1, its coefficient; a rule of one
-condition has 2. All terms are tried, so the better of a proved rule and the best term is proved,
-too.
+of Applied Statistics 2008, Sec. 5). A term has complexity 1, for its coefficient; a rule of one
+condition has 2. All terms are tried, so if the rule is proved to be the best, so is the better of
+rule and term.
 
-With z the column, centred and divided by std / .4 as in RuleFit, so that the ridge treats its
-coefficient as the weight of a typical rule, the gain is that of a rule with z in the place of its
+Let z be the column, centred and divided by std / .4 as in RuleFit, so that the ridge treats its
+coefficient like the weight of a typical rule. The gain is that of a rule with z in the place of its
 0/1 column q (`jaxrules.solvers.rule_search.CorrectiveDecrease`):
 
     (g'z)^2 / (2 n (l2_penalty + z'Hz - c'M^-1 c)),    c = Q'Hz.
@@ -36,11 +36,11 @@ Floats = NDArray[np.float64]
 UNITS = 1
 """The complexity of a linear term."""
 _SECONDS_PER_ENTRY = 5e-7
-"""To winsorise a column, per row."""
+"""Time to winsorise a column, per row."""
 
 
 class Term(NamedTuple):
-    """A linear term that was found: its place, and its objective per unit of complexity."""
+    """A candidate linear term: its place, and its objective per unit of complexity."""
 
     place: int
     worth: float
@@ -96,11 +96,11 @@ class LinearColumns:
         return schema.names[int(self.terms.feature[term.place])]
 
     def best(self, objective: Objective, used: Sequence[int]) -> Term | None:
-        """The term of largest objective that is not used; None if none raises it.
+        """The unused term with the largest objective; None if no objective is positive.
 
         Args:
             objective: of a rule of any sign.
-            used: terms that the ensemble has.
+            used: the terms already in the ensemble.
         """
         if not len(self.factors):
             return None
@@ -116,8 +116,8 @@ class LinearColumns:
     def weighed(
         self, used: Sequence[int], coefficients: Sequence[float]
     ) -> tuple[LinearTerms | None, float]:
-        """Terms with these coefficients of `values`, as the model has them, and the change of the
-        intercept; terms of coefficient 0 are left out.
+        """The terms of the model, on the original columns, for these coefficients of `values`, and
+        the change of the intercept; terms with coefficient 0 are left out.
         """
         kept = np.array([place for place, b in zip(used, coefficients, strict=True) if b], int)
         if not len(kept):
@@ -128,5 +128,5 @@ class LinearColumns:
 
 
 def seconds_to_make(table: Table) -> float:
-    """How long `LinearColumns` take, roughly."""
+    """Roughly how long it takes to make `LinearColumns`."""
     return _SECONDS_PER_ENTRY * table.n_rows * len(table.columns)

@@ -26,11 +26,12 @@ CUT_POINTS = 20
 _SOME_VISITS = 50_000_000
 """Default limit on rows times evaluations of the search for one rule: a fraction of a second."""
 _MOST_PAIRS, _MOST_PAIRED = 2500, 400_000_000
-"""By default at most so many pairs of columns are examined for one rule, and pairs times rows."""
+"""By default, limits per rule on the number of pairs of columns examined, and on pairs times rows.
+"""
 _MOST_RULES = 40
 """The most rules of `max_rules=None`."""
 _FEW = 64
-"""With at most this many propositions, rules may have three of them by default, else two."""
+"""With at most this many propositions, rules may by default have three of them, otherwise two."""
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
@@ -53,13 +54,14 @@ _penalty = partial(checks.optional, checks.penalty)
 def _known_search(name: str, value: Any) -> Any:
     if isinstance(value, str) and value == "published":
         raise ValueError(
-            'search="published" is a function of its own, jaxrules.boosting.published(X, y, ...)'
+            'search="published" is a separate function: jaxrules.boosting.published(X, y, ...)'
         )
     return checks.choice(name, value, get_args(Search))
 
 
 def _check_prune(name: str, value: object) -> float | int | None:
-    """A share of the weights in (0, 1], or their number; a whole number 1 is one weight.
+    """A share of the weights in (0, 1], or their number: 1.0 means all, the integer 1 a single
+    weight.
 
     Raises:
         TypeError, ValueError: naming the argument.
@@ -70,7 +72,7 @@ def _check_prune(name: str, value: object) -> float | int | None:
         return checks.integer(name, value, at_least=1)
     if isinstance(value, (float, np.floating)) and value > 1:
         raise ValueError(
-            f"{name} must be a share of the weights in (0, 1] or a whole number of them, "
+            f"{name} must be a share of the weights in (0, 1], or a whole number of weights, "
             f"got {value}"
         )
     return checks.number(name, value, above=0, at_most=1)
@@ -84,34 +86,34 @@ class _Shared(ScoreOptions):
         loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
-        objective: what a rule maximises, see the module.
-        search: "optimal"; "greedy", the paper's comparison; or "beam" (width 10). The paper's own
+        objective: what a rule maximises, see `jaxrules.ensembles.boosting`.
+        search: "optimal"; "greedy", the paper's baseline; or "beam" (width 10). The paper's own
             Algorithm 1 is `published`.
         per_unit: a rule maximises its objective divided by 1 + its length, the gain per unit of
             complexity.
         corrective: refit all weights after every rule, instead of keeping the earlier ones.
-        intercept: start from the best constant. The paper starts from 0, with the empty
-            conjunction, true everywhere, as a candidate rule.
+        intercept: start from the best constant. The paper starts from 0; there the empty
+            conjunction, which holds for every row, is a candidate rule.
         multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
             weight per class and rule, see `jaxrules.ensembles.boosting.joint`; it needs the
             logistic loss and the default `objective`, `corrective`, `intercept`, `eliminate` and
             `monotone`. "one_vs_rest" fits one model per class against the rest. None: "joint" if it
             can, else "one_vs_rest".
-        prune: of the weights of classes fitted together, the number (an int) or share (a float)
-            to keep for reading; each rule keeps at least one, and the rest is refitted.
-            ``details.pruning`` states the cost. None keeps all.
-        eliminate: after every rule, remove rules and conditions, the cheapest first, while one
-            costs less than half of the gain of that rule, both per unit of complexity. Weights are
-            refitted. The model may have fewer rules than stages.
+        prune: for classes fitted together, the number (an int) or share (a float) of the weights to
+            keep, for readability; each rule keeps at least one, and the remaining weights are
+            refitted. ``details.pruning`` reports the cost. None keeps all.
+        eliminate: after every rule, remove rules and conditions, the least useful first, while a
+            removal raises the risk by less than half of what that rule gained, both per unit of
+            complexity. Weights are refitted. The model may have fewer rules than stages.
         objective_tolerance: the relative gain of the objective that every further proposition must
             exceed.
         max_nonzeros: the most columns in a condition. With 2 or more, a rule may use conditions on
-            linear combinations of columns, `2 variance + skewness >= -0.3`, where they pay
-            their complexity; see `jaxrules.ensembles.boosting.directions`. Nothing is proved of
+            linear combinations of columns, `2 variance + skewness >= -0.3`, if the gain justifies
+            their complexity; see `jaxrules.ensembles.boosting.directions`. Nothing is proved about
             these.
-        linear_terms: a stage may add a winsorised numeric column in the place of a rule, where its
-            gain per unit of complexity is larger; see `jaxrules.ensembles.boosting.linear_terms`.
-            The ridge holds for its coefficient times std / .4, as in RuleFit. It needs the default
+        linear_terms: a stage may add a winsorised numeric column instead of a rule if its gain per
+            unit of complexity is larger; see `jaxrules.ensembles.boosting.linear_terms`. The ridge
+            applies to its coefficient times std / .4, as in RuleFit. It needs the default
             `objective`, `corrective` and `intercept`.
         winsorise: share of values clipped at each end of a column of a linear term, in [0, 0.5).
         propositions: the propositions to build rules from; None takes
@@ -123,30 +125,31 @@ class _Shared(ScoreOptions):
             column; see `jaxrules.constraints`. Rules of positive and of negative weight are then
             searched for separately, and refits keep the signs; a rule whose weight becomes 0 is
             dropped.
-        first: an expert's rules. The model starts with them and keeps them; they count among
+        first: an expert's rules. The model starts from them and keeps them; they count towards
             `max_rules`. Their weights are fitted at the start and at every refit, under
             `l2_penalty`.
         max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at
-            most 64 propositions, as in tables of a few categories, whose conditions say less than
-            thresholds do. Up to 2, every rule is proved optimal, in about rows x columns^2 / 2
-            steps; docs/methods/boosting.md has a table of what is proved when.
+            most 64 propositions, as in tables of a few categories, where one condition says less
+            than a threshold does. Up to 2, every rule is proved optimal, in about rows x columns^2
+            / 2 steps; docs/methods/boosting.md has a table of what is proved when.
         max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
             "auto": 20, or as many as memory allows. None takes every value.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
         max_evaluations: limit on objective evaluations per rule, after which the best rule so far
-            is taken and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
-            second) if rules may be longer than 2; None for no limit. The rule is no worse than that
-            of a beam search. Pairs of conditions are all examined, by histograms, for at most 2500
-            pairs of columns (70 columns) and 4e8 pairs times rows. With more, "auto" pairs the
-            columns of the best single conditions with all others; the stage is then
-            "max_iterations", its bound holds for all rules but is loose, and its counts say how
-            many pairs were left out. Unlike time limits, this limit does not depend on the machine.
+            is added and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
+            second) if rules may be longer than 2; None for no limit. The rule is at least as good
+            as that of a beam search. All pairs of conditions are examined, by histograms, for up to
+            2500 pairs of columns (70 columns) and 4e8 pairs times rows. Beyond that, "auto" pairs
+            the columns of the best single conditions with all others; the status of the stage is
+            then "max_iterations", its bound holds for all rules but is loose, and its counts report
+            the number of pairs left out. Unlike time limits, this limit does not depend on the
+            machine.
         seed: of the sample of rows (see `time_limit`); the search is deterministic.
-        time_limit: seconds for the whole fit. Each stage gets an equal share of the rest; one that
-            runs out of time adds its best rule so far, states its gap, and the next stage begins.
-            With less than about a microsecond per entry of `X`, half of the time finds rules on a
-            sample of the rows (``details["sample"]``), and the rules on all rows are built from
-            their propositions.
+        time_limit: seconds for the whole fit. Each stage gets an equal share of the remaining time;
+            one that runs out of time adds its best rule so far, reports its gap, and the next stage
+            begins. With less than about a microsecond per entry of `X`, half of the time is spent
+            on a fit to a sample of the rows (``details["sample"]``), and the rules on all rows are
+            built from its propositions.
     """
 
     learner = "boosting"
@@ -192,13 +195,13 @@ class _Shared(ScoreOptions):
             self.objective == "corrective_decrease" and self.corrective and self.intercept
         ):
             raise ValueError(
-                "linear_terms=True refits all weights and an intercept; leave out objective, "
-                "corrective and intercept, or linear_terms"
+                "linear_terms=True refits all weights and an intercept; leave objective, "
+                "corrective and intercept at their defaults, or drop linear_terms"
             )
         if self.max_nonzeros > 1 and self.propositions is not None:
             raise ValueError(
                 "max_nonzeros above 1 cannot be combined with propositions, which fix all "
-                "conditions; leave out one of them"
+                "conditions; set only one of them"
             )
 
     def joins(self, data: TrainingData) -> bool:
@@ -229,13 +232,13 @@ class _Shared(ScoreOptions):
         if self.prune is not None and not joint:
             remedy = f"; leave out {' and '.join(against)}" if several and against else ""
             raise ValueError(
-                "prune drops weights of more than two classes fitted together "
+                "prune needs more than two classes that are fitted together "
                 f'(multiclass="joint"){remedy or "; leave it out"}'
             )
         return joint
 
     def longest(self, propositions: int) -> int | None:
-        """The most propositions of a rule, given their number; None for any number."""
+        """The most propositions of a rule, given the number of candidates; None for any number."""
         if self.max_length == "auto":
             return 3 if propositions <= _FEW else 2
         return self.max_length
@@ -249,7 +252,7 @@ class _Shared(ScoreOptions):
         return max(1, int(limit) // share)
 
     def pairs(self, rows: int) -> int | None:
-        """The most pairs of columns to examine for one rule on so many merged rows."""
+        """The most pairs of columns to examine for one rule on this many merged rows."""
         return None if self.max_evaluations is None else min(_MOST_PAIRS, _MOST_PAIRED // rows)
 
 
@@ -258,20 +261,19 @@ class Options(_Shared):
     """The options of `fit` and `path`.
 
     Attributes:
-        max_rules: the number of rules and linear terms, with multiclass="one_vs_rest" of each
-            class; fewer if no further rule reduces the risk. None: of the numbers up to 40, the one
-            with the least negative log-likelihood, ridge included, plus 1.25 per rule; for
-            the logistic, squared and Poisson loss. ``details["chosen"]`` says it, and `path` then
-            has 40 fits.
-        l2_penalty: the paper's lambda >= 0, against sums over rows. None: a first fit of ten rules
-            with a small ridge leaves a share q of the constant's loss (ten rules explain 30 / rows
-            of it by chance, which is added, but at most .2); the ridge is 32 q / (1 - q) times the
-            mean curvature of the loss at the constant, at least 4 times it: 1 to 72 for two equal
-            classes, 8 to 576 for the squared loss. It does not depend on `max_rules`;
-            ``details["chosen"]`` says why. For several classes fitted together nothing is added to
-            q, and the ridge is at least 1; fitted one against the rest they have one each. With 0,
-            curvatures are raised to 1e-8 of the largest, because saturated rows of the logistic
-            loss have almost none.
+        max_rules: the number of rules and linear terms (with multiclass="one_vs_rest", per class);
+            fewer if no further rule reduces the risk. None: the number up to 40 with the least
+            negative log-likelihood, ridge included, plus 1.25 per rule; for the logistic, squared
+            and Poisson loss. ``details["chosen"]`` reports it, and `path` then returns 40 fits.
+        l2_penalty: the paper's lambda >= 0, relative to sums over rows. None: a first fit of ten
+            rules with a small ridge leaves a share q of the constant's loss (to which 30 / rows is
+            added, at most .2, as ten rules explain that much by chance). The ridge is then 32 q /
+            (1 - q), but at least 4, times the mean curvature of the loss at the constant: 1 to 72
+            for two equal classes, 8 to 576 for the squared loss. It does not depend on `max_rules`;
+            ``details["chosen"]`` says why it was chosen. For several classes fitted together
+            nothing is added to q, and the ridge is at least 1; fitted one-vs-rest, each class has
+            its own. With 0, curvatures are raised to 1e-8 of the largest, because saturated rows of
+            the logistic loss have almost none.
     """
 
     max_rules: int | None = option(_number_of_rules, default=10, at_least=1)
@@ -304,7 +306,7 @@ class PublishedOptions(ScoreOptions):
         loss: None for "logistic" if y holds classes, else "squared"; a name; or a function.
         objective: what a rule maximises: (2.3), or |sum g|.
         max_rules: the number of rules; fewer if no further rule reduces the risk.
-        l2_penalty: the paper's lambda >= 0, against sums over rows.
+        l2_penalty: the paper's lambda >= 0, relative to sums over rows.
         corrective: refit all weights after every rule.
         intercept: start from the best constant, not from 0.
         propositions: the propositions to build rules from; None takes

@@ -1,4 +1,4 @@
-"""The search of "Better Short than Greedy" itself."""
+"""Algorithm 1 of "Better Short than Greedy", as published."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def published(
     """The paper's own Algorithm 1: a breadth-first search over core queries with its bound (2.4).
 
     It finds rules as good as those of ``fit(X, y, **PAPER)``, but not the shortest of them, and is
-    slow. It is here for the pruning counts of the paper's Table 2, in ``details["stages"]``.
+    slow. It exists for the pruning counts of the paper's Table 2, in ``details["stages"]``.
 
     Args:
         X, y, sample_weight: as for `fit`.

@@ -1,4 +1,4 @@
-"""The default ridge, which the data choose."""
+"""The default ridge, chosen from the data."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.training import TrainingData
 
 _ROWS, FEWEST_ROWS, _MOST_NOISE = 32.0, 4.0, 0.9
-"""The default ridge is this many rows if noise and signal are equal, and never fewer than four;
-a larger share of noise counts as nine tenths. See docs/defaults.md.
+"""In units of the mean curvature of a row, the default ridge is the first number if noise and
+signal are equal, and at least the second; a share of noise above the third counts as the third. See
+docs/defaults.md.
 """
 
 
 def share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> float:
-    """What a model leaves of the constant's loss, above the least that any scores have."""
+    """The share of the constant's loss that a model leaves, both above the least loss of any
+    scores.
+    """
     loss, y, weights, model = data.loss, data.target, data.weights, fit.model
     ridge = fit.details["l2_penalty"] / (2 * weights.sum()) * np.sum(np.square(model.weights))
     floor = 0.0
@@ -34,9 +37,9 @@ def share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> 
 
 
 def ridge_for(data: TrainingData, options: Options, noise: float) -> float:
-    """The default ridge: as many rows of mean curvature as `_ROWS` times noise over signal.
+    """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal.
 
-    Hoerl, Kennard and Baldwin, "Ridge Regression: Some Simulations" (1975), set the ridge so.
+    After Hoerl, Kennard and Baldwin, "Ridge Regression: Some Simulations" (1975).
     """
     noise = min(max(noise, 0.0), _MOST_NOISE)
     rows = max(FEWEST_ROWS, _ROWS * noise / (1 - noise))

@@ -40,7 +40,7 @@ from jaxrules.solvers.rule_search import (
 
 
 def objective_of(state: Ensemble | JointEnsemble, options: Options, sign: int = 0) -> Objective:
-    """What the next rule maximises, among those whose weight has this sign."""
+    """What the next rule maximises, among rules whose weight has this sign (0 for any)."""
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
     }  # fmt: skip
@@ -68,7 +68,7 @@ def objective_of(state: Ensemble | JointEnsemble, options: Options, sign: int = 
 def next_rule(
     state: Ensemble | JointEnsemble, task: Task, must: list[NDArray[np.bool_]], stage: Run
 ) -> Found:
-    """The next rule; if it must use one of some columns, via the propositions on them."""
+    """The next rule. If it must use one of some columns, `must` flags the propositions on each."""
     options = task.options
     parts, longest = [], options.longest(state.n_searched)
     for place, side in enumerate(state.sides):
@@ -107,9 +107,9 @@ def _of_other_rows(
     options: Options,
     stopped: Callable[[], bool],
 ) -> Found:
-    """Another rule in the place of one for the rows of an earlier rule, or for all other rows:
-    under a ridge a second weight for them is worth something, but tells a reader nothing. If rules
-    may have more than three propositions, the best pair.
+    """The best rule that repeats none, if `found` holds for the same rows as an earlier rule, or
+    for exactly the other rows: under a ridge, a second weight for them gains something but tells a
+    reader nothing. If rules may have more than three propositions, the best pair.
     """
     sizes = [(int(rows.sum()), rows) for rows in state.extents]
 
@@ -142,7 +142,9 @@ def best_rule(
     share: int,
     stopped: Callable[[], bool],
 ) -> Found:
-    """The best conjunction of at most `longest` propositions, with 1 / share of the evaluations."""
+    """The best conjunction of at most `longest` propositions, within 1 / share of the
+    evaluations.
+    """
     if options.search in ("greedy", "beam"):
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
@@ -189,8 +191,9 @@ def joint_rule(
 ) -> Found:
     """The best conjunction for several classes together, in `best_rule`'s place.
 
-    Rules of more than two conditions: all triples by histograms, or best-first search with the
-    classes' bounds; a limit ends it with the better of what it has found and the best pair.
+    Rules of more than two conditions come from histograms of all triples, or from best-first search
+    with the bounds of the classes; at its limit it returns the better of its best rule and the best
+    pair.
     """
     length, histograms = space.longest(longest), space.partitions is not None
     pairs = length <= 2 and histograms and options.max_evaluations in ("auto", None)

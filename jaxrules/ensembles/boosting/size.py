@@ -1,4 +1,4 @@
-"""The number of rules, if the data choose it: `max_rules=None`."""
+"""The number of rules chosen from the data: `max_rules=None`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def check_likelihood(loss: Loss) -> None:
     """Refuse a loss that is not a negative log-likelihood, up to a scale that can be estimated."""
     checks.require(
         loss in (logistic, squared, poisson),
-        f"max_rules=None needs a likelihood: loss logistic, squared or poisson, not {loss.name}; "
-        "give max_rules, or use cross_validate",
+        "max_rules=None needs a loss with a likelihood (logistic, squared or poisson), not "
+        f"{loss.name}; set max_rules, or use cross_validate",
     )
 
 
 def of_best_size(
     fits: list[Fit[RuleEnsemble]], data: TrainingData, constraints: Constraints, most: int
 ) -> Fit[RuleEnsemble]:
-    """Of the fits along a path, that of the least penalised negative log-likelihood, among those
-    whose rules use all required columns that the last one uses.
+    """The fit along a path with the least penalised negative log-likelihood, among those whose
+    rules use all required columns that the last fit uses.
 
-    With n the weight of all rows it is n times the regularised risk, or n / 2 times its logarithm
-    for the squared loss, whose variance is estimated, too.
+    With n the total weight, the negative log-likelihood is n times the regularised risk; for the
+    squared loss, whose variance is estimated too, it is n / 2 times the logarithm of the risk.
     """
     n, risks = float(data.weights.sum()), np.array([fit.objective for fit in fits])
     if data.loss.quadratic:
@@ -47,6 +47,6 @@ def of_best_size(
     )
     total = np.where(used < used[-1], np.inf, fitted + _PER_RULE * stages)
     best = fits[int(np.argmin(total))]
-    why = f"max_rules={len(best.details['stages'])}: least penalised loss of at most {most} rules"
+    why = f"max_rules={len(best.details['stages'])}: least penalised loss of sizes up to {most}"
     chosen = "; ".join(filter(None, (best.details["chosen"], why)))
     return replace(best, details=BoostingDetails(**{**best.details, "chosen": chosen}))

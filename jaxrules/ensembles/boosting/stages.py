@@ -1,4 +1,4 @@
-"""The stages of boosting: one rule after the other, and a fit after each."""
+"""The stages of boosting: one rule after another, and a fit after each."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.training import TrainingData
 
 _WORTH_KEEPING = 0.5
-"""Elimination removes what gains less than this share of the last rule's gain,
-both per unit of complexity.
+"""Elimination removes what gains less than this share of the gain of the last rule, both per unit
+of complexity.
 """
 
 
 def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble:
-    """The ensemble before the first stage; without time to make linear terms it has none."""
+    """The ensemble before the first stage; it has no linear terms if there is no time to make
+    them.
+    """
     if task.joint:
         return JointEnsemble(
             data, task.candidates, task.options.l2_penalty or 0.0, task.options.most_rules
@@ -76,8 +78,8 @@ def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]
 
 
 def _grown(data: TrainingData, task: Task, run: Run) -> tuple[Any, list[Any], list[Stage]]:
-    """One rule after the other, for one output or classes fitted together: the ensemble, its state
-    after 0, 1, ... stages, and the stages.
+    """One rule after another, for one output or classes fitted together. Returns the ensemble, its
+    state after 0, 1, ... stages, and the stages.
     """
     options = task.options
     state: Any = _start(data, task, run)
@@ -130,8 +132,8 @@ def _next(
     must: list[NDArray[np.bool_]],
     stage: Run,
 ) -> tuple[Found, float | None, Term | None]:
-    """The next rule, the bound on those of single columns, and the linear term that is worth more,
-    if there is one; the objective and the bound found are then those of terms and rules.
+    """The next rule, the bound on rules of single columns, and the linear term if one is worth more
+    than the rule; objective and bound of the result are then those over terms and rules.
     """
     found = next_rule(state, task, must, stage)
     bound = found.bound
@@ -156,7 +158,9 @@ def _stage(
     bound: float | None,
     linear_term: str,
 ) -> Stage:
-    """What is kept of a search that ended after these seconds, perhaps at a limit of its run."""
+    """The record of a search that took these seconds; `limit` says why its run ended early, if it
+    did.
+    """
     why = limit or found.status if found.status is Status.TIME_LIMIT else found.status
     return Stage(
         found.objective, found.bound, why, weight, len(found.propositions), found.evaluations,

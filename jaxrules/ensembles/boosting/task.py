@@ -20,11 +20,11 @@ class Task:
     """The data and the propositions of a fit.
 
     Attributes:
-        settings: which the model keeps.
+        settings: the settings that the model keeps.
         sample: the rows that the propositions come from, None for all.
         joint: whether more than two classes are fitted together.
         find: the search for one rule.
-        constraints: on the rules.
+        constraints: the constraints on the rules.
         chosen: why the data chose the ridge.
         sketch: the model of a sample of the rows, None without one.
     """
@@ -42,7 +42,7 @@ class Task:
     sketch: RuleEnsemble | None = None
 
     def with_ridge(self, ridge: float, max_rules: int | None, why: str = "") -> Task:
-        """The same, with a ridge that the data chose."""
+        """The same task with a ridge chosen from the data."""
         return replace(
             self,
             options=replace(self.options, l2_penalty=ridge, max_rules=max_rules),
