@@ -2,6 +2,7 @@
 would show a dishonest choice.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -28,7 +29,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
-from jaxrules.comparison import METHODS, corrected_t_test, holm, methods, size_of
+from jaxrules.comparison import METHODS, corrected_t_test, holm, size_of
 from jaxrules.comparison.nested import Choice
 from jaxrules.estimators import RuleBoostingClassifier
 
@@ -158,6 +159,40 @@ def test_choice_prefers_small_models_within_an_error_and_keeps_the_cap() -> None
     assert Choice(True, None)(two_folds, np.array([5.0, 1.0])) == 1
     with pytest.raises(ValueError, match="max_complexity = 0"):
         Choice(False, 0)(risks, sizes)
+
+
+def test_one_standard_error_is_that_of_the_mean_of_the_best() -> None:
+    best = np.array([0.0, 0.2, 0.0, 0.2])  # standard error of the mean: 0.0577
+    risks = np.column_stack([best, best + 0.056, best + 0.06])
+    assert Choice(True, None)(risks, np.array([3.0, 2.0, 1.0])) == 1
+    # of equal sizes the less risky; an error beyond the cap is nobody's
+    assert Choice(True, None)(risks, np.array([3.0, 3.0, 1.0])) == 0
+    spread = np.column_stack([[0.0, 0.0, 0.0, 0.1], best])  # standard error: 0.025
+    assert Choice(True, None)(spread, np.array([2.0, 1.0])) == 0
+    capped = np.column_stack([3 * best - 0.5, spread])
+    assert Choice(True, 2.0)(capped, np.array([3.0, 2.0, 1.0])) == 1
+
+
+def test_a_single_fold_has_no_standard_error() -> None:
+    risks, sizes = np.array([[0.2, 0.1, 0.1]]), np.array([1.0, 3.0, 2.0])
+    assert Choice(True, None)(risks, sizes) == 2
+
+
+def test_a_setting_has_its_share_of_the_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, costs, shares = [0.0], itertools.cycle([1.0, 4.0, 2.5, 2.5]), []
+
+    def slow(X: Any, y: Any, *, time_limit: float | None, **options: Any) -> None:
+        shares.append(time_limit)
+        now[0] += next(costs)
+
+    monkeypatch.setattr(jr.Deadline.__init__, "__defaults__", (lambda: now[0],))
+    monkeypatch.setattr(jr.ssrl, "fit", slow)
+    path = partial(METHODS["ssrl"].path, None, np.zeros(2), target="two classes")
+    assert len(path(time_limit=10.0)) == 4
+    assert shares == [10 / 4, 9 / 3, 5 / 2, 2.5]
+    assert list(path(time_limit=0.0)) == ["max_rules=1"]  # the first is always fitted
+    assert len(path(time_limit=None)) == 4
+    assert shares[5:] == [None] * 4
 
 
 # The methods
@@ -400,7 +435,9 @@ def test_a_path_that_the_time_cuts_short_has_the_settings_it_reached(
     data: tuple[NDArray[Any], NDArray[Any]],
 ) -> None:
     X, y = data
-    found = methods._lire(jr.as_table(X), y, target="two classes", missing="refuse", time_limit=0.0)
+    found = METHODS["lire"].path(
+        jr.as_table(X), y, target="two classes", missing="refuse", time_limit=0.0
+    )
     assert list(found) == ["global_penalty=0.1 constant_loss"]
 
 
