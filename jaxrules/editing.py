@@ -32,6 +32,7 @@ from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import (
     Label,
     Table,
+    TableLike,
     check_order,
     check_sample_weight,
     conform,
@@ -82,7 +83,7 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
 
 def refit(
     model: ModelT,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     keep: Sequence[int | str] = (),
@@ -252,7 +253,7 @@ def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
 
 
 def calibrate(
-    model: ModelT, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    model: ModelT, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> ModelT:
     """The model with probabilities calibrated on these rows, which should be held-out rows.
 
@@ -392,7 +393,7 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
 
 def _counted(
     model: RuleList,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     kept: NDArray[np.int64],
@@ -422,7 +423,7 @@ def _counted(
 
 
 def _labelled(
-    model: Model, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    model: Model, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Table, NDArray[np.intp], Floats]:
     """Rows, the codes of their classes, and their weights."""
     check_order(X, y=y, sample_weight=sample_weight)
@@ -437,7 +438,7 @@ def _labelled(
 # Shorter forms
 
 
-def simplify(model: ModelT, X: Any) -> ModelT:
+def simplify(model: ModelT, X: TableLike) -> ModelT:
     """A shorter form of the same model: on these rows every rule and every
     prediction stays the same.
 

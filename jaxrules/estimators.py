@@ -56,6 +56,7 @@ from jaxrules.paths import fitting
 from jaxrules.paths.fitting import CostName
 from jaxrules.table import (
     Table,
+    TableLike,
     check_order,
     check_sample_weight,
     conform,
@@ -170,7 +171,7 @@ class _RuleModel(BaseEstimator):
         learner: Any = self._learner  # as `jaxrules.options.learner` made it
         return super().set_params(**present_names(learner.options, params, type(self).__name__))
 
-    def _columns(self, X: Any, reset: bool = False) -> Any:
+    def _columns(self, X: TableLike, reset: bool = False) -> Any:
         """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything
         else as an array of numbers.
         """
@@ -179,7 +180,8 @@ class _RuleModel(BaseEstimator):
                 self.feature_names_in_ = np.array(X.schema.names, object)
                 self.n_features_in_ = len(X.schema.names)
             return X
-        if nw.dependencies.is_into_dataframe(X):
+        is_frame = nw.dependencies.is_into_dataframe(X)
+        if is_frame:
             try:
                 validate_data(self, X, reset=reset, skip_check_array=True)
             except nw.exceptions.DuplicateError as error:
@@ -195,7 +197,7 @@ class _RuleModel(BaseEstimator):
         )
 
     def _fit(
-        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
+        self, X: TableLike, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
     ) -> Self:
         settings, learner = (
             {name: self.__dict__[name] for name in _parameters(self._learner) & vars(self).keys()},
@@ -232,11 +234,13 @@ class _RuleModel(BaseEstimator):
                 )
         return {name: value for name, value in settings.items() if name in known}
 
-    def _ask(self, question: Callable[..., Any], X: Any, **of_rows: ArrayLike) -> NDArray[Any]:
+    def _ask(
+        self, question: Callable[..., Any], X: TableLike, **of_rows: ArrayLike
+    ) -> NDArray[Any]:
         check_is_fitted(self)
         return np.asarray(question(self.model_, self._columns(X), **of_rows))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """The label or value of every row, shape (rows,)."""
         return self._ask(models.predict, X)
 
@@ -248,7 +252,7 @@ class _RuleModel(BaseEstimator):
 
 
 class _Classifier(ClassifierMixin, _RuleModel):
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the rules to class labels.
 
         Args:
@@ -277,19 +281,19 @@ class _Classifier(ClassifierMixin, _RuleModel):
         """Whether the model's positive class is the first of ``classes_``, which are sorted."""
         return bool(self.model_.schema.classes[0] != self.classes_[0])
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: TableLike) -> NDArray[np.float64]:
         """Class probabilities in the order of ``classes_``, shape (rows, classes)."""
         probabilities = self._ask(models.predict_proba, X)
         return probabilities[:, ::-1] if self._is_turned else probabilities
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: TableLike) -> NDArray[np.float64]:
         """The logarithms of `predict_proba`, shape (rows, classes)."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
 
 class _ScoredClassifier(_Classifier):
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: TableLike) -> NDArray[np.float64]:
         """The scores, shape (rows,) for two classes, else (rows, classes).
 
         Of two classes, scores above 0 are for ``classes_[1]``, as scikit-learn has it, even if
@@ -302,7 +306,7 @@ class _ScoredClassifier(_Classifier):
 class _Regressor(RegressorMixin, _RuleModel):
     def fit(
         self,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -322,7 +326,7 @@ class _Regressor(RegressorMixin, _RuleModel):
         return self._fit(X, _target(self, y), sample_weight, **_given(offset, exposure))
 
     def predict(
-        self, X: Any, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+        self, X: TableLike, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> NDArray[Any]:
         """The value of every row, shape (rows,), see `jaxrules.predict`."""
         return self._ask(models.predict, X, **_given(offset, exposure))
@@ -394,7 +398,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the estimator.
 
         Args:
@@ -420,7 +424,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = self.estimator_.feature_names_in_
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: TableLike) -> NDArray[np.float64]:
         """Which rules hold, 1 or 0, shape (rows, rules)."""
         check_is_fitted(self)
         table = conform(self.estimator_._columns(X), self.rules_.schema)

@@ -13,7 +13,7 @@ from jaxrules.comparison.bootstrap import Stability
 from jaxrules.conditions import Conjunctions
 from jaxrules.models import RuleEnsemble, RuleList, not_a_model, predict_proba
 from jaxrules.paths.model import ModelSequence, design_matrix
-from jaxrules.table import Table, conform
+from jaxrules.table import Table, TableLike, conform
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class ColumnImportance(NamedTuple):
     error: float | None = None
 
 
-def feature_importance(model: Any, X: Any) -> tuple[ColumnImportance, ...]:
+def feature_importance(model: Any, X: TableLike) -> tuple[ColumnImportance, ...]:
     """The importance of every column, in the order of the columns; they sum to 1.
 
     The importance of a rule (see `jaxrules.importance`) is shared equally by its columns, and that
@@ -45,7 +45,7 @@ def feature_importance(model: Any, X: Any) -> tuple[ColumnImportance, ...]:
     return _with_errors(model, lambda one: _global(one, _rows(one, X)))
 
 
-def local_importance(model: Any, X: Any, row: Any) -> tuple[ColumnImportance, ...]:
+def local_importance(model: Any, X: TableLike, row: Any) -> tuple[ColumnImportance, ...]:
     """What each column adds to the score of one row, against the mean over rows `X`.
 
     The contribution of a rule is its weight times (1 if it holds, else 0, minus its share of the
@@ -78,7 +78,7 @@ def _with_errors(model: Any, measure: Any) -> tuple[ColumnImportance, ...]:
     return tuple(map(ColumnImportance, names, values.tolist(), errors.tolist()))
 
 
-def _rows(model: Any, X: Any, name: str = "X") -> Table:
+def _rows(model: Any, X: TableLike, name: str = "X") -> Table:
     if not isinstance(model, (RuleEnsemble, RuleList, ModelSequence)):
         not_a_model(model)
     checks.concrete(name, X)

@@ -28,6 +28,7 @@ from jaxrules.table import (
     Label,
     Schema,
     Table,
+    TableLike,
     check_order,
     check_sample_weight,
     conform,
@@ -48,7 +49,7 @@ class Importance(NamedTuple):
 
 
 @functools.singledispatch
-def importance(model: Any, X: Any) -> tuple[Importance, ...]:
+def importance(model: Any, X: TableLike) -> tuple[Importance, ...]:
     """The importance of rules and linear terms, the most important first,
     without those of importance 0.
 
@@ -65,7 +66,7 @@ def importance(model: Any, X: Any) -> tuple[Importance, ...]:
 
 
 @importance.register
-def _(model: RuleEnsemble, X: Any) -> tuple[Importance, ...]:
+def _(model: RuleEnsemble, X: TableLike) -> tuple[Importance, ...]:
     table, weights = _rows(model, X), np.asarray(model.weights, np.float64)
     held = np.zeros(len(weights))
     for _, satisfied in model.conjunctions.batches(table):
@@ -94,7 +95,7 @@ def _(model: RuleEnsemble, X: Any) -> tuple[Importance, ...]:
 
 
 @importance.register
-def _(model: RuleList, X: Any) -> tuple[Importance, ...]:
+def _(model: RuleList, X: TableLike) -> tuple[Importance, ...]:
     table = _rows(model, X)
     shares = np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
     texts = [
@@ -106,7 +107,7 @@ def _(model: RuleList, X: Any) -> tuple[Importance, ...]:
     )
 
 
-def _rows(model: Any, X: Any) -> Table:
+def _rows(model: Any, X: TableLike) -> Table:
     """X in the form of the model's schema, with at least one row."""
     checks.concrete("X", X)
     table = conform(X, model.schema)
@@ -175,7 +176,7 @@ class RuleReport:
         return ("", "rows", "alone", "overlap", "rule"), rows
 
 
-def rule_report(model: RuleEnsemble | RuleList, X: Any) -> RuleReport:
+def rule_report(model: RuleEnsemble | RuleList, X: TableLike) -> RuleReport:
     """How often rules hold, which are nearly the same, and which conditions make no
     difference on these rows.
 
@@ -231,7 +232,11 @@ class GroupScores(NamedTuple):
 
 
 def scores_by_group(
-    model: Any, X: Any, y: ArrayLike, groups: ArrayLike, sample_weight: ArrayLike | None = None
+    model: Any,
+    X: TableLike,
+    y: ArrayLike,
+    groups: ArrayLike,
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[GroupScores, ...]:
     """Accuracy and error rates of each group of rows, in sorted order of groups.
 
@@ -273,7 +278,7 @@ def scores_by_group(
     )
 
 
-def group_of_rows(model: Any, X: Any, groups: ArrayLike, n_rows: int) -> NDArray[Any]:
+def group_of_rows(model: Any, X: TableLike, groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     """The group of every row, shape (rows,): as given, or the numbers or categories of the column
     of `X` that `groups` names.
 
@@ -328,7 +333,7 @@ class OperatingPoint(NamedTuple):
 
 def operating_point(
     model: Any,
-    X: Any,
+    X: TableLike,
     y: ArrayLike | None = None,
     *,
     max_alarms: float,

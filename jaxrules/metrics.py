@@ -22,6 +22,7 @@ from jaxrules.losses import (
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, predict
 from jaxrules.table import (
     Label,
+    TableLike,
     check_order,
     check_sample_weight,
     conform,
@@ -100,7 +101,7 @@ def support(model: RuleEnsemble | RuleList) -> int:
     return int(_used(model).sum())
 
 
-def local_support(model: RuleEnsemble | RuleList, X: object) -> float:
+def local_support(model: RuleEnsemble | RuleList, X: TableLike) -> float:
     """Mean number of used rules that a row satisfies, mean |lsupp(alpha | x)| in the LIRE paper
     (Sec. 3.1).
 
@@ -114,7 +115,7 @@ def local_support(model: RuleEnsemble | RuleList, X: object) -> float:
     return float(supports.mean())
 
 
-def local_supports(model: RuleEnsemble | RuleList, X: object) -> NDArray[np.int64]:
+def local_supports(model: RuleEnsemble | RuleList, X: TableLike) -> NDArray[np.int64]:
     """`local_support` of each row, shape (rows,)."""
     if isinstance(model, RuleList):
         table = conform(X, model.schema)
@@ -136,7 +137,9 @@ def _used(model: object) -> NDArray[np.bool_]:
     return np.asarray((np.asarray(ensemble.weights) != 0).any(axis=1))
 
 
-def accuracy(model: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def accuracy(
+    model: Any, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
     """Weighted share of correctly predicted rows.
 
     Raises:
@@ -170,7 +173,7 @@ def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArr
 
 def risk(
     model: RuleEnsemble,
-    X: object,
+    X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,

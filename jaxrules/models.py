@@ -28,7 +28,7 @@ from jaxrules import checks, display
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
-from jaxrules.table import Label, Schema, Table, conform, total_offset
+from jaxrules.table import Label, Schema, Table, TableLike, conform, total_offset
 
 Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
 Array = NDArray[Any] | jax.Array
@@ -412,7 +412,7 @@ def not_a_model(model: object) -> NoReturn:
 
 
 @functools.singledispatch
-def decision_function(model: object, X: object) -> Array:
+def decision_function(model: object, X: TableLike) -> Array:
     """The score of each row, shape (rows,), or (rows, outputs) with one output per class.
 
     Args:
@@ -430,7 +430,7 @@ def decision_function(model: object, X: object) -> Array:
 @functools.singledispatch
 def predict(
     model: object,
-    X: object,
+    X: TableLike,
     *,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
@@ -454,7 +454,7 @@ def predict(
 
 
 @functools.singledispatch
-def predict_proba(model: object, X: object) -> Array:
+def predict_proba(model: object, X: TableLike) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
     One-vs-rest ensembles give each class its own probability; these are scaled to sum to one. Under
@@ -554,7 +554,7 @@ class Explanation:
 
 
 @functools.singledispatch
-def explain(model: object, X: object) -> list[Explanation]:
+def explain(model: object, X: TableLike) -> list[Explanation]:
     """For each row, the rules that it satisfies, their weights and the sum.
 
     Raises:
@@ -663,12 +663,12 @@ def _finite(name: str, values: object) -> NDArray[np.float64]:
 
 
 @decision_function.register
-def _(model: RuleEnsemble, X: object) -> Array:
+def _(model: RuleEnsemble, X: TableLike) -> Array:
     scores = _scores(model, X)
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-def _is_traced(X: object) -> TypeGuard[jax.Array]:
+def _is_traced(X: TableLike) -> TypeGuard[jax.Array]:
     return isinstance(X, jax.core.Tracer)
 
 
@@ -676,7 +676,7 @@ def _has_traced_leaves(model: object) -> bool:
     return any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
 
 
-def _rows(model: RuleEnsemble | RuleList, X: object) -> Table | jax.Array:
+def _rows(model: RuleEnsemble | RuleList, X: TableLike) -> Table | jax.Array:
     """`X` as a table, or as a traced array in column order if it or the model's rules are
     traced.
     """
@@ -690,7 +690,7 @@ def _rows(model: RuleEnsemble | RuleList, X: object) -> Table | jax.Array:
     )
 
 
-def _scores(model: RuleEnsemble, X: object) -> Array:
+def _scores(model: RuleEnsemble, X: TableLike) -> Array:
     """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
     rows, rules, linear = _rows(model, X), model.conjunctions, model.linear
     if not isinstance(rows, Table):
@@ -751,7 +751,7 @@ def without_offset(name: str, *known: ArrayLike | None) -> None:
 @predict.register
 def _(
     model: RuleEnsemble,
-    X: object,
+    X: TableLike,
     *,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
@@ -775,7 +775,7 @@ def _(
 
 
 @predict_proba.register
-def _(model: RuleEnsemble, X: object) -> Array:
+def _(model: RuleEnsemble, X: TableLike) -> Array:
     if model.schema.classes is None:
         raise ValueError("model has no classes: it predicts numbers; use predict")
     scores: Any = _scores(model, X)
@@ -816,7 +816,7 @@ def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @explain.register
-def _(model: RuleEnsemble, X: object) -> list[Explanation]:
+def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
     table = conform(X, model.schema)
     satisfied = model.conjunctions.satisfied(table)
     scores = np.asarray(_scores(model, table))
@@ -852,14 +852,14 @@ def _(model: RuleEnsemble, X: object) -> list[Explanation]:
 
 
 @decision_function.register
-def _(model: RuleList, X: object) -> Array:
+def _(model: RuleList, X: TableLike) -> Array:
     raise TypeError("model is a RuleList, which has no scores; use predict or predict_proba")
 
 
 @predict.register
 def _(
     model: RuleList,
-    X: object,
+    X: TableLike,
     *,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
@@ -871,7 +871,7 @@ def _(
 
 
 @predict_proba.register
-def _(model: RuleList, X: object) -> Array:
+def _(model: RuleList, X: TableLike) -> Array:
     positions = _position(model, X)
     return (
         model.probabilities
@@ -880,13 +880,13 @@ def _(model: RuleList, X: object) -> Array:
     )[positions]
 
 
-def _position(model: RuleList, X: object) -> Any:
+def _position(model: RuleList, X: TableLike) -> Any:
     rows = _rows(model, X)
     return model.position(rows) if isinstance(rows, Table) else model.position_traced(rows)
 
 
 @explain.register
-def _(model: RuleList, X: object) -> list[Explanation]:
+def _(model: RuleList, X: TableLike) -> list[Explanation]:
     table = conform(X, model.schema)
     classes = model.schema.classes or ()
     rules = [

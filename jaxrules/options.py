@@ -49,7 +49,7 @@ from jaxrules.fits import Fit
 from jaxrules.guard import deferred
 from jaxrules.losses import Loss
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import Label, MissingRule
+from jaxrules.table import Label, MissingRule, TableLike
 from jaxrules.training import (
     TrainingData,
     loss_for,
@@ -175,7 +175,7 @@ class FitOptions(RunOptions):
     positive: Label | None = option(_label, default=None)
 
     def training_data(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, loss: Loss, **how: bool
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, loss: Loss, **how: bool
     ) -> TrainingData:
         """See `jaxrules.training.training_data`, whose other arguments `how` names."""
         return training_data(
@@ -269,7 +269,7 @@ class Learner(Protocol[Arguments, OptionsIn, Result]):
 
     def __call__(
         self,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *args: Arguments.args,
@@ -277,7 +277,7 @@ class Learner(Protocol[Arguments, OptionsIn, Result]):
     ) -> Result: ...
 
     def with_options(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: OptionsIn
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: OptionsIn
     ) -> Result:
         """The same, for options that are made."""
         ...
@@ -310,7 +310,7 @@ class ModelLearner(Protocol[Arguments, OptionsIn, Result]):
         ...
 
 
-Body = Callable[[Any, ArrayLike, ArrayLike | None, OptionsT], Result]
+Body = Callable[[TableLike, ArrayLike, ArrayLike | None, OptionsT], Result]
 ModelBody = Callable[[Any, Any, Any, ArrayLike | None, OptionsT], Result]
 
 

@@ -21,7 +21,7 @@ from jaxrules.metrics import known_labels, local_support, support
 from jaxrules.models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
-from jaxrules.table import Schema, Table, check_order, conform, regression_target
+from jaxrules.table import Schema, Table, TableLike, check_order, conform, regression_target
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -197,7 +197,7 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
 
 def support_path(
     path: Sequence[Fit[RuleEnsemble]],
-    X: Any = None,
+    X: TableLike | None = None,
     ax: Any = None,
     *,
     penalty: str = "global_penalty",
@@ -251,7 +251,7 @@ def support_path(
 
 
 def rule_importance(
-    model: RuleEnsemble | RuleList, X: Any, ax: Any = None, *, most: int = 10
+    model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None, *, most: int = 10
 ) -> Any:
     """The most important rules and terms as bars, see `jaxrules.importance`; colours
     show the sign of the weight.
@@ -286,7 +286,7 @@ def rule_importance(
     return ax
 
 
-def feature_importance(model: Any, X: Any, ax: Any = None, *, most: int = 10) -> Any:
+def feature_importance(model: Any, X: TableLike, ax: Any = None, *, most: int = 10) -> Any:
     """The most important columns as bars, see `jaxrules.feature_importance`.
 
     Args:
@@ -301,7 +301,7 @@ def feature_importance(model: Any, X: Any, ax: Any = None, *, most: int = 10) ->
     return ax
 
 
-def local_importance(model: Any, X: Any, row: Any, ax: Any = None, *, most: int = 10) -> Any:
+def local_importance(model: Any, X: TableLike, row: Any, ax: Any = None, *, most: int = 10) -> Any:
     """What the columns add to the score of one row, see `jaxrules.local_importance`.
 
     Args:
@@ -486,7 +486,7 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
 
 def decision_regions(
     model: Any,
-    X: Any,
+    X: TableLike,
     y: ArrayLike | None = None,
     ax: Any = None,
     *,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +21,7 @@ from jaxrules.fits import Status
 from jaxrules.losses import logistic, mean_loss
 from jaxrules.models import RuleEnsemble, sigmoid
 from jaxrules.rows import Activations
+from jaxrules.table import TableLike
 from jaxrules.training import data_for
 
 Floats = NDArray[np.float64]
@@ -94,7 +94,7 @@ class Scorecard:
 
 def scorecard(
     model: RuleEnsemble,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     max_points: int = 5,

@@ -21,7 +21,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -403,8 +403,25 @@ class Table:
         return np.stack(matrix, axis=1), tuple(encoded)
 
 
+class Readable(Protocol):
+    """An object that NumPy reads as an array."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+TableLike = (
+    Table
+    | Readable
+    | Sequence[Sequence[float | np.generic] | Readable | Mapping[Any, object]]
+    | Mapping[Any, Sequence[object] | Readable]
+)
+"""The X of every function, as `as_table` reads it: a `Table`; an array of NumPy or JAX, or a
+dataframe (`Readable`); a list of rows, each of numbers or a dict; a dict of columns.
+"""
+
+
 def as_table(
-    X: object, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
+    X: TableLike, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
 ) -> Table:
     """Read `X` as a table.
 
@@ -446,7 +463,7 @@ def as_table(
     return table
 
 
-def conform(X: object, schema: Schema) -> Table:
+def conform(X: TableLike, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Columns of dataframes, records and Tables are matched by name and may come in any order; arrays

@@ -39,6 +39,7 @@ from jaxrules.table import (
     MissingRule,
     Schema,
     Table,
+    TableLike,
     as_table,
     binary_target,
     check_order,
@@ -209,7 +210,7 @@ class TrainingData:
 
 
 def training_data(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     loss: Loss,
     *,
@@ -289,7 +290,11 @@ def by_content(data: TrainingData) -> TrainingData:
 
 
 def data_for(
-    model: RuleEnsemble, X: Any, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None
+    model: RuleEnsemble,
+    X: TableLike,
+    y: ArrayLike,
+    loss: Loss,
+    sample_weight: ArrayLike | None = None,
 ) -> TrainingData:
     """Data for further work on a fitted model, with its columns and classes.
 
@@ -410,7 +415,11 @@ def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsembl
 
 
 def warn_of_unused(
-    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, given: Mapping[Any, int]
+    model: Any,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    given: Mapping[Any, int],
 ) -> None:
     """Warn of monotone columns that no rule uses because their directions go against the target.
 

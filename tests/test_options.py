@@ -213,10 +213,52 @@ FOUND = [
     (14, "incompatible type \"Literal['best']\"; expected \"Literal['fit', 'cv']\""),
 ]
 
+TABLES = """
+from pathlib import Path
 
-def test_type_checkers_see_the_options(tmp_path: Path) -> None:
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+
+import jaxrules as jr
+
+y = [1.0, 2.0]
+numbers = np.ones((2, 1))
+found = jr.boosting.fit(numbers, y)
+jr.lire.fit(jnp.ones((2, 1)), y)
+jr.paths.fit([[1, 2], (3.0, True)], y)
+jr.ssrl.fit([numbers[0], np.float32(2) * numbers[1]], y)
+jr.rulefit.fit({"size": [1, None], 2: numbers[:, 0]}, y)
+jr.as_table([{"size": 1, "colour": "red"}, {"size": 2, "colour": None}])
+jr.predict(found.model, pl.DataFrame({"size": [1, 2]}))
+jr.risk(found.model, jr.as_table(numbers), y)
+jr.boosting.fit(None, y)
+jr.lire.fit("rows.csv", y)
+jr.paths.fit(Path("rows.csv"), y)
+jr.ssrl.fit([1.0], y)
+jr.rulefit.fit([["red"]], y)
+jr.as_table({"size": 1})
+jr.predict(found.model, found)
+jr.risk(found.model, {1.0, 2.0}, y)
+"""
+REFUSED = [
+    (20, 'incompatible type "None"'),
+    (21, 'incompatible type "str"'),
+    (22, 'incompatible type "Path"'),
+    (23, 'List item 0 has incompatible type "float"'),
+    (24, 'List item 0 has incompatible type "str"'),
+    (25, 'incompatible type "str": "int"'),
+    (26, 'incompatible type "Fit[RuleEnsemble]"'),
+    (27, 'incompatible type "set[float]"'),
+]
+
+
+@pytest.mark.parametrize(("snippet", "expected"), [(SNIPPET, FOUND), (TABLES, REFUSED)])
+def test_type_checkers_see_the_options_and_the_kinds_of_X(
+    tmp_path: Path, snippet: str, expected: list[tuple[int, str]]
+) -> None:
     pytest.importorskip("mypy")
-    (tmp_path / "snippet.py").write_text(SNIPPET)
+    (tmp_path / "snippet.py").write_text(snippet)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--follow-imports", "silent", tmp_path / "snippet.py"],
         cwd=ROOT,
@@ -225,6 +267,8 @@ def test_type_checkers_see_the_options(tmp_path: Path) -> None:
         check=False,
     )
     told = re.findall(r"snippet\.py:(\d+): \w+: (?!\")(.*)", done.stdout)  # no "... defined in"
-    assert [int(line) for line, _ in told] == [line for line, _ in FOUND], done.stdout + done.stderr
-    for (_, message), (_, expected) in zip(told, FOUND, strict=True):
-        assert expected in message
+    assert [int(line) for line, _ in told] == [line for line, _ in expected], (
+        done.stdout + done.stderr
+    )
+    for (_, message), (_, part) in zip(told, expected, strict=True):
+        assert part in message

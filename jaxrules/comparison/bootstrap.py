@@ -20,7 +20,7 @@ from jaxrules.lowered import Direction
 from jaxrules.metrics import Measure, used_rules
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import MissingRule, holds_classes
+from jaxrules.table import MissingRule, TableLike, holds_classes
 from jaxrules.workers import carry_out, check_workers
 
 Model = RuleEnsemble | RuleList
@@ -159,7 +159,7 @@ _SHOWN = 10
 @guarded
 def stability(
     method: str | Callable[..., Any] | Any,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     replicates: int = 20,

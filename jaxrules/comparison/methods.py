@@ -27,7 +27,7 @@ from jaxrules.metrics import Measure, complexity
 from jaxrules.paths import fitting
 from jaxrules.paths.model import CoordinatePath, design_matrix, encoded_columns
 from jaxrules.runs import Deadline
-from jaxrules.table import EncodedColumn, MissingRule, Table, as_table, target_array
+from jaxrules.table import EncodedColumn, MissingRule, Table, TableLike, as_table, target_array
 from jaxrules.training import training_data
 
 Target = Literal["two classes", "classes", "numbers"]
@@ -54,7 +54,7 @@ class Sample:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         missing: MissingRule,
@@ -550,7 +550,7 @@ class _Estimator:
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def __call__(self, X: Any, y: Any, *, seed: int, sample_weight: Any = None) -> Any:
+    def __call__(self, X: TableLike, y: Any, *, seed: int, sample_weight: Any = None) -> Any:
         from sklearn.base import clone
 
         made = clone(self.estimator)

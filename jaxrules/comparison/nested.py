@@ -22,7 +22,7 @@ from jaxrules.fits import Status
 from jaxrules.guard import guarded
 from jaxrules.metrics import Measure
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import MissingRule, holds_classes
+from jaxrules.table import MissingRule, TableLike, holds_classes
 from jaxrules.workers import carry_out, check_workers
 
 Risk = Literal["error", "log_loss", "brier", "squared", "absolute"]
@@ -300,7 +300,7 @@ class Comparison:
 
     @guarded
     def refit(
-        self, method: str, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
+        self, method: str, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
         time_limit: float | Deadline | None = None,
     ) -> Any:  # fmt: skip
         """The method on all rows, with the setting of best cross-validated risk,
@@ -434,7 +434,7 @@ def _frame(names: Sequence[str], rows: Sequence[Sequence[Any]], backend: Backend
 
 @guarded
 def compare(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     methods: Sequence[str] | Mapping[str, Any] | None = None,

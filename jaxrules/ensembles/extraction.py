@@ -33,6 +33,7 @@ from jaxrules.table import (
     Feature,
     Schema,
     Table,
+    TableLike,
     as_table,
     category_text,
 )
@@ -64,17 +65,17 @@ class RulePool(NamedTuple):
 
 @overload
 def extract_rules(
-    forest: Any, X: Any = None, *, drop_duplicates: bool = True, drop_complements: bool = False,
-    leaves_only: bool = False, activations: Literal[False] = False,
+    forest: Any, X: TableLike | None = None, *, drop_duplicates: bool = True,
+    drop_complements: bool = False, leaves_only: bool = False, activations: Literal[False] = False,
 ) -> Conjunctions: ...  # fmt: skip
 @overload
 def extract_rules(
-    forest: Any, X: Any = None, *, drop_duplicates: bool = True, drop_complements: bool = False,
-    leaves_only: bool = False, activations: Literal[True],
+    forest: Any, X: TableLike | None = None, *, drop_duplicates: bool = True,
+    drop_complements: bool = False, leaves_only: bool = False, activations: Literal[True],
 ) -> RulePool: ...  # fmt: skip
 def extract_rules(
     forest: Any,
-    X: Any = None,
+    X: TableLike | None = None,
     *,
     drop_duplicates: bool = True,
     drop_complements: bool = False,
@@ -165,7 +166,7 @@ class TreeRules(NamedTuple):
     is_leaf: NDArray[np.bool_]
 
 
-def tree_rules(forest: Any, X: Any = None, *, leaves_only: bool = False) -> TreeRules:
+def tree_rules(forest: Any, X: TableLike | None = None, *, leaves_only: bool = False) -> TreeRules:
     """Every rule of a fitted tree ensemble with the node that it comes from;
     arguments as in `extract_rules`.
 
@@ -329,7 +330,7 @@ class _Found(NamedTuple):
     table: Table | None
 
 
-def _read_rules(forest: Any, X: Any, leaves_only: bool) -> _Found:
+def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _Found:
     """The rules of the nodes, and `X` as a table."""
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")

@@ -50,7 +50,7 @@ from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import EncodedColumn
+from jaxrules.table import EncodedColumn, TableLike
 from jaxrules.training import TrainingData, data_for, held_out, location_and_scale
 
 Floats = NDArray[np.float64]
@@ -129,7 +129,7 @@ class FinetuneOptions(RunOptions):
 @learner(FinetuneOptions)
 def finetune(
     model: RuleEnsemble,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     options: FinetuneOptions,

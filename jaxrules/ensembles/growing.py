@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.table import (
     Table,
+    TableLike,
     as_table,
     check_order,
     check_sample_weight,
@@ -65,7 +66,7 @@ class GrownTrees:
 
 @checks.known_arguments
 def default_forest(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     kind: TreeKind = "forest",

@@ -74,6 +74,7 @@ from jaxrules.solvers.linear.newton import newton
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.patience import Patient
 from jaxrules.solvers.shapes import bucket
+from jaxrules.table import TableLike
 from jaxrules.training import (
     TrainingData,
     held_out,
@@ -267,7 +268,7 @@ class Grid(Folds, _Shared):
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Boost rules whose propositions combine several columns.
 
@@ -325,7 +326,7 @@ def _in_time(task: _Task, sample: TrainingData) -> Fit[RuleEnsemble]:
 
 @learner(Options)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
     limit returns.
@@ -354,7 +355,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the number of rules by cross-validation (see `jaxrules.cross_validation`); fit on all
     rows.
@@ -424,7 +425,9 @@ class _Task:
     n_outputs: int
 
     @classmethod
-    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> _Task:
+    def of(
+        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    ) -> _Task:
         """Read the data and the constraints."""
         run = options.run(total=options.max_rules)
         data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))

@@ -67,7 +67,7 @@ from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import EncodedColumn, Schema, conform
+from jaxrules.table import EncodedColumn, Schema, TableLike, conform
 from jaxrules.training import (
     TrainingData,
     by_content,
@@ -162,7 +162,7 @@ class _Shared(ScoreOptions):
     def straight_through(self) -> bool:
         return self.training == "straight_through"
 
-    def data(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
+    def data(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
         """The checked data: more than two classes only under the logistic loss."""
         loss = loss_for(y, self.loss)
         data = self.training_data(X, y, sample_weight, loss, binary=loss != logistic)
@@ -217,7 +217,7 @@ class Grid(Folds, PathOptions):
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Train the network, and turn it into a rule ensemble.
 
@@ -257,7 +257,7 @@ def fit(
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for every pair of penalties, trained side by side: what `fit` returns for each, up to
     rounding.
@@ -283,7 +283,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the penalties by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
 
@@ -335,7 +335,7 @@ def cross_validate(
 
 def _tuned(
     init: RuleEnsemble,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     options: Options,
@@ -354,7 +354,7 @@ def _tuned(
 
 
 def _fits(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, each: Sequence[Options]
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, each: Sequence[Options]
 ) -> list[Fit[RuleEnsemble]]:
     """A fit for each of these options, which differ in their penalties."""
     options = each[0]
@@ -474,7 +474,7 @@ class SoftModel:
     steepness: float = field(metadata={"static": True})
     straight_through: bool = field(metadata={"static": True})
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: TableLike) -> Array:
         """The scores of rows, (rows,) or (rows, outputs).
 
         Args:

@@ -54,6 +54,7 @@ from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.traced_path import TracedPath
+from jaxrules.table import TableLike
 from jaxrules.training import TrainingData, linear_terms_of, loss_for
 from jaxrules.warm_start import given_start
 
@@ -247,7 +248,7 @@ class Grid(Folds, _Penalties):
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Fit a rule ensemble under an L1 penalty.
 
@@ -302,7 +303,7 @@ def _in_time(task: _Task, sample: TrainingData, options: Options, run: Run) -> F
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each of some penalties, the largest first, each starting from the one before.
 
@@ -325,7 +326,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the penalty by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
 
@@ -363,7 +364,9 @@ class _Task:
     first: Conjunctions
 
     @classmethod
-    def of(cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared) -> _Task:
+    def of(
+        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared
+    ) -> _Task:
         loss = loss_for(y, options.loss)
         require(loss, "conjugate", "the certificate of rulefit")
         data = options.training_data(X, y, sample_weight, loss)

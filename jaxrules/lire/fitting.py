@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +39,7 @@ from jaxrules.losses import logistic
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Run
+from jaxrules.table import TableLike
 from jaxrules.training import (
     TrainingData,
     loss_for,
@@ -52,7 +52,7 @@ _SEARCHING = 0.9
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Fit a locally interpretable rule ensemble: minimise G over rules and weights by local search.
 
@@ -103,7 +103,7 @@ def fit(
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> tuple[Fit[RuleEnsemble], ...]:
     """LIRE at several penalties: rules are evaluated once, and each fit starts from the one before.
 
@@ -153,7 +153,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose both penalties and the ridge by cross-validation (see `jaxrules.cross_validation`);
     fit on all rows.

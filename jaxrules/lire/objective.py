@@ -19,7 +19,7 @@ from jaxrules import checks
 from jaxrules.losses import Loss, loss_by_name, mean_loss
 from jaxrules.metrics import known_labels
 from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.table import check_order, check_sample_weight, conform, regression_target
+from jaxrules.table import TableLike, check_order, check_sample_weight, conform, regression_target
 
 Array = Any  # a number, a NumPy array or a jax array
 
@@ -174,7 +174,7 @@ def loss_terms(
 
 def objective(
     model: RuleEnsemble,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     global_penalty: float,

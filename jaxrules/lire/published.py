@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,7 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.options import FitOptions, learner, option, options
 from jaxrules.rows import check_memory
 from jaxrules.runs import Run
+from jaxrules.table import TableLike
 from jaxrules.training import TrainingData, one_against_rest, sample_in_time
 
 Floats = NDArray[np.float64]
@@ -92,7 +93,7 @@ class PublishedOptions(FitOptions):
 
 @learner(PublishedOptions)
 def published(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
 ) -> Fit[RuleEnsemble]:
     """Fit a locally interpretable rule ensemble by the paper's algorithm: for comparisons with
     `jaxrules.lire.fit`.

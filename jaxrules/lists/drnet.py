@@ -61,7 +61,7 @@ from jaxrules.rows import needed
 from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import Label, Table, effective_row
+from jaxrules.table import Label, Table, TableLike, effective_row
 from jaxrules.training import TrainingData, by_content
 
 Floats = NDArray[np.float64]
@@ -166,7 +166,9 @@ class Grid(Folds, PathOptions):
 
 
 @learner(Options)
-def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
+def fit(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleList]:
     """Learn a rule set: of two classes, the positive one if any rule holds, else the other.
 
     The result is a rule list whose rules all predict the same class, for use with
@@ -199,7 +201,7 @@ def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options)
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each literal penalty: what `fit` returns with it. Every network is trained anew;
     data are read and kernels compiled once.
@@ -235,7 +237,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleList]:
     """Choose the literal penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
     rows.
@@ -302,7 +304,7 @@ class _Task:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         options: Options | PathOptions,

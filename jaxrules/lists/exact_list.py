@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,7 @@ from jaxrules.options import Folds, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
+from jaxrules.table import TableLike
 from jaxrules.training import TrainingData, sample_limit
 
 _LAYERS = tuple(4**k for k in range(7, 17))
@@ -142,7 +143,9 @@ class Grid(Folds, PoolOptions):
 
 
 @learner(Options)
-def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
+def fit(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleList]:
     """The best rule list, for two classes or many.
 
     >>> import numpy as np
@@ -206,7 +209,7 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
     what `fit` returns with that limit and that start. No list is worse than a shorter one.
@@ -248,7 +251,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleList]:
     """Choose the number of rules and the penalty by cross-validation (see
     `jaxrules.cross_validation`); fit on all rows.
@@ -324,7 +327,7 @@ def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterat
 
 @learner(NearOptions)
 def near_optimal(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: NearOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: NearOptions
 ) -> NearOptimal:
     """All rule lists that are nearly as good as the best: which conditions do they share, on
     which rows do they agree?

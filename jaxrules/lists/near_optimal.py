@@ -29,7 +29,7 @@ from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
 from jaxrules.models import RuleList
 from jaxrules.rows import Activations
 from jaxrules.solvers.layered import never
-from jaxrules.table import Schema, Table, conform
+from jaxrules.table import Schema, Table, TableLike, conform
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -104,7 +104,7 @@ class NearOptimal:
             [r for conditions in self.lists for r in conditions], minlength=len(self.conditions)
         )
 
-    def possible(self, X: Any) -> Bools:
+    def possible(self, X: TableLike) -> Bools:
         """Which classes the lists predict for each row, bool (rows, classes); if only one, all
         lists agree.
 

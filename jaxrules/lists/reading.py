@@ -13,7 +13,7 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.losses import logistic
 from jaxrules.options import FitOptions, option, options
-from jaxrules.table import Label
+from jaxrules.table import Label, TableLike
 from jaxrules.training import TrainingData
 
 MOST_ROWS = 2**24
@@ -55,7 +55,7 @@ class ListOptions(FitOptions):
 
 
 def list_data(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: FitOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: FitOptions
 ) -> TrainingData:
     """The data of a fit, with classes.
 

@@ -57,7 +57,7 @@ from jaxrules.models import RuleList
 from jaxrules.options import Folds, learner, option, options
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
-from jaxrules.table import Label, Table
+from jaxrules.table import Label, Table, TableLike
 from jaxrules.training import TrainingData, sample_limit
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.workers import carry_out_all, check_workers
@@ -258,7 +258,9 @@ class Grid(Folds, _Shared):
 
 
 @learner(Options)
-def fit(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Fit[RuleList]:
+def fit(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleList]:
     """Learn a rule list, for two classes or many.
 
     >>> import numpy as np
@@ -357,7 +359,7 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
     what `fit` returns with that limit, that start and the same `literal_penalty`. No list is worse
@@ -403,7 +405,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleList]:
     """Choose the penalty and the number of rules by stratified cross-validation; fit with them on
     all rows.
@@ -535,7 +537,7 @@ class PublishedOptions(_Lists):
 
 @learner(PublishedOptions)
 def published(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
 ) -> Fit[RuleList]:
     """The paper's own algorithm, with its ModMod procedure (Algorithm 4) for the rule to insert.
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +24,7 @@ from jaxrules.paths.data import (
 )
 from jaxrules.paths.model import CoordinatePath, ModelSequence
 from jaxrules.paths.problem import Changes, PathProblem, greedy_path, path_along
-from jaxrules.table import MissingRule
+from jaxrules.table import MissingRule, TableLike
 
 MAX_ORDERED = 18
 """The most columns whose best order is found over all subsets; beyond, the order is greedy."""
@@ -33,7 +32,7 @@ MAX_ORDERED = 18
 
 @checks.known_arguments
 def greedy(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     steps: int = 10,
@@ -66,7 +65,7 @@ def greedy(
 
 @checks.known_arguments
 def direct(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     step_weights: float | ArrayLike = 1.0,
@@ -110,7 +109,7 @@ def direct(
 
 @checks.known_arguments
 def lasso_sequence(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     steps: int = 10,

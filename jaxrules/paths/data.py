@@ -34,6 +34,7 @@ from jaxrules.table import (
     EncodedColumn,
     Schema,
     Table,
+    TableLike,
     as_table,
     binary_target,
     check_order,
@@ -111,7 +112,7 @@ class ModelSpace:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         options: ModelOptions,

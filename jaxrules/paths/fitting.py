@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,7 +54,7 @@ from jaxrules.paths.model import CoordinatePath, complexity_loss, encoded_column
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
 from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import EncodedColumn, holds_classes
+from jaxrules.table import EncodedColumn, TableLike, holds_classes
 from jaxrules.training import TrainingData
 
 Method = Literal["exact", "mip", "local"]
@@ -187,7 +187,7 @@ class Grid(Folds, _Shared):
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[CoordinatePath]:
     """The coordinate path b_1, ..., b_K with the least sum_k alpha_k c(b_k), Eq. (7) and (9).
 
@@ -214,7 +214,7 @@ def fit(
 
 @learner(Options)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[CoordinatePath]]:
     """One Fit for each number of steps from 1 to `steps`: what `fit` with that number returns.
 
@@ -243,7 +243,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[CoordinatePath]:
     """Choose the number of steps by cross-validation (see `jaxrules.cross_validation`); fit on all
     rows.

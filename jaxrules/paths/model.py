@@ -29,7 +29,7 @@ from jaxrules.models import (
 from jaxrules.paths.problem import geometric_weights
 from jaxrules.persistence import register_model
 from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
-from jaxrules.table import MISSING, EncodedColumn, Schema, Table, conform
+from jaxrules.table import MISSING, EncodedColumn, Schema, Table, TableLike, conform
 
 Array = NDArray[Any] | jax.Array
 
@@ -190,7 +190,7 @@ class ModelSequence:
             ):
                 raise ValueError(f"columns name category {category!r}, which does not exist")
 
-    def scores(self, X: Any, step: int | None = None) -> Array:
+    def scores(self, X: TableLike, step: int | None = None) -> Array:
         """The scores of model `step` (default: the last), shape (rows,)."""
         model = self._step(step)
         traced = [X, self.models, self.intercepts]
@@ -218,7 +218,7 @@ class ModelSequence:
         """The coefficients of model `step` in the units of the data, shape (columns,)."""
         return np.asarray(self.models[self._step(step)]) * (self.output_scale / self.scale)
 
-    def _design(self, X: Any) -> NDArray[np.float64]:
+    def _design(self, X: TableLike) -> NDArray[np.float64]:
         return design_matrix(conform(X, self.schema), self.columns)
 
     def _step(self, step: int | None) -> int:
@@ -339,14 +339,14 @@ def _path_to_latex(model: ModelSequence) -> str:
 
 
 @decision_function.register
-def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
+def _(model: ModelSequence, X: TableLike, step: int | None = None) -> Array:
     return model.scores(X, step)
 
 
 @predict.register
 def _predict(
     model: ModelSequence,
-    X: Any,
+    X: TableLike,
     step: int | None = None,
     *,
     offset: ArrayLike | None = None,
@@ -362,7 +362,7 @@ def _predict(
 
 
 @predict_proba.register
-def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
+def _(model: ModelSequence, X: TableLike, step: int | None = None) -> Array:
     if model.schema.classes is None:
         raise ValueError("model has no classes: it predicts numbers; use predict")
     scores = model.scores(X, step)
@@ -372,7 +372,7 @@ def _(model: ModelSequence, X: Any, step: int | None = None) -> Array:
 
 
 @explain.register
-def _(model: ModelSequence, X: Any, step: int | None = None) -> list[Explanation]:
+def _(model: ModelSequence, X: TableLike, step: int | None = None) -> list[Explanation]:
     """Per row: the intercept and every column's contribution to the score, largest first."""
     table = conform(X, model.schema)
     values = design_matrix(table, model.columns)

@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
 from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
+from jaxrules.table import TableLike
 
 LINES = 24
 """The most points that a printed front lists in full."""
@@ -204,7 +205,9 @@ class ParetoOptions(_Lengths):
 
 
 @learner(ParetoOptions)
-def pareto(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: ParetoOptions) -> Front:
+def pareto(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: ParetoOptions
+) -> Front:
     """Pareto-optimal paths between the cost of the last model and the interpretability loss
     L_alpha.
 
@@ -506,7 +509,7 @@ class InterpretabilityOptions(_Lengths):
 
 @learner(InterpretabilityOptions)
 def interpretability(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     model: Coefficients,
     sample_weight: ArrayLike | None,

@@ -18,7 +18,7 @@ from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.reporting.browser import columns_of, program_json, rows_json
 from jaxrules.reporting.figures import Rows, quality_json, rules_json
 from jaxrules.reporting.subject import Entry, Subject
-from jaxrules.table import Feature, Table, as_table, conform
+from jaxrules.table import Feature, Table, TableLike, as_table, conform
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ _STEPS = 300
 
 
 def data_json(
-    subject: Subject, X: Any, y: ArrayLike, groups: Any, title: str | None, max_rows: int
+    subject: Subject, X: TableLike, y: ArrayLike, groups: Any, title: str | None, max_rows: int
 ) -> Json:
     """Everything that the page needs. Infinite numbers and NaN are null.
 
@@ -50,7 +50,7 @@ def data_json(
     return made
 
 
-def _of_models(subject: Subject, X: Any, y: ArrayLike, groups: Any, max_rows: int) -> Json:
+def _of_models(subject: Subject, X: TableLike, y: ArrayLike, groups: Any, max_rows: int) -> Json:
     first = subject.entries[0].model
     rows = Rows.of(first, conform(X, first.schema), y, groups)
     programs = [program_of(entry.model) for entry in subject.entries]

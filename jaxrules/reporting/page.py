@@ -15,7 +15,7 @@ from jaxrules import checks
 from jaxrules.persistence import file_to_write, write_file
 from jaxrules.reporting.data import Json, data_json
 from jaxrules.reporting.subject import Subject, subject_of
-from jaxrules.table import check_order
+from jaxrules.table import TableLike, check_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Report:
 
 def report(
     result: Any,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     path: str | os.PathLike[str] | None = "report.html",
     *,

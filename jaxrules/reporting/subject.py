@@ -19,6 +19,7 @@ from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.metrics import complexity
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.paths.model import ModelSequence
+from jaxrules.table import TableLike
 
 Model = RuleEnsemble | RuleList | ModelSequence
 Kind = Literal["model", "path", "comparison", "near-optimal"]
@@ -57,7 +58,7 @@ class Subject:
     start: int = 0
 
 
-def subject_of(result: Any, X: Any, y: ArrayLike) -> Subject:
+def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
     """The models of a result. A comparison is refitted to X and y by its best method that yields
     rules or a linear model.
 
@@ -128,7 +129,7 @@ def _steps(model: ModelSequence, fit: Fit[Any] | None) -> tuple[Entry, ...]:
 _BY_STEP = ("models", "intercepts", "costs")
 
 
-def _refitted(found: Comparison, X: Any, y: ArrayLike) -> tuple[Entry, ...]:
+def _refitted(found: Comparison, X: TableLike, y: ArrayLike) -> tuple[Entry, ...]:
     """The model of the best method that yields one of this library, or nothing."""
     for row in found.rows:
         if row.risk is None:

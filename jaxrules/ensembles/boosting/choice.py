@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -23,12 +22,13 @@ from jaxrules.fits import Fit
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Run
+from jaxrules.table import TableLike
 from jaxrules.training import TrainingData, loss_for
 
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the number of rules and the ridge by cross-validation (see
     `jaxrules.cross_validation`); fit on all rows.

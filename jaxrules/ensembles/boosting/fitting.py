@@ -7,7 +7,6 @@ the propositions come from a fit on a sample of the rows (`model_in_time`).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +28,7 @@ from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Run
 from jaxrules.solvers.rule_search.space import check_cut_points
-from jaxrules.table import Table
+from jaxrules.table import Table, TableLike
 from jaxrules.training import (
     TrainingData,
     by_content,
@@ -52,7 +51,7 @@ number of rows; all rules together at most the second number.
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Fit an additive ensemble by boosting: each stage adds the best possible rule.
 
@@ -86,7 +85,7 @@ def fit(
 
 @learner(Options)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each number of rules from 1 to `max_rules`, from one run: each is what `fit`
     returns for that number.
@@ -145,7 +144,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     return [*few[:-1], run.whole(few[-1])]
 
 
-def task_of(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
+def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss), constant=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -21,12 +20,13 @@ from jaxrules.solvers.rule_search import (
     search_beam,
     search_published,
 )
+from jaxrules.table import TableLike
 from jaxrules.training import one_against_rest
 
 
 @learner(PublishedOptions)
 def published(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
 ) -> Fit[RuleEnsemble]:
     """The paper's own Algorithm 1: a breadth-first search over core queries with its bound (2.4).
 
