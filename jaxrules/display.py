@@ -9,6 +9,7 @@ import contextlib
 import html
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -247,21 +248,41 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     return f"<div><p>{title}</p>{table}</div>"
 
 
+_SYMBOLS = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    '"': r"\symbol{34}",
+    "<": "$<$",
+    ">": "$>$",
+    "<=": r"$\le$",
+    ">=": r"$\ge$",
+    "!=": r"$\ne$",
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+}
+
+
 def latex(text: str) -> str:
-    """A text escaped for LaTeX, with comparisons as symbols."""
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {c: f"\\{c}" for c in "&%$#_{}"} | {
-        "<": "$<$",
-        ">": "$>$",
-        "<=": r"$\le$",
-        ">=": r"$\ge$",
-        "!=": r"$\ne$",
-    }
-    return re.sub(r"<=|>=|!=|[\\~^&%$#_{}<>]", lambda found: special[found[0]], text)
+    """A text escaped for LaTeX: comparisons as symbols, accents as part of their letters."""
+    text = unicodedata.normalize("NFC", plain(text))
+    text = re.sub(r'<=|>=|!=|[\\~^|"<>&%$#_{}]', lambda found: _SYMBOLS[found[0]], text)
+    apart = r"(?<=[-'`])(?=[-'`])|(?<=[,?!])(?=[,`])"  # two dashes would print as one longer dash
+    text = re.sub(apart, r"\\mbox{}", text)
+    return re.sub("(?<= ) ", r"\\ ", text)
+
+
+def latex_number(number: str) -> str:
+    """A number in text form as LaTeX, with its exponent as a power of ten."""
+    mantissa, separator, exponent = number.partition("e")
+    return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$" if separator else f"${number}$"
 
 
 def latex_table(columns: str, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A tabular of LaTeX texts; no heading line if `heading` is empty."""
-    lines = [" & ".join(cells) + r" \\" for cells in rows]
+    """A tabular of LaTeX texts; no heading line if `heading` is empty.
+
+    A star or bracket at the start of a row would be an argument of the end of the row before.
+    """
+    lines = [re.sub(r"^(?=[\[*])", "{}", " & ".join(cells)) + r" \\" for cells in rows]
     above = [" & ".join(heading) + r" \\", r"\hline"] if heading else []
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *above, *lines, r"\end{tabular}"])

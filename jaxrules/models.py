@@ -916,7 +916,11 @@ def _(model: RuleList, X: TableLike) -> list[Explanation]:
 
 @functools.singledispatch
 def to_latex(model: object) -> str:
-    """The model as a LaTeX tabular, in the order in which `print` shows it."""
+    """The model as a LaTeX tabular, in the order in which `print` shows it.
+
+    It needs no package. Names in other than Latin letters need XeLaTeX or LuaLaTeX, and a font that
+    has their characters.
+    """
     not_a_model(model)
 
 
@@ -933,7 +937,7 @@ def _(model: RuleEnsemble) -> str:
         rows = [(display.weight_text(model.intercept), "always"), *rows]
     cells = [
         [
-            *(r"$\cdot$" if weight == "." else f"${weight}$" for weight in weights),
+            *(r"$\cdot$" if weight == "." else display.latex_number(weight) for weight in weights),
             display.latex(rule),
         ]
         for *weights, rule in rows

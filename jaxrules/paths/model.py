@@ -264,7 +264,7 @@ class ModelSequence:
         """The table as a LaTeX tabular."""
         heading, rows = self.table()
         texts = [
-            [rf"$\beta_{{{k}}}$", *(f"${c}$" if c else "" for c in map(_exponent, cells))]
+            [rf"$\beta_{{{k}}}$", *(display.latex_number(c) if c else "" for c in cells)]
             for k, (_, *cells) in enumerate(rows)
         ]
         return display.latex_table(
@@ -323,11 +323,6 @@ class CoordinatePath(ModelSequence):
     def _shown(self, step: int) -> frozenset[int]:
         """The start shows its coefficients, every other model only the change."""
         return super()._shown(0) if step == 0 else frozenset([int(self.features[step - 1])])
-
-
-def _exponent(number: str) -> str:
-    mantissa, separator, exponent = number.partition("e")
-    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if separator else number
 
 
 @to_latex.register
