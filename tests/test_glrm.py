@@ -347,6 +347,13 @@ def test_dependent_columns_leave_at_the_same_score(seed: int) -> None:
     assert (np.sign(found[on]) == np.sign(weights[on])).all()
 
 
+def test_rounding_and_columns_of_zeros_have_no_weight() -> None:
+    columns = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 1, 0]], bool)
+    found, shift = glrm.independent(columns, np.array([2.0, 1e-11, 3.0]))
+    assert found.tolist() == [2.0, 0.0, 0.0]
+    assert shift == 0.0
+
+
 def test_a_best_solution_is_thinned_out_to_a_smaller_one() -> None:
     """Rows of weight two are two rows, for rows without weight as well: of many best
     solutions both fits take one.

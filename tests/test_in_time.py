@@ -86,6 +86,16 @@ def test_numbers(name: str) -> None:
     assert np.mean((jr.predict(fit.model, X) - 10 - y) ** 2) < np.var(y)
 
 
+def test_the_first_model_of_boosting_is_small() -> None:
+    X, _ = problem()
+    y = (X[:, 0] > 0) == (X[:, 1] > 0)
+    for max_rules, size in ((10, 3), (2, 2)):
+        rules = limited("boosting", X, y, max_rules=max_rules).model.conjunctions
+        assert rules.propositions.tolist() == [2] * size
+    rules = limited("boosting", X, y, max_length=1).model.conjunctions
+    assert rules.propositions.tolist() == [1] * 3
+
+
 @pytest.mark.parametrize("name", ["ssrl", "exact_list"])
 def test_the_objective_of_a_list_is_that_on_all_rows(name: str) -> None:
     X, y = problem(3)

@@ -674,6 +674,22 @@ def test_on_very_large_data_the_search_goes_on_from_the_best_of_a_sample(
     assert again.objective == fit.objective
 
 
+def test_a_sample_has_distinct_patterns_and_at_most_a_quarter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = np.arange(512)[:, None] >> np.arange(9) & 1 == 1
+    target = np.where(every.sum(axis=1) > 4, 1.0, -1.0)
+    problem = make_problem(Activations.of_matrix(every), target, np.ones(512), losses.logistic)
+    monkeypatch.setattr(problem_module, "SAMPLED", 9 * 128)
+    monkeypatch.setattr(problem_module, "_FEWEST_SAMPLED", 1)
+    sample = problem.sampled(0)
+    assert sample is not None
+    assert np.unique(sample.columns, axis=1).shape == sample.columns.shape == (10, 128)
+    assert sample.mass.sum() == pytest.approx(1.0)
+    monkeypatch.setattr(problem_module, "_FEWEST_SAMPLED", 129)
+    assert problem.sampled(0) is None
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 70), st.integers(1, 40))
 def test_the_product_is_that_of_the_matrices(

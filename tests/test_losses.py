@@ -142,6 +142,7 @@ def test_conjugate_is_the_largest_difference_of_line_and_loss(name: str, seed: i
     ("name", "y", "inside", "outside"),
     [
         ("logistic", 1.0, (-1.0, -0.3, 0.0), (-1.1, 0.1)),
+        ("logistic", 1.0, (-1.0 - 2e-15, 2e-15), (-1.0 - 1e-13, 1e-13)),  # up to rounding
         ("logistic", -1.0, (0.0, 0.3, 1.0), (-0.1, 1.1)),
         ("logistic", 0.0, (-0.5, 0.5), (-0.6, 0.6)),
         ("exponential", 1.0, (-7.0, 0.0), (0.1,)),

@@ -133,22 +133,25 @@ def test_weighted_sums_find_the_supported_points(toy: tuple[pd.DataFrame, np.nda
         assert front.points[int(np.argmin(values))].supported
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_no_path_off_the_grid_dominates_a_point(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "gamma"), [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (4, 0.5), (5, 3.0)]
+)
+def test_no_path_off_the_grid_dominates_a_point(seed: int, gamma: float) -> None:
     """Against all sequences at two hundred tradeoffs; the front knows three."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(30, 3)) @ (np.eye(3) + rng.random((3, 3)))
     y = X @ rng.normal(size=3) + rng.normal(size=30)
-    front = paths.pareto(X, y, max_steps=3, tradeoffs=[10.0, 0.3, 0.01])
+    alpha = gamma ** np.arange(1, 4)
+    front = paths.pareto(X, y, max_steps=3, tradeoffs=[10.0, 0.3, 0.01], step_weights=gamma)
     cost = mean_squared_error(X - X.mean(axis=0), y - y.mean(), np.ones(30))
     slack = 1e-7 * float(cost.constant)
     for steps in (1, 2, 3):
         for sequence in itertools.product(range(3), repeat=steps):
             for tradeoff in np.geomspace(30, 1e-6, 200):
-                weights = np.full(steps, tradeoff)
+                weights = tradeoff * alpha[:steps]
                 weights[-1] += 1
                 costs = cost(best_path(cost, weights, np.array(sequence)))
-                behind = front.interpretability > costs.sum() + slack
+                behind = front.interpretability > alpha[:steps] @ costs + slack
                 assert not (front.cost[behind] > costs[-1] + slack).any(), (sequence, tradeoff)
 
 

@@ -79,6 +79,20 @@ def test_a_run_records_steps_and_reports() -> None:
     ]
 
 
+def test_an_earlier_result_is_that_of_its_steps() -> None:
+    clock = Clock()
+    run = Run("task", jr.Deadline(60, clock))
+    with run:
+        for objective in (3.0, 2.0):
+            clock.now += 1.5
+            run.step(objective, 1)
+    fit = run.finish("model", 2.0, "min", jr.Status.CONVERGED)
+    for steps, seconds in ((0, 0.0), (1, 1.5), (2, 3.0)):
+        earlier = run.earlier(fit, steps, jr.Status.CONVERGED)
+        assert earlier.seconds == seconds
+        assert earlier.history == fit.history[:steps]
+
+
 def test_the_deadline_gives_the_status_unless_optimality_is_proved() -> None:
     for status, expected in [
         (jr.Status.CONVERGED, jr.Status.TIME_LIMIT),
@@ -143,6 +157,7 @@ def test_the_bar_is_drawn_once_and_closed(drawn: list[Any]) -> None:
     assert drawn[0].total == 5
     assert "objective 0.25" in str(drawn[0])
     assert "task" in str(drawn[0])
+    assert not any(bar.leave or bar.miniters for bar in drawn)
     run.finish("model", 0.25, "min", jr.Status.CONVERGED)
     other.finish("model", 0.25, "min", jr.Status.CONVERGED)
     assert all(bar.disable for bar in drawn)  # tqdm disables a closed bar
