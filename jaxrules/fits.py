@@ -52,6 +52,10 @@ _ADVICE = {  # the worst first
 }
 
 
+Settings = tuple[tuple[str, Any], ...]
+"""What a model keeps of its fit: the learner, its options and what the data decided, by name."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One entry of `Fit.history`: the objective, the model size and the seconds since the start.

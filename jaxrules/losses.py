@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from jaxrules.float64 import our_settings, x64_kernel
 
-Array = Any  # a NumPy array or a jax array
+Array = Any  # a number, a NumPy array or, in a traced program, a jax array
 Floats = NDArray[np.float64]
 LossFunction = Callable[[Array, Array], Array]
 

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks, display
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
+from jaxrules.fits import Settings
 from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
 from jaxrules.table import Label, Schema, Table, TableLike, conform, total_offset
 
@@ -140,7 +141,7 @@ class RuleEnsemble:
     intercept: Array = field(metadata={"dtype": np.float64})
     linear: LinearTerms | None = None
     link: Link = field(default="identity", metadata={"static": True})
-    options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
+    options: Settings = field(default=(), metadata={"static": True})
     loss: str | None = field(default=None, metadata={"static": True})
     threshold: float = field(default=0.0, metadata={"static": True})
 
@@ -306,7 +307,7 @@ class RuleList:
     conjunctions: Conjunctions
     labels: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     probabilities: NDArray[np.float64] = field(metadata={"dtype": np.float64})
-    options: tuple[tuple[str, Any], ...] = field(default=(), metadata={"static": True})
+    options: Settings = field(default=(), metadata={"static": True})
     counts: NDArray[np.float64] | None = field(default=None, metadata={"dtype": np.float64})
     weighted: bool = field(default=False, metadata={"static": True})
 

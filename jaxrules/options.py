@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules import checks, placement
 from jaxrules.constraints import asks
-from jaxrules.fits import Fit
+from jaxrules.fits import Fit, Settings
 from jaxrules.guard import deferred
 from jaxrules.losses import Loss
 from jaxrules.runs import Deadline, ProgressOption, Run
@@ -125,7 +125,7 @@ class RunOptions:
         """The run of a fit with these options."""
         return Run(task or self.learner, self.time_limit, self.progress, total=total)
 
-    def settings(self, **derived: Any) -> tuple[tuple[str, Any], ...]:
+    def settings(self, **derived: Any) -> Settings:
         """The settings that a model keeps, as (name, value) pairs fit for JSON.
 
         Args:

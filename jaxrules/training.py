@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks, placement
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.fits import Fit, OneVsRestDetails, Status
+from jaxrules.fits import Fit, OneVsRestDetails, Settings, Status
 from jaxrules.losses import (
     Loss,
     LossFunction,
@@ -605,9 +605,7 @@ def paths_against_rest(
     return [*shorter, fits[-1]]
 
 
-def _with_rules(
-    options: tuple[tuple[str, Any], ...], max_rules: int
-) -> tuple[tuple[str, Any], ...]:
+def _with_rules(options: Settings, max_rules: int) -> Settings:
     return tuple((dict(options) | {"max_rules": max_rules}).items())
 
 
@@ -674,7 +672,7 @@ def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
     )
 
 
-def _common(options: Sequence[tuple[tuple[str, Any], ...]]) -> tuple[tuple[str, Any], ...]:
+def _common(options: Sequence[Settings]) -> Settings:
     """The settings of several fits; None for one that the data chose differently by class."""
     shared = set.intersection(*map(set, options))
     return tuple((name, value if (name, value) in shared else None) for name, value in options[0])

@@ -62,7 +62,7 @@ from jaxrules.cross_validation import (
 )
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.fits import Details, Fit, Status
+from jaxrules.fits import Details, Fit, Settings, Status
 from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss, LossOption, best_constant, logistic, mean_loss
 from jaxrules.models import RuleEnsemble
@@ -419,7 +419,7 @@ class _Task:
     data: TrainingData
     options: Options
     run: Run
-    settings: tuple[tuple[str, Any], ...]
+    settings: Settings
     constraints: Constraints
     first: Conjunctions
     n_outputs: int

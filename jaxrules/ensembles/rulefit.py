@@ -44,7 +44,7 @@ from jaxrules.cross_validation import (
 )
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.ensembles.in_time import model_in_time, rows_for_rules
-from jaxrules.fits import Details, Fit, Status
+from jaxrules.fits import Details, Fit, Settings, Status
 from jaxrules.float64 import worth_an_accelerator
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
@@ -165,7 +165,7 @@ class _Shared(ScoreOptions):
         """Whether there is a time limit."""
         return Deadline.of(self.time_limit).seconds is not None
 
-    def settings_at(self, l1_penalty: float, loss: Loss) -> tuple[tuple[str, Any], ...]:
+    def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:
         """The settings of a model: those of the `fit` that repeats it."""
         return self.to(Options, l1_penalty=l1_penalty).settings(loss=loss)
 
@@ -201,7 +201,7 @@ class Options(_Shared):
             self.start is None or self.l1_penalty is not None, "start needs an l1_penalty"
         )
 
-    def settings_at(self, l1_penalty: float, loss: Loss) -> tuple[tuple[str, Any], ...]:
+    def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:
         """The settings of a model; a chosen penalty is recorded beside the given None."""
         chosen = {"chosen_l1_penalty": l1_penalty} if self.l1_penalty is None else {}
         return self.settings(loss=loss, **chosen)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from jaxrules import checks, display
 from jaxrules.conditions import Conjunctions
+from jaxrules.fits import Settings
 from jaxrules.lowered import Axis
 from jaxrules.models import Link, RuleEnsemble, RuleList, not_a_model
 from jaxrules.paths.model import ModelSequence
@@ -33,7 +34,7 @@ class Test(NamedTuple):
     """
 
     feature: int
-    asked: tuple[tuple[str, Any], ...] | None
+    asked: Settings | None
     missing: bool
 
     @property

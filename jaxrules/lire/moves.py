@@ -26,13 +26,12 @@ from jaxrules.lire.objective import (
     penalty,
     penalty_increase,
 )
-from jaxrules.losses import Loss, exponential
+from jaxrules.losses import Array, Loss, exponential
 
 Encoding = Literal["signed", "binary"]
 Floats = NDArray[np.float64]
 Reals = NDArray[Any]  # float32, or float64 for the squared loss
 Bools = NDArray[np.bool_]
-Array = Any  # a NumPy array or, in a traced program, a jax array
 Integers = NDArray[np.int64]
 
 ADDITIONS = 8

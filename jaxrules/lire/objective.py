@@ -8,7 +8,6 @@ The searches call them, and so do the tests.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
-from jaxrules.losses import Loss, loss_by_name, mean_loss
+from jaxrules.losses import Array, Loss, loss_by_name, mean_loss
 from jaxrules.metrics import known_labels
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.table import TableLike, check_order, check_sample_weight, conform, regression_target
-
-Array = Any  # a number, a NumPy array or a jax array
 
 SHARE_CLIP = 1e-10
 """Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10], so that

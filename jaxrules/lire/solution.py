@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.extraction import RulePool
-from jaxrules.fits import Details
+from jaxrules.fits import Details, Settings
 from jaxrules.lire.moves import Encoding
 from jaxrules.losses import mean_loss
 from jaxrules.models import RuleEnsemble
@@ -96,7 +95,7 @@ class Solution:
         self,
         pool: RulePool,
         data: TrainingData,
-        settings: tuple[tuple[str, Any], ...],
+        settings: Settings,
         n_first: int = 0,
     ) -> RuleEnsemble:
         """The ensemble of 0/1 rules.

@@ -56,7 +56,7 @@ from jaxrules.lire.moves import (
 from jaxrules.lire.objective import best_weight, penalty
 from jaxrules.lire.problem import Floats, Problem
 from jaxrules.lire.search import DROPPED_AT_ONCE, Incumbent, Search
-from jaxrules.losses import Loss, exponential
+from jaxrules.losses import Array, Loss, exponential
 from jaxrules.rows import Activations, available_memory
 from jaxrules.solvers.linear.newton import (
     Evaluation,
@@ -67,8 +67,6 @@ from jaxrules.solvers.linear.newton import (
     within,
 )
 from jaxrules.solvers.patience import Patient
-
-Array = Any  # a jax array; between programs a NumPy array, too
 
 _QUEUE = 128
 """Moves of a ranking that may be tried, and with no more possible ones all are."""

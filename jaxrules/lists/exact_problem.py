@@ -14,7 +14,7 @@ from jaxrules import checks
 from jaxrules.bits import pack
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints, rules_for
-from jaxrules.fits import Fit
+from jaxrules.fits import Fit, Settings
 from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
@@ -124,7 +124,7 @@ class ListProblem:
         """The contribution of the expert's rules to the objective."""
         return self.first.objective(self.candidates.penalty)
 
-    def model(self, choice: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> RuleList:
+    def model(self, choice: tuple[int, ...], options: Settings) -> RuleList:
         """The rule list of some candidates."""
         candidates = self.candidates
         rules, labels = candidates.rules(choice, self.data.schema), candidates.labelled(choice)[0]

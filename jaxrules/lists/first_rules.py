@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import rules_for
+from jaxrules.fits import Settings
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models import RuleList, first_satisfied
 from jaxrules.table import Label, effective_row
@@ -101,7 +102,7 @@ class FirstRules:
 
     def before(
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
-        options: tuple[tuple[str, Any], ...], shrinkage: float | None = None,
+        options: Settings, shrinkage: float | None = None,
     ) -> RuleList:  # fmt: skip
         """The model of these rules and those learned on the rest.
 

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.losses import Array
 from jaxrules.solvers.layered import never
 from jaxrules.solvers.patience import Patient
 
@@ -35,8 +36,6 @@ Bools = NDArray[np.bool_]
 
 Literals = tuple[int, ...]
 """The literals of a condition, ascending."""
-Array = Any
-"""NumPy arrays on the way to the kernels, JAX arrays in them."""
 
 _TOLERANCE = 1e-6
 """Gains that differ by less than this share are ties."""

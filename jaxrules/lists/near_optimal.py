@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jaxrules import display
 from jaxrules.bits import Words, distinct
 from jaxrules.conditions import Conjunctions
-from jaxrules.fits import Status
+from jaxrules.fits import Settings, Status
 from jaxrules.lists.exact_problem import ListProblem
 from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
 from jaxrules.models import RuleList
@@ -73,7 +73,7 @@ class NearOptimal:
     threshold: float
     floor: float
     at_most: int
-    options: tuple[tuple[str, Any], ...] = ()
+    options: Settings = ()
     unit: float = 1.0
     status: Status = Status.OPTIMAL
 
@@ -323,9 +323,7 @@ class Enumeration:
                 result.append((objective, tuple(moves[::-1])))
         return sorted(result, key=lambda item: (-item[0], len(item[1]), item[1]))
 
-    def result(
-        self, options: tuple[tuple[str, Any], ...], limit: Status | None = None
-    ) -> NearOptimal:
+    def result(self, options: Settings, limit: Status | None = None) -> NearOptimal:
         """The result, with the settings and the limit of the run that ended it, if any did."""
         if not self.candidates.complete:  # any list of a missing condition may be near-optimal
             self.ran, self.lost = False, self.lost + self.problem.n_possible

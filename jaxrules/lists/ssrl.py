@@ -37,7 +37,7 @@ from jaxrules import checks
 from jaxrules.conditions import PropositionPool
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import SHARE, CrossValidation, arguments_of, choose, folds
-from jaxrules.fits import Details, Fit, Status
+from jaxrules.fits import Details, Fit, Settings, Status
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
 from jaxrules.lists.insertion import (
@@ -700,7 +700,7 @@ class _Task:
         return search
 
     def finished(
-        self, search: _Search, run: Run, settings: tuple[tuple[str, Any], ...], why: str = ""
+        self, search: _Search, run: Run, settings: Settings, why: str = ""
     ) -> Fit[RuleList]:
         """The best list of a search on all rows as a model."""
         best, examples = search.best, search.examples

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
+from jaxrules.fits import Settings
 from jaxrules.losses import logistic, squared
 from jaxrules.options import FitOptions, option, options
 from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
@@ -185,7 +186,7 @@ class ModelSpace:
         return models
 
     def path(
-        self, changes: Changes, step_weights: Array, settings: tuple[tuple[str, Any], ...] = ()
+        self, changes: Changes, step_weights: Array, settings: Settings = ()
     ) -> CoordinatePath:
         """The path of these changes of the allowed columns, with the settings of the fit."""
         features, models = self.allowed[changes.features], self.models(changes.models)

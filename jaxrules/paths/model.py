@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
+from jaxrules.fits import Settings
 from jaxrules.metrics import complexity
 from jaxrules.models import (
     Explanation,
@@ -114,9 +115,7 @@ class ModelSequence:
     output_scale: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     schema: Schema = field(metadata={"static": True})
     columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
-    options: tuple[tuple[str, Any], ...] = field(
-        default=(), metadata={"static": True}, kw_only=True
-    )
+    options: Settings = field(default=(), metadata={"static": True}, kw_only=True)
 
     title: ClassVar[str] = "Sequence of models"
 

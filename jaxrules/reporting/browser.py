@@ -12,9 +12,8 @@ from typing import Any
 
 from jaxrules import display
 from jaxrules.export.program import FirstMatch, Program, Sum, Term, Test
+from jaxrules.persistence import Json
 from jaxrules.table import Table
-
-Json = dict[str, Any]
 
 
 def columns_of(programs: Sequence[Program]) -> tuple[int, ...]:

@@ -15,19 +15,23 @@ from jaxrules.export.program import program_of
 from jaxrules.fits import Fit
 from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.models import RuleEnsemble, RuleList
+from jaxrules.persistence import Json
 from jaxrules.reporting.browser import columns_of, program_json, rows_json
 from jaxrules.reporting.figures import Rows, quality_json, rules_json
 from jaxrules.reporting.subject import Entry, Subject
 from jaxrules.table import Feature, Table, TableLike, as_table, conform
-
-Json = dict[str, Any]
 
 _STEPS = 300
 """The most steps of a fit's history in the chart."""
 
 
 def data_json(
-    subject: Subject, X: TableLike, y: ArrayLike, groups: Any, title: str | None, max_rows: int
+    subject: Subject,
+    X: TableLike,
+    y: ArrayLike,
+    groups: ArrayLike | None,
+    title: str | None,
+    max_rows: int,
 ) -> Json:
     """Everything that the page needs. Infinite numbers and NaN are null.
 
@@ -50,7 +54,9 @@ def data_json(
     return made
 
 
-def _of_models(subject: Subject, X: TableLike, y: ArrayLike, groups: Any, max_rows: int) -> Json:
+def _of_models(
+    subject: Subject, X: TableLike, y: ArrayLike, groups: ArrayLike | None, max_rows: int
+) -> Json:
     first = subject.entries[0].model
     rows = Rows.of(first, conform(X, first.schema), y, groups)
     programs = [program_of(entry.model) for entry in subject.entries]

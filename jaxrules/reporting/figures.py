@@ -17,11 +17,11 @@ from jaxrules.losses import logistic, squared
 from jaxrules.metrics import known_labels, loss_of, risk
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict, predict_proba
 from jaxrules.paths.model import ModelSequence
+from jaxrules.persistence import Json
 from jaxrules.reporting.subject import Model
 from jaxrules.table import Label, Table, regression_target
 
 Floats = NDArray[np.float64]
-Json = dict[str, Any]
 
 MOST_GROUPS = 20
 _BINS = 10
@@ -48,12 +48,12 @@ class Rows:
     y: ArrayLike
     classes: tuple[Label, ...] | None
     truth: NDArray[Any]
-    groups: Any
+    groups: ArrayLike | None
     group_names: tuple[str, ...]
     group: NDArray[np.int64]
 
     @classmethod
-    def of(cls, model: Model, table: Table, y: ArrayLike, groups: Any) -> Rows:
+    def of(cls, model: Model, table: Table, y: ArrayLike, groups: ArrayLike | None) -> Rows:
         """The rows of a table with their targets and groups, checked.
 
         Raises:

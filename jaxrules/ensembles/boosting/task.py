@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.fits import Settings
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Run
 from jaxrules.solvers.rule_search import Found
@@ -33,7 +33,7 @@ class Task:
     candidates: Candidates
     options: Options
     run: Run
-    settings: tuple[tuple[str, Any], ...]
+    settings: Settings
     sample: int | None
     joint: bool
     find: Callable[..., Found]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from jaxrules.losses import Array
 from jaxrules.solvers.blas import one_blas_thread
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ _SIDES = np.array([[1.0], [-1.0]])  # the two rows of parts and duals (2, k): up
 _TO_THE_BOUND = 0.995  # share of the step to the nearest bound that the interior point takes
 
 
-def pull(gradient: Any, signs: Any = None) -> Any:
+def pull(gradient: Array, signs: Array | None = None) -> Array:
     """How strongly the loss pulls a coefficient away from 0 to where it may go, at least 0; for
     arrays of NumPy and JAX.
 
@@ -49,7 +50,9 @@ def pull(gradient: Any, signs: Any = None) -> Any:
     return numpy.maximum(numpy.where(signs[0], gradient, 0), numpy.where(signs[1], -gradient, 0))
 
 
-def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any = None) -> Any:
+def kkt_violation(
+    coefficients: Array, gradient: Array, penalties: Array, signs: Array | None = None
+) -> Array:
     """Distance of 0 from the subdifferential of the objective, per coefficient; for arrays of NumPy
     and JAX.
     """
@@ -60,7 +63,7 @@ def kkt_violation(coefficients: Any, gradient: Any, penalties: Any, signs: Any =
     )
 
 
-def allowed(b: Any, signs: Any = None) -> Any:
+def allowed(b: Array, signs: Array | None = None) -> Array:
     """Coefficients, of any shape (..., k), with 0 for those of a forbidden sign; for arrays of
     NumPy and JAX.
     """
@@ -72,8 +75,14 @@ def allowed(b: Any, signs: Any = None) -> Any:
 
 
 def best_along(
-    hessian: Any, penalties: Any, signs: Any, b: Any, gradient: Any, step: Any, others: Any
-) -> Any:
+    hessian: Array,
+    penalties: Array,
+    signs: Array,
+    b: Array,
+    gradient: Array,
+    step: Array,
+    others: Array,
+) -> Array:
     """The best of b, some points along its Newton step and others, (n, k); a coefficient whose sign
     would flip stops at zero. For arrays of NumPy and JAX.
     """
