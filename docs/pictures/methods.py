@@ -24,7 +24,13 @@ def lire() -> None:
     jr.plots.support_path(path, data.X)
 
 
-FIGURES = {figure.__name__: figure for figure in (lire,)}
+def boosting() -> None:
+    data = jr.datasets.load("breast_cancer")
+    fit = jr.boosting.fit(data.X, data.y, max_rules=4)
+    jr.plots.waterfall(jr.explain(fit.model, data.X[19:20])[0])
+
+
+FIGURES = {figure.__name__: figure for figure in (boosting, lire)}
 
 if __name__ == "__main__":
     plt.rcParams.update(

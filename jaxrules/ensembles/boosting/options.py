@@ -131,7 +131,7 @@ class _Shared(ScoreOptions):
         max_length: the most propositions of a rule, None for any number. "auto": 2, or 3 with at
             most 64 propositions, as in tables of a few categories, where one condition says less
             than a threshold does. Up to 2, every rule is proved optimal, in about rows x columns^2
-            / 2 steps; docs/methods/boosting.md has a table of what is proved when.
+            / 2 steps; docs/measured/boosting.md has a table of what is proved when.
         max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
             "auto": 20, or as many as memory allows. None takes every value.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
