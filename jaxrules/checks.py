@@ -279,6 +279,25 @@ def seed(value: object) -> int:
     return integer("seed", value, at_least=0, at_most=2**32 - 1)
 
 
+def column(name: str, key: object, names: Sequence[str]) -> int:
+    """The position of a column, given by name or position.
+
+    Raises:
+        TypeError: if the key is neither text nor an integer.
+        ValueError: if there is no such column.
+    """
+    if isinstance(key, str):
+        require(
+            key in names,
+            f"{name} names {key!r}, which is not a column; the columns are {list(names)}",
+        )
+        return names.index(key)
+    if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
+        raise TypeError(f"{name} must name columns by name or position, got {key!r}")
+    require(0 <= key < len(names), f"{name} names column {key}; there are {len(names)}")
+    return int(key)
+
+
 def flag(name: str, value: object) -> bool:
     """True or False; NumPy's too.
 

@@ -186,12 +186,12 @@ class Condition:
 
     def levels_of(self, feature: Feature) -> list[int]:
         """The places of the levels of a column that satisfy the condition; see `Feature`."""
-        return [
-            place
-            for place in range(len(feature.levels or ()))
-            if (self.lower < place or (self.lower == place and self.lower_closed))
-            and (place < self.upper or (place == self.upper and self.upper_closed))
-        ]
+        return [place for place in range(len(feature.levels or ())) if self.admits(place)]
+
+    def admits(self, number: float) -> bool:
+        """Whether a number lies in the interval."""
+        above = self.lower < number or (self.lower == number and self.lower_closed)
+        return above and (number < self.upper or (number == self.upper and self.upper_closed))
 
     def condition(self, schema: Schema) -> Condition:
         """The condition itself, checked; propositions have a method of the same name.
@@ -251,26 +251,30 @@ class Condition:
 
     def describe(self, schema: Schema) -> str:
         """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values if the schema
-        admits them.
+        admits them, and special values if the text would mislead about them.
         """
-        # Refused missing values are not mentioned; the texts of `unseen` conditions imply them.
-        missing = self.missing if schema.missing != "refuse" else self.unseen
-        if isinstance(self.feature, Direction):
-            name = self.feature.describe(schema)
+        levels, special = None, cast(tuple[float, ...], ())
+        if isinstance(self.feature, Direction):  # the name says that it adds numbers
+            name, columns = self.feature.describe(schema), self.feature.features
         else:
-            feature = schema.features[self.feature]
-            name = feature.name
+            feature, columns = schema.features[self.feature], (self.feature,)
             if feature.categories is not None:
-                return display.set_text(
-                    name, feature.categories, self.categories or (), self.unseen, missing
-                )
-            if feature.levels is not None:
-                return display.levels_text(name, feature.levels, self.levels_of(feature), missing)
+                missing = self.missing if schema.missing != "refuse" else None
+                return feature.set_text(self.categories or (), self.unseen, missing)
+            name, levels, special = feature.name, feature.levels, feature.special_values or ()
+        absent = schema.absent(columns)
+        missing = self.missing and absent is not None
+        if levels is not None:
+            return display.levels_text(name, levels, self.levels_of(feature), missing)
         if self.admits_no_number:
-            return f"{name} is missing" if missing else f"{name} never"
-        return display.interval_text(
-            name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing
-        )
+            return f"{name} is {absent}" if missing else f"{name} never"
+        text = display.interval_text(
+            name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing,
+            absent or "missing",
+        )  # fmt: skip
+        bounded = math.isfinite(self.lower) or math.isfinite(self.upper)
+        unlike = bounded and not missing and any(map(self.admits, special))
+        return f"{text} and not special" if unlike else text
 
 
 def _position(feature: object) -> int:

@@ -80,7 +80,7 @@ class Constraints:
             raise TypeError(f"monotone must map columns to 1 or -1, got {type(monotone).__name__}")
         directions = {}
         for key, direction in (monotone or {}).items():
-            column = _column(schema, "monotone", key)
+            column = checks.column("monotone", key, schema.names)
             name = schema.names[column]
             require(
                 schema.features[column].is_numeric,
@@ -92,6 +92,7 @@ class Constraints:
                 )
             directions[column] = int(direction)
         banned = frozenset(_columns(schema, "forbidden", forbidden))
+        banned |= {companion for f, companion in schema.companions.items() if f in banned}
         wanted = tuple(dict.fromkeys(_columns(schema, "required", required)))
         both = [schema.names[column] for column in wanted if column in banned]
         require(not both, f"required and forbidden both name {both}")
@@ -278,24 +279,9 @@ def _columns(schema: Schema, name: str, keys: Iterable[object]) -> list[int]:
         raise TypeError(
             f"{name} must be a list of column names or positions, got {type(keys).__name__}"
         )
-    return [_column(schema, name, key) for key in keys]
+    return [checks.column(name, key, schema.names) for key in keys]
 
 
 def asks(monotone: object) -> bool:
     """Whether the argument names a column; `Constraints.of` checks its type."""
     return isinstance(monotone, Mapping) and len(monotone) > 0
-
-
-def _column(schema: Schema, name: str, key: object) -> int:
-    """A column by name or position."""
-    n = len(schema.names)
-    if isinstance(key, str):
-        require(
-            key in schema.names,
-            f"{name} names {key!r}, which is not a column; the columns are {list(schema.names)}",
-        )
-        return schema.names.index(key)
-    if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
-        raise TypeError(f"{name} must name columns by name or position, got {key!r}")
-    require(0 <= key < n, f"{name} names column {key}; there are {n}")
-    return int(key)

@@ -77,16 +77,18 @@ _ENOUGH_DECIMALS = 25
 
 
 def interval_text(
-    subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool
-) -> str:
+    subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool,
+    absent: str = "missing",
+) -> str:  # fmt: skip
     """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to
-    it.
+    it, which is called `absent`.
     """
     subject, (low, high) = plain(subject), _distinct(lower, upper)
     if lower == upper:
         text = f"{subject} == {low}"
     elif math.isinf(lower) and math.isinf(upper):
-        return f"any {subject}" if missing else f"{subject} is not missing"
+        present = "is not missing" if absent == "missing" else "is a number"
+        return f"any {subject}" if missing else f"{subject} {present}"
     elif math.isinf(lower):
         text = f"{subject} {'<=' if upper_closed else '<'} {high}"
     elif math.isinf(upper):
@@ -94,7 +96,7 @@ def interval_text(
     else:
         first, second = "<=" if lower_closed else "<", "<=" if upper_closed else "<"
         text = f"{low} {first} {subject} {second} {high}"
-    return f"({text} or missing)" if missing else text
+    return f"({text} or {absent})" if missing else text
 
 
 def _distinct(lower: float, upper: float) -> tuple[str, str]:
@@ -135,6 +137,20 @@ def set_text(
         return f"{name} is missing" if missing else f"{name} never"
     text = f"{name} == {listed}" if len(words) == 1 else f"{name} in {listed}"
     return f"({text} or missing)" if missing else text
+
+
+def special_text(
+    name: str, values: Sequence[str], allowed: Iterable[int], missing: bool | None
+) -> str:
+    """A set of special values and of all numbers, whose code is the last, e.g. ``x == -7``,
+    ``x not in {-8, -9}``, ``x is special``; `missing`: None if missing values are refused.
+    """
+    every, codes, number = set(range(len(values))), set(allowed), len(values)
+    if codes in (every, {number}):
+        text = f"{plain(name)} is {'special' if codes == every else 'a number'}"
+        return f"({text} or missing)" if missing else text
+    numbers = number in codes
+    return set_text(name, values, codes & every, numbers, numbers if missing is None else missing)
 
 
 def levels_text(

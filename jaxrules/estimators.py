@@ -177,8 +177,8 @@ class _RuleModel(BaseEstimator):
         """
         if isinstance(X, Table):  # the model checks its names
             if reset:
-                self.feature_names_in_ = np.array(X.schema.names, object)
-                self.n_features_in_ = len(X.schema.names)
+                names = [source.name for source in X.schema.sources]
+                self.feature_names_in_, self.n_features_in_ = np.array(names, object), len(names)
             return X
         is_frame = nw.dependencies.is_into_dataframe(X)
         if is_frame:

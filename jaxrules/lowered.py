@@ -101,9 +101,11 @@ class Direction:
         for feature, code in zip(
             (schema.features[f] for f in self.features), self.categories, strict=True
         ):
-            given, missing = feature.categories, code == MISSING
-            text = given and display.set_text(
-                feature.name, given, set() if missing else {code}, False, missing
+            missing = code == MISSING
+            text = (
+                ""
+                if feature.is_numeric
+                else feature.set_text(set() if missing else {code}, False, missing)
             )
             names.append(f"[{text}]" if text else feature.as_number)
         return display.sum_text(zip(self.weights, names, strict=True))

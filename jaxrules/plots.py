@@ -522,6 +522,8 @@ def decision_regions(
     columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
     ticks = [_range(table.columns[place]) for place in (across, up)]
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
+    for companion in table.schema.companions.values():  # beside numbers
+        columns[companion][:] = len(table.schema.features[companion].categories or ()) - 1
     values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(
         _POINTS, _POINTS
     )

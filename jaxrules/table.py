@@ -11,6 +11,10 @@ a category of its own, every threshold states whether a missing value satisfies 
 imputed. Infinite numbers are always refused. A category that was not seen in fit equals none of the
 known ones: it satisfies ``!=`` and fails ``==``. A column with only unseen categories causes a
 warning. Numeric categories have one text whatever their type: 1, 1.0 and "1" are the same category.
+
+A number can have special values, codes such as -9 for "no record". The table then holds two
+columns for the one of X: the numbers, missing where X has a special value; and, after all columns
+of X, a categorical *companion*, which has a category per special value and one for all numbers.
 """
 
 from __future__ import annotations
@@ -41,6 +45,8 @@ _LARGEST_EXACT_INTEGER = 2**53
 
 BOOLEAN = (False, True)
 """The levels of a column of True and False."""
+A_NUMBER = "a number"
+"""The last category of a companion."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +58,23 @@ class Feature:
         categories: None for a numeric column.
         levels: what the numbers 0, 1, ... of a numeric column stand for: (False, True), or the
             texts of an ordered categorical column in their order; None if they are just numbers.
+        special_values: of a number, ascending: here it is missing, see the module; None without.
+        source: of a companion, the column of X whose special values are the categories.
     """
 
     name: str
     categories: tuple[str, ...] | None = None
     levels: tuple[str | bool, ...] | None = None
+    special_values: tuple[float, ...] | None = None
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name of a feature must be text, got {type(self.name).__name__}")
         if self.levels is not None:
             self._check_levels(self.levels)
+        if self.special_values is not None:
+            self._check_special_values(self.special_values)
         given = self.categories
         if given is None:
             return
@@ -89,6 +101,20 @@ class Feature:
         if len(set(given)) < len(given):
             raise ValueError(f"levels of feature {self.name!r} must all be distinct")
 
+    def _check_special_values(self, given: object) -> None:
+        if self.kind != "number" or not (
+            isinstance(given, tuple) and all(isinstance(one, float) for one in given)
+        ):
+            raise TypeError(
+                f"special_values of feature {self.name!r} must be a tuple of numbers, without "
+                f"categories and levels, got {given!r}"
+            )
+        if not given or list(given) != sorted(set(given)) or not np.isfinite(given).all():
+            raise ValueError(
+                f"special_values of feature {self.name!r} must be at least one, finite, distinct "
+                "and ascending"
+            )
+
     @property
     def is_numeric(self) -> bool:
         return self.categories is None
@@ -101,17 +127,33 @@ class Feature:
     def kind(self) -> str:
         """The kind of the column, for display."""
         if self.categories is not None:
-            return "text"
+            return "text" if self.source is None else "special"
         return "number" if self.levels is None else "True / False" if self.is_boolean else "ordered"
 
     @property
     def as_number(self) -> str:
-        """What a sum adds: the name; ``[flag]`` for 1 if True; ``rank(size)`` for the place of an
-        ordered category, from 0.
+        """What a sum adds: the name; ``number(x)`` if x has special values; ``[flag]`` for 1 if
+        True; ``rank(size)`` for the place of an ordered category, from 0.
         """
         if self.levels is None:
-            return self.name
+            return self.name if self.special_values is None else f"number({self.name})"
         return f"[{self.name}]" if self.is_boolean else f"rank({self.name})"
+
+    def set_text(self, codes: Iterable[int], unseen: bool, missing: bool | None) -> str:
+        """A set of its categories as text; `missing`: None if missing values are refused. See
+        `display.set_text`.
+        """
+        categories = self.categories or ()
+        if self.source is not None:
+            return display.special_text(self.source, categories[:-1], codes, missing)
+        # The texts of `unseen` conditions imply missing values.
+        missing = unseen if missing is None else missing
+        return display.set_text(self.name, categories, codes, unseen, missing)
+
+    def companion(self) -> Feature:
+        """The companion of a number with special values."""
+        texts = map(category_text, self.special_values or ())
+        return Feature(f"{self.name} (special)", (*texts, A_NUMBER), source=self.name)
 
 
 @dataclass(frozen=True)
@@ -135,6 +177,29 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.features)
 
+    @property
+    def sources(self) -> tuple[Feature, ...]:
+        """The columns of X, in order: all but companions, which come last."""
+        return tuple(feature for feature in self.features if feature.source is None)
+
+    @property
+    def companions(self) -> dict[int, int]:
+        """The places of the companions, by those of their numbers."""
+        place = {feature.source: index for index, feature in enumerate(self.features)}
+        return {
+            index: place[feature.name]
+            for index, feature in enumerate(self.features)
+            if feature.special_values is not None
+        }
+
+    def absent(self, features: Iterable[int]) -> str | None:
+        """What a row can be that has no value in one of these columns: "missing", "special",
+        "special or missing"; None if every row has one.
+        """
+        special = any(self.features[f].special_values is not None for f in features)
+        absent = ["special"] * special + ["missing"] * (self.missing != "refuse")
+        return " or ".join(absent) or None
+
     def __post_init__(self) -> None:
         if not isinstance(self.features, tuple) or not all(
             isinstance(feature, Feature) for feature in self.features
@@ -144,6 +209,13 @@ class Schema:
             raise ValueError("a schema needs at least one feature; features is empty")
         if len(set(self.names)) < len(self.names):
             raise ValueError("features have names that repeat; they must be distinct")
+        special = {f.companion() for f in self.features if f.special_values is not None}
+        last = self.features[len(self.sources) :]
+        if set(last) != special:
+            raise ValueError(
+                "features must end in the companions of the numbers with special values; use "
+                "jaxrules.as_table"
+            )
         checks.choice("missing", self.missing, get_args(MissingRule))
         if not isinstance(self.target, str):
             raise TypeError(f"target must be a name, got {type(self.target).__name__}")
@@ -265,10 +337,12 @@ class Table:
         return Table(self.schema, tuple(column[rows] for column in self.columns))
 
     def __repr__(self) -> str:
-        categorical = sum(not feature.is_numeric for feature in self.schema.features)
+        sources = self.schema.sources
+        categorical = sum(not feature.is_numeric for feature in sources)
+        special = len(self.columns) - len(sources)
         return (
-            f"Table({self.n_rows} rows, {len(self.columns)} columns, "
-            f"{categorical} of them categorical)"
+            f"Table({self.n_rows} rows, {len(sources)} columns, {categorical} of them categorical"
+            f"{f', {special} with special values' if special else ''})"
         )
 
     def __str__(self) -> str:
@@ -279,7 +353,7 @@ class Table:
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """The first columns, and the first rows of them, as text."""
-        more = len(self.columns) > _SHOWN_COLUMNS
+        names, more = list(self.to_columns()), len(self.schema.sources) > _SHOWN_COLUMNS
         columns = [
             [
                 ""
@@ -292,17 +366,18 @@ class Table:
             for one in list(self.head().to_columns().values())[:_SHOWN_COLUMNS]
         ]
         rows = [[*row, *["..."] * more] for row in zip(*columns, strict=True)]
-        return [*self.names[:_SHOWN_COLUMNS], *["..."] * more], rows
+        return [*names[:_SHOWN_COLUMNS], *["..."] * more], rows
 
     def head(self, n: int = 5) -> Table:
         """The first n rows."""
         return self[: checks.integer("n", n, at_least=0)]
 
     def to_columns(self) -> dict[str, list[Any] | NDArray[np.float64]]:
-        """The values by column: numbers with NaN, and lists of text or booleans with None, for
+        """The values by column of X: numbers with NaN, and lists of text or booleans with None, for
         missing ones.
         """
-        pairs = zip(self.schema.features, self.columns, strict=True)
+        sources = self.schema.sources
+        pairs = zip(sources, _joined(self), strict=True)
         return {feature.name: _decoded(feature, column) for feature, column in pairs}
 
     def to_pandas(self) -> Any:
@@ -321,8 +396,8 @@ class Table:
         for index, (feature, column) in enumerate(
             zip(self.schema.features, self.columns, strict=True)
         ):
-            missing = self.missing_mask(index)
-            known, absent = column[~missing], int(missing.sum())
+            known = column[~self.missing_mask(index)]
+            absent = int(self.missing_mask(self.schema.companions.get(index, index)).sum())
             if not len(known):
                 rows.append((feature.name, "", str(absent), "", ""))
             elif feature.categories is None and feature.levels is None:
@@ -331,6 +406,8 @@ class Table:
                 ends = f"{display.number(float(low), 4)} to {display.number(float(high), 4)}"
                 rows.append((feature.name, feature.kind, str(absent), ends, middle))
             else:
+                if feature.source is not None:
+                    known = known[known < len(feature.categories or ()) - 1]
                 often = Counter(_decoded(feature, known)).most_common(3)
                 top = ", ".join(f"{text} ({count})" for text, count in often)
                 n = display.counted(len(np.unique(known)), "category").replace("ys", "ies")
@@ -345,8 +422,13 @@ class Table:
         return np.isnan(column) if self.schema.features[feature].is_numeric else column == MISSING
 
     def columns_with_missing(self) -> tuple[str, ...]:
-        """Names of the columns that have missing values."""
-        return tuple(name for i, name in enumerate(self.names) if self.missing_mask(i).any())
+        """Names of the columns of X that have missing values."""
+        companions = self.schema.companions
+        return tuple(
+            feature.name
+            for index, feature in enumerate(self.schema.sources)
+            if self.missing_mask(companions.get(index, index)).any()
+        )
 
     def numeric_matrix(self) -> NDArray[np.float64]:
         """All columns as one float64 matrix, shape (rows, features).
@@ -366,21 +448,21 @@ class Table:
         return np.stack(self.columns, axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The numbers as NumPy and estimators of other packages read them, shape (rows, features),
-        NaN for missing.
+        """The numbers of X as NumPy and estimators of other packages read them, shape (rows,
+        columns of X), NaN for missing.
 
         Raises:
             TypeError: if a column is categorical.
         """
         if categorical := [
-            feature.name for feature in self.schema.features if not feature.is_numeric
+            feature.name for feature in self.schema.sources if not feature.is_numeric
         ]:
             raise TypeError(
                 f"the Table has categorical columns {_listed(categorical)}, which an array of "
                 "numbers cannot hold; use "
                 "jaxrules.to_dataframe(table) for a dataframe, or table.one_hot()[0] for indicators"
             )
-        return np.stack(self.columns, axis=1).astype(dtype or np.float64)
+        return np.stack(_joined(self), axis=1).astype(dtype or np.float64)
 
     def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
         """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing
@@ -421,7 +503,11 @@ dataframe (`Readable`); a list of rows, each of numbers or a dict; a dict of col
 
 
 def as_table(
-    X: TableLike, *, missing: MissingRule = "refuse", feature_names: Sequence[str] | None = None
+    X: TableLike,
+    *,
+    missing: MissingRule = "refuse",
+    feature_names: Sequence[str] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
 ) -> Table:
     """Read `X` as a table.
 
@@ -435,11 +521,17 @@ def as_table(
             ``not flag``. Dates and durations are refused: convert them to numbers, such as days.
         missing: "refuse", or "own_category" to let "is missing" be a category of its own.
         feature_names: names for the columns of an array (default x0, x1, ...).
+        special_values: codes among the numbers of some columns, by name or position:
+            ``{"months": [-7, -8]}``. They are categories beside the numbers: thresholds are learned
+            from the other numbers and hold only for them, unless they say ``or special``; rules can
+            say ``months == -7`` and ``months is special``.
 
     Raises:
-        TypeError: if `X` or one of its columns has a type that a table cannot hold.
+        TypeError: if `X` or one of its columns has a type that a table cannot hold; for special
+            values that are not lists of numbers, or of a column that is not numeric.
         ValueError: for a wrong shape, no rows, no columns, repeated names, infinite or refused
-            missing values.
+            missing values; for special values of a column that does not exist or has no other
+            values.
     """
     missing = checks.choice("missing", missing, get_args(MissingRule))
     if isinstance(X, Table):
@@ -459,15 +551,73 @@ def as_table(
             columns.append(column)
             features.append(feature)
         table = Table(Schema(tuple(features), missing), tuple(columns))
+    table = _with_special_values(table, special_values)
     _check_values(table)
     return table
+
+
+def _with_special_values(table: Table, given: object) -> Table:
+    """The table with special values in some columns, by name or position."""
+    if given is None:
+        return table
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "special_values must map columns to lists of numbers, as in "
+            f'{{"months": [-7, -8]}}, got {type(given).__name__}'
+        )
+    features, columns = list(table.schema.features), list(table.columns)
+    names = [source.name for source in table.schema.sources]
+    for key, values in given.items():
+        index = checks.column("special_values", key, names)
+        feature, name = features[index], f"special_values[{key!r}]"
+        if feature.kind != "number" or feature.special_values is not None:
+            has = "special values" if feature.special_values else f"the kind {feature.kind!r}"
+            raise TypeError(f"{name}: column {feature.name!r} has {has} already; leave it out")
+        listed = np.unique(checks.sequence(name, values) + 0.0)  # no negative zero
+        feature = dataclasses.replace(feature, special_values=tuple(listed.tolist()))
+        companion = feature.companion()
+        if companion.name in table.names:
+            raise ValueError(f"{name} needs the name {companion.name!r}, which X has; rename it")
+        numbers, codes = _separated(feature, columns[index])
+        if np.isnan(numbers).all():
+            raise ValueError(
+                f"{name}: column {feature.name!r} of X has no other values; make it text, or drop "
+                "it"
+            )
+        features[index], columns[index] = feature, numbers
+        features.append(companion)
+        columns.append(codes)
+    return Table(dataclasses.replace(table.schema, features=tuple(features)), tuple(columns))
+
+
+def _separated(
+    feature: Feature, column: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The numbers, NaN where a value is special or missing, and the codes of the companion."""
+    special = feature.special_values or ()
+    codes = np.full(len(column), len(special), np.int32)
+    for code, value in enumerate(special):
+        codes[column == value] = code
+    codes[np.isnan(column)] = MISSING
+    return np.where(codes == len(special), column, np.nan), codes
+
+
+def _joined(table: Table) -> list[NDArray[Any]]:
+    """The columns of X, with their special values."""
+    columns = list(table.columns[: len(table.schema.sources)])
+    for index, companion in table.schema.companions.items():
+        values = np.array([*(table.schema.features[index].special_values or ()), np.nan, np.nan])
+        numbers = columns[index]
+        columns[index] = np.where(np.isnan(numbers), values[table.columns[companion]], numbers)
+    return columns
 
 
 def conform(X: TableLike, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Columns of dataframes, records and Tables are matched by name and may come in any order; arrays
-    are matched by position. Categories that fit did not see become `UNSEEN`; a column with no known
+    are matched by position. Special values are those of the schema; another code is a number.
+    Categories that fit did not see become `UNSEEN`; a column with no known
     category causes a warning. Where fit had booleans, the numbers 0 and 1 count as False and True,
     and the other way round. The text of an ordered category is enough. `X` may have no rows.
 
@@ -482,22 +632,27 @@ def conform(X: TableLike, schema: Schema) -> Table:
         _check_values(table)
         return table
     names, raw, named = _read(X, None)
+    sources = schema.sources
     if named:
         columns_by_name = dict(zip(names, raw, strict=True))
-        absent = [name for name in schema.names if name not in columns_by_name]
-        extra = sorted(columns_by_name.keys() - set(schema.names))
+        known = [source.name for source in sources]
+        absent = [name for name in known if name not in columns_by_name]
+        extra = sorted(columns_by_name.keys() - set(known))
         if absent:
             raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
         if extra:
             raise ValueError(
                 f"X has columns {_listed(extra)} that the model was not fitted on; drop them first"
             )
-        raw = [columns_by_name[name] for name in schema.names]
-    elif len(raw) != len(schema.features):
-        raise ValueError(
-            f"X has {len(raw)} columns, but the model was fitted on {len(schema.features)}"
-        )
-    columns = map(_conformed, schema.features, raw)
+        raw = [columns_by_name[name] for name in known]
+    elif len(raw) != len(sources):
+        raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(sources)}")
+    columns, companions = list(map(_conformed, sources, raw)), []
+    for index, feature in enumerate(sources):
+        if feature.special_values is not None:
+            columns[index], codes = _separated(feature, columns[index])
+            companions.append((schema.companions[index], codes))
+    columns += [codes for _, codes in sorted(companions, key=lambda pair: pair[0])]
     table = Table(schema, tuple(columns))
     _check_values(table)
     return table
@@ -627,8 +782,9 @@ def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], li
     """Names, columns, and whether the names came with the data."""
     checks.concrete("X", X)
     if isinstance(X, Table):
-        raw = [_raw(f, c) for f, c in zip(X.schema.features, X.columns, strict=True)]
-        names, named = list(X.names), True
+        sources = X.schema.sources
+        raw = [_raw(f, c) for f, c in zip(sources, _joined(X), strict=True)]
+        names, named = [source.name for source in sources], True
     else:
         names, raw, named = _read_dataframe(X) or _read_records(X) or _read_array(X)
     if feature_names is not None:
@@ -955,6 +1111,13 @@ def _check_codes(table: Table, least: int) -> None:
                 )
         if feature.categories is None or not len(column):
             continue
+        if feature.source is not None:
+            number = table.columns[table.names.index(feature.source)]
+            if ((column == len(feature.categories) - 1) == np.isnan(number)).any():
+                raise ValueError(
+                    f"column {feature.source!r} of X has a number where {feature.name!r} says a "
+                    "special value, or none where it says a number"
+                )
         if column.min() < least or column.max() >= len(feature.categories):
             raise ValueError(
                 f"column {feature.name!r} of X has categories (codes) that its schema lacks"
@@ -975,8 +1138,8 @@ def _check_values(table: Table) -> None:
                     f"column {feature.name!r} of X has infinite values; replace them with finite "
                     "numbers"
                 )
-        if table.missing_mask(index).any():
-            incomplete.append(feature.name)
+        if feature.special_values is None and table.missing_mask(index).any():
+            incomplete.append(feature.source or feature.name)
     if incomplete and table.schema.missing == "refuse":
         raise ValueError(
             f"X has missing values in {_listed(incomplete)}; fill them, drop the rows, or fit with "

@@ -100,7 +100,7 @@ class Sample:
         """
         if not isinstance(self.X, Table):
             return self.X
-        numeric = all(feature.is_numeric for feature in self.X.schema.features)
+        numeric = all(feature.is_numeric for feature in self.X.schema.sources)
         return np.asarray(self.X) if numeric else to_dataframe(self.X)
 
     @property

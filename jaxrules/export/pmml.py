@@ -13,7 +13,16 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from jaxrules.checks import require
-from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, program_of
+from jaxrules.export.program import (
+    FirstMatch,
+    Program,
+    Rule,
+    Sum,
+    Term,
+    Test,
+    program_of,
+    without_special_values,
+)
 from jaxrules.models import sigmoid
 from jaxrules.table import MISSING, Feature, Label
 
@@ -46,7 +55,7 @@ def to_pmml(model: Any) -> str:
         TypeError: for something else than a model.
         ValueError: for names with characters that XML cannot hold.
     """
-    program = program_of(model)
+    program = without_special_values(program_of(model))
     classes, names = program.schema.classes, list(program.schema.names)
     document = Element("PMML", xmlns="http://www.dmg.org/PMML-4_4", version="4.4")
     _add(_add(document, "Header"), "Application", name="jaxrules")

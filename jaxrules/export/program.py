@@ -196,16 +196,30 @@ def _(model: ModelSequence) -> Sum:
         for (index, code), slope, name in columns
         if slope
     ]
-    complete = set(range(len(model.schema.features))) - {
-        index for index, code in model.columns if code == MISSING
-    }
+    indicated = {index for index, code in model.columns if code == MISSING}
+    complete = set(range(len(model.schema.features))) - indicated
     refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
     link: Link = "identity" if model.schema.classes is None else "logistic"
     return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)
 
 
+def without_special_values(program: Program) -> Program:
+    """The program itself.
+
+    Raises:
+        ValueError: if it has columns with special values.
+    """
+    special = [f.name for f in program.schema.features if f.special_values is not None]
+    checks.require(
+        not special,
+        f"columns {special} have special values, which exports cannot write yet; make two columns "
+        "of each, numbers and text, and fit again",
+    )
+    return program
+
+
 def _refused(schema: Schema) -> frozenset[int]:
-    return frozenset(range(len(schema.features)) if schema.missing == "refuse" else ())
+    return frozenset(f for f in range(len(schema.features)) if schema.absent([f]) is None)
 
 
 def _directions(rules: Conjunctions) -> tuple[tuple[Term, ...], ...]:
@@ -219,15 +233,26 @@ def _directions(rules: Conjunctions) -> tuple[tuple[Term, ...], ...]:
 
 def _tests(rules: Conjunctions) -> Iterator[tuple[Test, ...]]:
     """The tests of every rule, without those that every row passes."""
-    lowered, refused = rules.lowered(), rules.schema.missing == "refuse"
+    lowered, schema = rules.lowered(), rules.schema
+    n_columns = len(schema.features)
+    columns = {n_columns + d: one.features for d, one in enumerate(rules.directions)}
+    gaps = {
+        axis.feature: schema.absent(columns.get(axis.feature, (axis.feature,))) is not None
+        for axis in lowered.axes
+    }
     for rule in range(len(rules)):
-        tests = (_test(axis, cells, rules.schema) for axis, cells in lowered.allowed(rule))
-        yield tuple(test for test in tests if test.asked != () or not (test.missing or refused))
+        tests = (
+            _test(axis, cells, schema, gaps[axis.feature]) for axis, cells in lowered.allowed(rule)
+        )
+        yield tuple(
+            test for test in tests if test.asked != () or (gaps[test.feature] and not test.missing)
+        )
 
 
-def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema) -> Test:
+def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema, gaps: bool) -> Test:
+    """`gaps`: whether a row can have no value there."""
     *values, missing = cells.tolist()
-    missing = missing and schema.missing != "refuse"
+    missing = missing and gaps
     is_column = axis.feature < len(schema.features)
     if axis.cuts is not None and is_column and (levels := schema.features[axis.feature].levels):
         passing = cells[axis.cells_of(np.arange(len(levels), dtype=np.float64))].tolist()

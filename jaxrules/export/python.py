@@ -6,7 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, program_of
+from jaxrules.export.program import (
+    FirstMatch,
+    Program,
+    Rule,
+    Sum,
+    Term,
+    Test,
+    program_of,
+    without_special_values,
+)
 from jaxrules.table import MISSING, are_numbers
 
 
@@ -33,7 +42,7 @@ def to_python(model: Any) -> str:
     Raises:
         TypeError: for something else than a model.
     """
-    program = program_of(model)
+    program = without_special_values(program_of(model))
     features = program.schema.features
     numbers = [f for f in program.reads if features[f].kind == "number"]
     categories = [f for f in program.reads if not features[f].is_numeric]

@@ -8,7 +8,17 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from jaxrules import checks
-from jaxrules.export.program import FirstMatch, Program, Rule, Sum, Term, Test, class_of, program_of
+from jaxrules.export.program import (
+    FirstMatch,
+    Program,
+    Rule,
+    Sum,
+    Term,
+    Test,
+    class_of,
+    program_of,
+    without_special_values,
+)
 from jaxrules.table import MISSING, Feature, Label
 
 What = Literal["prediction", "score", "probability"]
@@ -47,7 +57,7 @@ def to_sql(
             name that SQL cannot write.
     """
     what = checks.choice("what", what, get_args(What))
-    program = program_of(model)
+    program = without_special_values(program_of(model))
     if what == "prediction" and label is not None:
         raise ValueError(
             "label is only for what='score' or 'probability'; a prediction covers all classes"

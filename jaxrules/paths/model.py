@@ -45,7 +45,7 @@ def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
             columns.append(EncodedColumn(index, None))
         else:
             columns.extend(EncodedColumn(index, code) for code in range(len(feature.categories)))
-        if table.missing_mask(index).any():
+        if table.missing_mask(index).any() or feature.special_values is not None:
             columns.append(EncodedColumn(index, MISSING))
     return tuple(columns)
 
@@ -55,12 +55,14 @@ def column_names(schema: Schema, columns: Iterable[EncodedColumn]) -> tuple[str,
     names = []
     for index, category in columns:
         feature = schema.features[index]
+        name = feature.source or feature.name
         if category == MISSING:
-            names.append(f"{feature.name} is missing")
+            absent = "missing" if feature.special_values is None else schema.absent([index])
+            names.append(f"{name} is {absent}")
         elif category is None or feature.categories is None:
-            names.append(feature.name)
+            names.append(feature.as_number if feature.special_values else name)
         else:
-            names.append(f"{feature.name}={feature.categories[category]}")
+            names.append(f"{name}={feature.categories[category]}")
     return tuple(names)
 
 

@@ -146,7 +146,7 @@ def _table(table: Table) -> Json:
         (
             display.plain(feature.name),
             "categories" if feature.kind == "text" else feature.kind,
-            int(table.missing_mask(place).sum()),
+            int(table.missing_mask(table.schema.companions.get(place, place)).sum()),
             _values(feature, table.columns[place]),
         )
         for place, feature in enumerate(table.schema.features)
