@@ -382,7 +382,12 @@ def coefficient_path(
             fontsize="x-small",
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": style["color"], "linewidth": 0.4},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": style["color"],
+                "linewidth": 0.4,
+                "relpos": (0, 0.5),
+            },
         )
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
     ax.set_xlabel(label)

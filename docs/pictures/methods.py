@@ -30,7 +30,13 @@ def boosting() -> None:
     jr.plots.waterfall(jr.explain(fit.model, data.X[19:20])[0])
 
 
-FIGURES = {figure.__name__: figure for figure in (boosting, lire)}
+def rulefit() -> None:
+    data = jr.datasets.load("breast_cancer")
+    path = jr.rulefit.path(data.X, data.y, l1_penalties=[0.3, 0.25, 0.2, 0.16, 0.13, 0.1, 0.08])
+    jr.plots.coefficient_path(path, most=5)
+
+
+FIGURES = {figure.__name__: figure for figure in (boosting, lire, rulefit)}
 
 if __name__ == "__main__":
     plt.rcParams.update(
