@@ -785,6 +785,17 @@ def test_scores_of_lltboost_are_monotone(seed, case):
     assert all(np.isfinite(stage.objective) for stage in fit.details["stages"])
 
 
+def test_a_rule_of_lltboost_whose_sign_forbids_its_weight_is_left_out():
+    """Where y falls, from 1 to 2, no rule may have its weight."""
+    rng = np.random.default_rng(17)
+    X = rng.integers(0, 4, (60, 2)).astype(float)
+    y = X[:, 0] - 1.5 * (X[:, 0] == 2) + 0.3 * rng.normal(size=60) + rng.normal() * X[:, 1]
+    options = {"max_rules": 4, "max_length": 1, "max_nonzeros": 1, "l2_penalty": 0.0}
+    fit = jr.lltboost.fit(X, y, monotone={0: 1, 1: 1}, **options)
+    assert len(fit.details.stages) > len(fit.model.conjunctions) > 0
+    assert fit.model.weights.all()
+
+
 @pytest.mark.parametrize("beam_width", [1, 3])
 def test_lltboost_of_many_classes_is_monotone_and_keeps_first_rules(beam_width):
     X, y = problem(4, 60, "logistic", classes=3)

@@ -96,6 +96,13 @@ def test_the_first_model_of_boosting_is_small() -> None:
     assert rules.propositions.tolist() == [1] * 3
 
 
+def test_the_penalty_of_rulefit_has_the_scale_of_the_target() -> None:
+    X, y = problem(3)
+    one, other = (limited("rulefit", X, scale * y) for scale in (1.0, 64.0))
+    assert other.details.l1_penalty == pytest.approx(64 * one.details.l1_penalty)
+    np.testing.assert_allclose(other.model.weights, 64 * one.model.weights, atol=1e-3)
+
+
 @pytest.mark.parametrize("name", ["ssrl", "exact_list"])
 def test_the_objective_of_a_list_is_that_on_all_rows(name: str) -> None:
     X, y = problem(3)

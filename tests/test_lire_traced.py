@@ -209,6 +209,21 @@ def test_a_support_that_fills_its_slots_goes_on_with_more(monkeypatch: pytest.Mo
 # Many at once
 
 
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_a_descent_goes_on_when_one_beside_it_fills_its_slots(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traced, "_SLOTS", 8)
+    problem = problem_of(3, loss)
+    searches = [TracedSearch(problem, gamma, 0.0, 1.0) for gamma in (1e-6, 3e-4, 1e-3, 3e-3, 1e-2)]
+    starts = [search.start_empty() for search in searches]
+    together = descend_all(searches, starts)
+    assert len(together[0].columns) > 8
+    for search, start, found in zip(searches, starts, together, strict=True):
+        alone = dataclasses.replace(search).descend(start)
+        assert found.objective == pytest.approx(alone.objective, abs=1e-9)
+
+
 def test_penalties_ridges_starts_and_folds_side_by_side() -> None:
     _, target, weight = data_of(5)
     whole = problem_of(5, "logistic")

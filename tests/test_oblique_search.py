@@ -25,6 +25,7 @@ from jaxrules.ensembles.boosting.directions import (
     best_rule,
     improved,
 )
+from jaxrules.ensembles.boosting.ensemble import Ensemble
 from jaxrules.losses import loss_by_name
 from jaxrules.solvers.linear.lars import lasso_subsets
 from jaxrules.solvers.rule_search import CorrectiveDecrease
@@ -302,6 +303,24 @@ def test_other_settings_find_directions(options: dict[str, Any]) -> None:
     found = fit(X, target(X), max_rules=4, missing="own_category", **options)
     assert len(found.model.conjunctions.directions) > 0
     assert np.mean((jr.predict(found.model, X) - target(X)) ** 2) < 0.6 * np.var(target(X))
+
+
+def test_a_rule_has_as_many_units_as_the_model_has_nonzeros(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    units, seen = Ensemble.units, []
+
+    def heard(self: Ensemble, rule: tuple[int, ...]) -> int:
+        rules = self.candidates.pool.conjunctions([rule])
+        model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))
+        seen.append((jr.complexity(model, "nonzeros"), units(self, rule)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(Ensemble, "units", heard)
+    X = table()
+    fit(X, target(X), max_rules=4, max_length=2, missing="own_category", eliminate=True)
+    assert all(one == other for one, other in seen)
+    assert len(set(seen)) > 1
 
 
 def test_choice_by_cross_validation_and_estimators() -> None:
