@@ -36,7 +36,7 @@ from memory import peak_memory
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules.solvers.linear.l1_path import TOLERANCE
+from jaxrules.ensembles.lltboost.l1_path import TOLERANCE
 
 Floats = NDArray[np.float64]
 SETS = {

@@ -73,6 +73,18 @@ def test_questions_to_a_model_are_functions(name: str) -> None:
     assert copy.deepcopy(pickle.loads(pickle.dumps(fit))).objective == fit.objective
 
 
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        *(("boosting", name) for name in ("BoostingDetails", "Options", "Stage")),
+        *(("lltboost", name) for name in ("LLTBoostDetails", "Options", "Part", "Stage")),
+    ],
+)
+def test_pickles_of_learners_that_were_one_module_load(learner: str, name: str) -> None:
+    written = f"cjaxrules.ensembles.{learner}\n{name}\n.".encode()
+    assert pickle.loads(written) is getattr(getattr(jr, learner), name)
+
+
 def test_a_data_set_is_two_arguments() -> None:
     with pytest.raises(TypeError, match="missing a required argument: 'y'; pass its X and its y"):
         jr.boosting.fit(jr.datasets.load("iris"))  # type: ignore[call-arg]

@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from jaxrules.ensembles.lltboost.l1_path import EVENT, FLOOR, TOLERANCE, Separators, l1_path
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import loss_by_name
-from jaxrules.solvers.linear.l1_path import EVENT, FLOOR, TOLERANCE, Separators, l1_path
 from jaxrules.solvers.linear.newton import newton
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,15 @@ from sklearn.linear_model import LogisticRegression
 import jaxrules as jr
 from jaxrules.cross_validation import folds
 from jaxrules.ensembles import lltboost
-from jaxrules.ensembles.lltboost import Arrays, Fitted, Lanes, Program, best_cuts, propose
+from jaxrules.ensembles.lltboost.proposals import (
+    Arrays,
+    Fitted,
+    Lanes,
+    Program,
+    Proposals,
+    best_cuts,
+    propose,
+)
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import logistic, loss_by_name, squared
 from jaxrules.solvers.shapes import bucket
@@ -83,7 +91,7 @@ def ask(
     )
     assert not answer.found[1].any()
     gradient = arrays.fit_weights * loss.gradient(y, weights @ design)
-    return lltboost.Proposals(*(field[0] for field in answer)), arrays, design, gradient
+    return Proposals(*(field[0] for field in answer)), arrays, design, gradient
 
 
 @pytest.mark.parametrize("name", ["squared", "logistic", "poisson"])

@@ -12,7 +12,7 @@ import pytest
 
 import jaxrules as jr
 from jaxrules.conditions import Condition
-from jaxrules.ensembles import lltboost
+from jaxrules.ensembles.lltboost import ensemble
 from jaxrules.lists import insertion
 from jaxrules.paths import local
 from jaxrules.solvers import adam
@@ -128,7 +128,7 @@ def conditions(fit: jr.Fit[Any]) -> list[tuple[Condition, ...]]:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_lltboost_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, sign: int) -> None:
     """One rule all the same: the best cut of a column."""
-    monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
+    monkeypatch.setattr(ensemble, "_propose_in_time", late := Late())
     fit = jr.lltboost.fit(sign * X, Y, time_limit=late.limit())
     assert fit.status is jr.Status.TIME_LIMIT
     assert [[condition.feature for condition in rule] for rule in conditions(fit)] == [[1]]
@@ -137,7 +137,7 @@ def test_lltboost_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
+    monkeypatch.setattr(ensemble, "_propose_in_time", late := Late())
     holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
     fit = jr.lltboost.fit(holes, Y, missing="own_category", time_limit=late.limit())
     assert len(fit.model.conjunctions) == 1
@@ -147,7 +147,7 @@ def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.Monk
 def test_lltboost_without_time_on_columns_that_are_all_constant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lltboost, "_propose_in_time", late := Late())
+    monkeypatch.setattr(ensemble, "_propose_in_time", late := Late())
     with pytest.warns(UserWarning, match="the model is a constant"):
         fit = jr.lltboost.fit(np.ones((150, 2)), Y, time_limit=late.limit())
     assert len(fit.model.conjunctions) == 0

@@ -1,0 +1,81 @@
+"""The number of rules, chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from numpy.typing import ArrayLike
+
+from jaxrules.cross_validation import (
+    SHARE,
+    arguments_of,
+    by_size,
+    cross_validated,
+    folds,
+    last_fit,
+    sizes_to_try,
+)
+from jaxrules.ensembles.lltboost.fitting import fit, path
+from jaxrules.ensembles.lltboost.options import Grid, Options
+from jaxrules.fits import Fit
+from jaxrules.models import RuleEnsemble
+from jaxrules.options import learner
+from jaxrules.runs import Run
+from jaxrules.table import TableLike
+from jaxrules.training import TrainingData, loss_for
+
+_FEW_RULES = 10
+
+
+@learner(Grid)
+def cross_validate(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the number of rules by cross-validation (see `jaxrules.cross_validation`); fit on all
+    rows.
+
+    There is one `path` per fold, which holds out rows of its own.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> y = np.where(X[:, 0] - X[:, 1] > 0, 1.0, 0.0)
+    >>> result = cross_validate(X, y, loss="squared", max_rules=3, n_folds=2)
+    >>> result.details.cross_validation.risks.shape
+    (2, 3)
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    loss = loss_for(y, options.loss)
+    options = replace(options, loss=loss)  # the same in all folds
+    run = options.run()
+    data = options.training_data(X, y, sample_weight, loss)
+    sizes = sizes_to_try(options.first, options.max_rules)
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        own = options.to(Options, time_limit=run.deadline, progress=False)
+        return by_size(path.with_options(*arguments_of(inside), own), sizes, run)
+
+    found = cross_validated(
+        data,
+        [{"max_rules": size} for size in sizes],
+        walk,
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, "lltboost cross-validation"),
+        one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
+        otherwise=min(_FEW_RULES, len(sizes)) - 1,
+    )
+    chosen = options.to(Options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    )

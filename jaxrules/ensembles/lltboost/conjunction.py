@@ -1,0 +1,70 @@
+"""A conjunction under way, with what is known of its propositions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.ensembles.lltboost.proposals import Proposals
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+
+class Proposition(NamedTuple):
+    """w'x + b >= 0, in standardised columns.
+
+    Attributes:
+        w: (columns,), padded with zeros.
+        admits: whether a row with a missing number satisfies it.
+        penalty, skipped: see `Part`.
+    """
+
+    w: Floats
+    b: float
+    admits: bool
+    penalty: float
+    skipped: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Conjunction:
+    """A conjunction under way.
+
+    Attributes:
+        sign: zeta.
+        rows: which rows satisfy it.
+        objective: |g'q|.
+        risk: held-out risk of the ensemble with it.
+    """
+
+    sign: int
+    rows: Rows
+    objective: float
+    risk: float
+    parts: tuple[Proposition, ...] = ()
+
+    def extended(self, answer: Proposals, s: int) -> Conjunction:
+        """With the answered proposition of support size s + 1."""
+        part = Proposition(
+            answer.coefficients[s],
+            float(answer.intercepts[s]),
+            bool(answer.admits[s]),
+            float(answer.penalties[s]),
+            tuple((np.flatnonzero(~answer.found) + 1).tolist()),
+        )
+        return Conjunction(
+            self.sign,
+            answer.rows[s],
+            float(answer.objective[s]),
+            float(answer.risk[s]),
+            (*self.parts, part),
+        )
+
+    def price(self, risk_tolerance: float) -> float:
+        """The risk, with every column in a proposition priced at `risk_tolerance`."""
+        nonzeros = sum(np.count_nonzero(part.w) for part in self.parts)
+        return self.risk * (1 + max(risk_tolerance, -0.999)) ** -nonzeros

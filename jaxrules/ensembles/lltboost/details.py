@@ -1,0 +1,87 @@
+"""What a fit reports beside its model: how each rule was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.fits import Details
+
+Rows = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Part:
+    """How one proposition of a rule was found.
+
+    Attributes:
+        coefficients: w in standardised columns, by name of the column. The scale of w and t
+            together is arbitrary.
+        threshold: t, in standardised columns.
+        penalty: the smallest penalty with this support, as a share of the penalty of the empty
+            support; NaN if `cut_from_one_column`.
+        skipped: support sizes up to the largest allowed that do not occur on the path of penalties.
+    """
+
+    coefficients: Mapping[str, float]
+    threshold: float
+    penalty: float
+    skipped: tuple[int, ...]
+
+    @property
+    def cut_from_one_column(self) -> bool:
+        """Whether it is the best cut of a single column, not of logistic regression: by
+        `axis_parallel`, or for lack of time to compile the search.
+        """
+        return math.isnan(self.penalty)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How one rule was found.
+
+    Attributes:
+        sign: of the sum of gradients that the rule selects; its weight, when added, has the
+            opposite sign.
+        objective: |g'q| (Eq. 10), with weights of the training part that sum to one.
+        risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN
+            for a rule on a single column, made because there was no time to compile the search.
+        parts: the propositions.
+        seconds: of the search.
+    """
+
+    sign: int
+    objective: float
+    risk: float
+    parts: tuple[Part, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LLTBoostDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        stages: one per rule that was found.
+        validation_rows: which rows of positive weight were held out, shape (rows,).
+        reason: why there are no more rules.
+        sample: the number of rows that the rules come from; None for all. There are then no stages.
+    """
+
+    stages: tuple[Stage, ...]
+    validation_rows: Rows
+    reason: str
+    sample: int | None = None
+
+    @property
+    def cut_from_one_column(self) -> tuple[int, ...]:
+        """The stages with a proposition that is the best cut of a single column, see `Part`."""
+        return tuple(
+            k
+            for k, stage in enumerate(self.stages)
+            if any(part.cut_from_one_column for part in stage.parts)
+        )

@@ -1,0 +1,242 @@
+"""The rules so far: their rows, their weights, and the gradient that the next rule is to select."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.conditions import Condition, Conjunctions
+from jaxrules.ensembles.lltboost.conjunction import Conjunction
+from jaxrules.ensembles.lltboost.details import Part
+from jaxrules.ensembles.lltboost.proposals import (
+    Arrays,
+    Bounds,
+    Fitted,
+    Lanes,
+    Program,
+    Proposals,
+    propose,
+)
+from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.float64 import on_device
+from jaxrules.losses import best_constant, mean_loss
+from jaxrules.placement import padded
+from jaxrules.runs import Run
+from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.solvers.patience import Patient
+from jaxrules.solvers.shapes import bucket
+from jaxrules.training import TrainingData, held_out
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+NOTHING = 1e-9
+"""Sums of gradients below this share of the sum of their sizes are rounding."""
+_SMALLEST_SHAPE = (64, 4)
+"""Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
+_FEWEST_SLOTS = 16
+"""For the constant and the rules: one compiled program serves all ensembles of up to 15 rules."""
+
+_propose_in_time = Patient(propose)
+
+
+class _Step(NamedTuple):
+    """The weights of an ensemble and the objective at them."""
+
+    weights: Floats
+    intercept: float
+    objective: float
+
+
+class Ensemble:
+    """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so that few shapes
+    are compiled.
+    """
+
+    def __init__(self, data: TrainingData, task: Task) -> None:
+        self.data, self.task = data, task
+        n, options = data.table.n_rows, task.options
+        self.held_out = held_out(data, options.validation_fraction, options.seed)
+        trains = data.weights * ~self.held_out
+        decides = data.weights * self.held_out if self.held_out.any() else trains
+        self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
+        self.final_weights = (
+            data.weights / data.weights.sum() if options.refit_on_all_rows else self.fit_weights
+        )
+        bound = task.constraints.of_output(data.output, task.n_outputs)
+        self.columns = Standardised.of(bound.blanked(data.table), data.weights)
+        self.names = self.columns.names(data.table)
+        self.directions = self.columns.directions(bound) if task.constraints.monotone else None
+        self.n_rows, size = n, padded(bucket(max(n, _SMALLEST_SHAPE[0])))
+        width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
+        target = np.ones(size)
+        target[:n] = data.target
+        self.arrays = on_device(
+            Arrays(
+                _padded(self.columns.values, width, size),
+                _padded(self.columns.missing, width if len(self.columns.missing) else 0, size),
+                target,
+                _padded(self.fit_weights[None], 1, size)[0],
+                _padded(self.check_weights[None], 1, size)[0],
+            ),
+            rows=-1,
+        )
+        # Relative changes are of the risk above its smallest value: of the deviance for Poisson
+        # counts. This least loss of a row is -loss*(0), with the conjugate loss*.
+        conjugate = data.loss.conjugate
+        least = 0.0 if conjugate is None else -conjugate(data.target, np.zeros(n))
+        self.least_risk = float(np.sum(self.check_weights * least))
+        slots = bucket(max(options.max_rules + 1, _FEWEST_SLOTS))
+        self.design = np.zeros((slots, size))  # the constant, then the rules
+        self.design[0] = 1.0
+        self.signs = np.zeros(len(self.design), int)  # of their weights, 0 for any
+        self.first = task.first.take(np.flatnonzero(self._may_be(task.first).any(axis=1)))
+        self.rules: list[tuple[Condition, ...]] = []  # that were found
+        self.fitted = np.zeros(len(self.design))  # on the training part
+        self.fitted[0] = best_constant(data.loss, data.target, self.fit_weights)
+        if len(self.first):
+            self.design[1 : 1 + len(self.first), :n] = self.first.satisfied(data.table).T
+            self._bind(1, self.first)
+            self.fitted = self._refit(self.fit_weights, self.fitted)
+        self.steps = [self._refitted()]
+        self.first_gradient = self.total_gradient
+
+    @property
+    def n_rules(self) -> int:
+        """The number of rules: the expert's, and those that were found."""
+        return len(self.first) + len(self.rules)
+
+    def _may_be(self, rules: Conjunctions) -> NDArray[np.bool_]:
+        """Whether their weights may be negative, and positive, (rules, 2)."""
+        return self.task.constraints.signs(rules, self.data.output, self.task.n_outputs)
+
+    def _bind(self, slot: int, rules: Conjunctions) -> None:
+        """Restrict the weights of rules, from this slot on, to their signs."""
+        may_be = self._may_be(rules).astype(int)
+        self.signs[slot : slot + len(rules)] = may_be[:, 1] - may_be[:, 0]
+
+    @property
+    def gradient(self) -> Floats:
+        """g (Eq. 12): derivatives of the training part's mean loss by its scores, shape (rows,)."""
+        score = self.fitted @ self.design[:, : self.n_rows]
+        return np.asarray(self.fit_weights * self.data.loss.gradient(self.data.target, score))
+
+    @property
+    def total_gradient(self) -> float:
+        return float(np.abs(self.gradient).sum())
+
+    @property
+    def is_perfect(self) -> bool:
+        return not self.total_gradient > NOTHING * self.first_gradient
+
+    def ask(self, asked: list[Conjunction], run: Run) -> list[Proposals] | None:
+        """The answers of `propose` for conjunctions, one lane each; None if there is no time to
+        compile it.
+        """
+        options, count = self.task.options, 2 * self.task.options.beam_width
+        lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
+        for lane, one in enumerate(asked):
+            lanes.sign[lane], lanes.held[lane, : self.n_rows] = one.sign, one.rows
+        bounds = None
+        if self.directions is not None:
+            directions = np.zeros(len(self.arrays.columns))
+            directions[: len(self.directions)] = self.directions
+            constrained = np.zeros(count, bool)
+            constrained[: len(asked)] = [
+                any((part.w * directions).any() for part in one.parts) for one in asked
+            ]
+            lanes = lanes._replace(constrained=constrained)
+            bounds = Bounds(directions, self.signs.astype(np.float64))
+        program = Program(
+            self.data.loss,
+            min(options.max_nonzeros, self.arrays.columns.shape[0]),
+            options.refit_propositions,
+            options.refine_thresholds,
+            options.axis_parallel,
+        )
+        design, held = on_device((self.design, lanes.held), rows=-1)
+        fitted = Fitted(design, self.fitted, self.n_rules + 1, options.l2_penalty)
+        lanes = lanes._replace(held=held)
+        answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, program=program)
+        if answers is None:
+            return None
+        answers = answers._replace(
+            rows=answers.rows[..., : self.n_rows],
+            risk=np.where(answers.found, answers.risk - self.least_risk, math.inf),
+        )
+        return [Proposals(*(field[lane] for field in answers)) for lane in range(len(asked))]
+
+    def repeats(self, rows: Rows) -> bool:
+        """Whether a rule that selects these rows of the training part adds nothing to the rules
+        so far.
+        """
+        used = self.fit_weights > 0
+        absent = (self.signs != 0) & (self.fitted == 0)  # its sign holds its weight at 0
+        before = (
+            self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
+        )
+        same = (before == rows[used]).mean(axis=1)
+        return bool(((same == 0) | (same == 1)).any())
+
+    def add(self, found: Conjunction) -> tuple[Part, ...]:
+        """Append a rule in its readable form, and refit all weights."""
+        conditions: list[Condition] = []
+        among, table = np.ones(self.n_rows, bool), self.data.table
+        for part in found.parts:
+            w = part.w[: len(self.names)]
+            condition, rows = readable(self.columns, table, w, part.b, part.admits, among)
+            conditions.append(condition)
+            among = among & rows
+        self.rules.append(tuple(conditions))
+        self.design[self.n_rules, : self.n_rows] = among
+        if self.directions is not None:
+            self._bind(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
+        self.fitted = self._refit(self.fit_weights, self.fitted)
+        self.steps.append(self._refitted())
+        return tuple(
+            Part(
+                {self.names[j]: float(part.w[j]) for j in np.flatnonzero(part.w)},
+                -part.b,
+                part.penalty,
+                part.skipped,
+            )
+            for part in found.parts
+        )
+
+    def _refit(self, weights: Floats, start: Floats) -> Floats:
+        """The best weights (Eq. 9) under these row weights; those of rules to come stay 0."""
+        m = self.n_rules
+        result = np.zeros_like(start)
+        result[1 : m + 1], result[0] = refit_weights(
+            self.data.loss,
+            self.data.target,
+            self.design[1 : m + 1, : self.n_rows].T,
+            l2_penalty=self.task.options.l2_penalty,
+            intercept=True,
+            sample_weight=weights,
+            start=(start[1 : m + 1], float(start[0])),
+            signs=self.signs[1 : m + 1],
+        )
+        return result
+
+    def _refitted(self) -> _Step:
+        """The weights to be reported."""
+        options, m, b = self.task.options, self.n_rules, self.fitted
+        if options.refit_on_all_rows:
+            b = self._refit(self.final_weights, b)
+        risk = mean_loss(
+            self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights
+        )
+        ridge = options.l2_penalty / 2 * float(b[1:] @ b[1:])
+        return _Step(b[1 : m + 1].copy(), float(b[0]), risk + ridge)
+
+
+def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    """With rows and columns of zeros behind."""
+    result = np.zeros((height, width), values.dtype)
+    result[: values.shape[0], : values.shape[1]] = values
+    return result

@@ -1,0 +1,112 @@
+"""The fit of one model, and of one with every number of rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxrules.ensembles.in_time import model_in_time
+from jaxrules.ensembles.lltboost.details import LLTBoostDetails
+from jaxrules.ensembles.lltboost.options import Options
+from jaxrules.ensembles.lltboost.stages import boost
+from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.options import learner
+from jaxrules.table import TableLike
+from jaxrules.training import (
+    TrainingData,
+    model_loss,
+    one_against_rest,
+    paths_against_rest,
+    sample_in_time,
+)
+
+
+@learner(Options)
+def fit(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleEnsemble]:
+    """Boost rules whose propositions combine several columns.
+
+    Numbers are standardised, and every category is an indicator; a proposition may combine both. A
+    proposition on one column becomes a plain condition on it. Weights and thresholds are given on
+    the user's own scale, with the fewest digits that change the rule on no training row.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> result = fit(X, np.where(X[:, 0] + X[:, 2] > 0, "yes", "no"), max_rules=1, max_nonzeros=2)
+    >>> len(result.model.conjunctions), sorted(result.details.stages[0].parts[0].coefficients)
+    (1, ['x0', 'x2'])
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
+            "exponential", shape (rows,). More than two classes are fitted one-vs-rest.
+        sample_weight: weight of every row, shape (rows,).
+
+    Returns:
+        A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted
+        on, with `LLTBoostDetails`. For more than two classes see
+        `jaxrules.training.one_against_rest`.
+
+    Raises:
+        ValueError: for bad values in any argument, or a target that the loss is not defined for.
+        TypeError: for arguments of the wrong type.
+    """
+    task = Task.of(X, y, sample_weight, options)
+    sample = None if len(task.first) else sample_in_time(task.data, task.run, options.seed)
+    if sample is not None:
+        return _in_time(task, sample)
+    return one_against_rest(task.data, task.run, lambda part, run: boost(part, task, run)[-1])
+
+
+def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
+    """The model that a sample of the rows shows, with its weights there, rated on all rows."""
+    data, options, run = task.data, task.options, task.run
+    model, _ = model_in_time(
+        sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length
+    )
+    squares = float(np.sum(np.square(model.weights))) / len(data.outputs)
+    objective = model_loss(model, data) + options.l2_penalty / 2 * squares
+    with run:
+        run.step(objective, len(model.conjunctions))
+    held = np.zeros(len(data.rows), bool)
+    details = LLTBoostDetails(
+        stages=(), validation_rows=held, reason=Status.TIME_LIMIT.advice,
+        sample=len(sample.weights),
+    )  # fmt: skip
+    return run.finish(
+        replace(model, options=task.settings), objective, "min", Status.TIME_LIMIT, details=details
+    )
+
+
+@learner(Options)
+def path(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
+    limit returns.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> fits = path(X, X[:, 0] + np.maximum(X[:, 1], 0), max_rules=3)
+    >>> [len(one.model.conjunctions) for one in fits]
+    [1, 2, 3]
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. The list is shorter if `fit` stops early, and holds the constant model if there is
+        no rule.
+
+    Raises:
+        ValueError, TypeError: as `fit`.
+    """
+    task = Task.of(X, y, sample_weight, options)
+    return paths_against_rest(
+        task.data, task.run, lambda part, run: boost(part, task, run), len(task.first)
+    )

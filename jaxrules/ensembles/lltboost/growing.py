@@ -1,0 +1,115 @@
+"""Algorithm 1: a rule grows by one proposition at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from jaxrules.ensembles.lltboost.conjunction import Conjunction, Proposition
+from jaxrules.ensembles.lltboost.ensemble import NOTHING, Ensemble
+from jaxrules.ensembles.lltboost.options import Options
+from jaxrules.ensembles.lltboost.proposals import Proposals
+from jaxrules.runs import Run
+
+
+def grow(ensemble: Ensemble, options: Options, run: Run) -> Conjunction | None:
+    """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is
+    stopped; None if there is none.
+
+    The loop over zeta is inside that over p: one call of `propose` answers for both signs.
+    """
+    gradient = ensemble.gradient
+    least = NOTHING * float(np.abs(gradient).sum())
+    everything = np.ones(ensemble.n_rows, bool)
+    beams = {
+        sign: [Conjunction(sign, everything, abs(float(gradient.sum())), math.inf)]
+        for sign in (1, -1)
+    }
+    finished: dict[int, list[Conjunction]] = {1: [], -1: []}
+    for p in range(options.max_length):
+        if run.stopped():
+            break
+        asked = [one for sign in (1, -1) for one in beams[sign]]
+        # At p = 0 the two signs are one problem, with -w for w.
+        answers = ensemble.ask(asked if p else beams[1], run)
+        if answers is None:
+            if p == 0:
+                return _one_column(ensemble)
+            break
+        if p == 0:
+            answers.append(_mirrored(answers[0]))
+        beams = {1: [], -1: []}
+        for one, answer in zip(asked, answers, strict=True):
+            # (obj_p - obj_p-1) / obj_p-1 > eps_p, and more than rounding
+            needed = max((1 + options.objective_tolerance) * one.objective, least)
+            longer = [
+                one.extended(answer, s)
+                for s in _sizes(answer, options)
+                if answer.objective[s] > needed
+            ]
+            beams[one.sign] += longer
+            if not longer:
+                finished[one.sign].append(one)
+        for sign, beam in beams.items():
+            beams[sign] = sorted(beam, key=lambda one: one.price(options.risk_tolerance))[
+                : options.beam_width
+            ]
+        if not any(beams.values()):
+            break
+    ended = ([one for one in finished[sign] + beams[sign] if one.parts] for sign in (1, -1))
+    best = [min(ones, key=lambda one: one.price(options.risk_tolerance)) for ones in ended if ones]
+    return max(best, key=lambda one: one.objective) if best else None
+
+
+def _sizes(answer: Proposals, options: Options) -> list[int]:
+    """The support sizes to continue with, less one: at most one in Algorithm 1, all in a wider
+    beam.
+    """
+    found: list[int] = np.flatnonzero(answer.found).tolist()
+    return found if options.beam_width > 1 else _sparsest(answer, found, options.risk_tolerance)
+
+
+def _one_column(ensemble: Ensemble) -> Conjunction | None:
+    """The best cut of a single column, for lack of time to compile `propose`."""
+    columns, gradient = ensemble.columns, ensemble.gradient
+    found = columns.best_cut(
+        gradient[None], None if ensemble.directions is None else -ensemble.directions[None]
+    )
+    if found is None:
+        return None
+    j, cut = found
+    rows = columns.values[j] >= cut
+    if len(columns.missing):
+        rows &= ~columns.missing[j]
+    gained = float(gradient @ rows)
+    # `best_cut` may have seen only a sample of the rows, with the other sign.
+    if ensemble.directions is not None and gained * ensemble.directions[j] > 0:
+        return None
+    w = np.where(np.arange(len(columns.values)) == j, 1.0, 0.0)
+    part = Proposition(w, -cut, False, math.nan, ())
+    return Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
+
+
+def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> list[int]:
+    """The first, replaced with every later one that lowers the risk by the tolerance:
+    (R_s - R_p) / R_p <= eps_s.
+    """
+    chosen = found[:1]
+    for s in found[1:]:
+        best = answer.risk[chosen[0]]
+        if answer.risk[s] - best <= risk_tolerance * abs(best):
+            chosen = [s]
+    return chosen
+
+
+def _mirrored(answer: Proposals) -> Proposals:
+    """The complements of first propositions: since the gradients sum to 0, they are best for the
+    other sign.
+    """
+    return answer._replace(
+        coefficients=-answer.coefficients,
+        intercepts=-answer.intercepts,
+        admits=~answer.admits,
+        rows=~answer.rows,
+    )

@@ -1,0 +1,97 @@
+"""What can be set."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from jaxrules import checks
+from jaxrules.conditions import Conjunctions
+from jaxrules.losses import LossOption
+from jaxrules.options import Folds, ScoreOptions, option, options
+
+_count = functools.partial(checks.integer, at_least=1, at_most=10**6)
+
+
+@options
+class Shared(ScoreOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+            "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
+            differentiable in the score.
+        max_length: the most propositions of a rule, k_r.
+        max_nonzeros: the most columns in a proposition, k_s.
+        validation_fraction: share of the rows, in [0, 1), held out to choose the number of columns.
+            Equal rows stay together, and classes keep their shares. With 0 the training rows
+            themselves decide.
+        risk_tolerance: eps_s, relative change of the held-out risk: by default a further column
+            must lower it by 10 %.
+        objective_tolerance: eps_p, the relative gain of |g'q| that every further proposition must
+            exceed.
+        l2_penalty: ridge on the weights of the rules, against the mean loss: mean_i l + l2_penalty
+            / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
+            `l2_penalty` of `jaxrules.boosting` is this times the number of rows.
+        refit_propositions: refit w and t on the columns that the L1 penalty chose, under a ridge of
+            1e-3 alone. False keeps the shrunken solution.
+        refit_on_all_rows: at the end, refit the weights on all rows; False keeps those of the
+            training part.
+        refine_thresholds: given w, take the threshold of largest |g'q| (exact, by sorting).
+        axis_parallel: for propositions on one column, take the column and threshold of largest
+            |g'q| (exact) instead of logistic regression.
+        beam_width: the number of unfinished conjunctions to keep, per sign; 1 is Algorithm 1.
+            Several are ranked by held-out risk, with every column priced at `risk_tolerance`.
+        forbidden: columns, by name or position, that no rule may use.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.constraints`. A rule whose weight becomes 0 by that is dropped.
+        first: an expert's rules, or those of a fitted model. The model starts with them and keeps
+            them; they count among `max_rules`. Their weights are fitted at the start and at every
+            refit, under `l2_penalty`.
+        missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row with a
+            missing number in a proposition satisfies it or not, whichever raises the objective; the
+            choice is part of the rule. A missing category is an indicator like others.
+        seed: of the held-out rows.
+    """
+
+    learner = "lltboost"
+    renamed: ClassVar[Mapping[str, str]] = {"max_propositions": "max_length"}
+
+    loss: LossOption = None
+    max_length: int = option(_count, default=5)
+    max_nonzeros: int = option(_count, default=5)
+    validation_fraction: float = option(checks.number, default=0.25, at_least=0, below=1)
+    risk_tolerance: float = option(checks.number, default=-0.1, at_least=-1)
+    objective_tolerance: float = option(checks.penalty, default=0.3)
+    l2_penalty: float = option(checks.penalty, default=1e-3)
+    refit_propositions: bool = option(checks.flag, default=True)
+    refit_on_all_rows: bool = option(checks.flag, default=True)
+    refine_thresholds: bool = option(checks.flag, default=False)
+    axis_parallel: bool = option(checks.flag, default=False)
+    beam_width: int = option(_count, default=1)
+    forbidden: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+
+
+@options
+class Options(Shared):
+    """The options of `fit` and `path`.
+
+    Attributes:
+        max_rules: the number of rules, r; fewer if no further rule changes the risk.
+    """
+
+    max_rules: int = option(_count, default=10)
+
+
+@options
+class Grid(Folds, Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        max_rules: the most rules; every number from 1 on is tried.
+    """
+
+    max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)

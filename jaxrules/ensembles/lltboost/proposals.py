@@ -1,0 +1,360 @@
+"""The loop over s in Algorithm 1, compiled: the propositions of 1, 2, ... non-zeros that extend a
+conjunction, with the objective and the held-out risk of the ensemble with each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxrules.ensembles.lltboost.l1_path import Separators, l1_path
+from jaxrules.float64 import x64_kernel
+from jaxrules.losses import Array, Loss, logistic
+from jaxrules.solvers.linear.newton import newton
+
+_SEPARATOR_PENALTY = 1e-3
+"""Ridge on refitted propositions, in standardised columns and for weights of sum one: the
+coefficients stay finite if the rows are separable.
+"""
+_ROUGHLY = 1e-5
+"""Newton's method stops once its model promises a smaller relative decrease: candidates differ by
+per cents.
+"""
+_MANY_ROWS = 1 << 16
+"""From here on, candidates are evaluated one after the other, which needs less memory."""
+
+
+class Arrays(NamedTuple):
+    """The training rows; those that pad a bucket have no weight.
+
+    Attributes:
+        columns: (columns, rows) of mean 0 and standard deviation 1; 0 where a number is missing.
+        missing: (columns, rows) bool, where a number is missing; or (0, rows).
+        target: (rows,) in the coding of the loss.
+        fit_weights, check_weights: (rows,) of the training part and of the held-out part; each
+            sums to 1.
+    """
+
+    columns: Array
+    missing: Array
+    target: Array
+    fit_weights: Array
+    check_weights: Array
+
+
+class Fitted(NamedTuple):
+    """The ensemble so far (Eq. 1), with room for further rules.
+
+    Attributes:
+        design: (slots, rows) the constant, the rules so far, zeros.
+        weights: (slots,) of these.
+        new: the slot of the new rule.
+        l2_penalty: ridge on the weights of the rules.
+    """
+
+    design: Array
+    weights: Array
+    new: Array
+    l2_penalty: Array
+
+
+class Lanes(NamedTuple):
+    """Conjunctions under way, one lane each; `lax.map` passes them on one by one, without the first
+    axis.
+
+    Attributes:
+        sign: (lanes,) zeta.
+        held: (lanes, rows) bool, the rows that a conjunction selects. Lanes without rows cost no
+            time.
+        constrained: (lanes,) bool, whether it uses a constrained column; None without `Bounds`.
+    """
+
+    sign: Array
+    held: Array
+    constrained: Array = None
+
+
+class Bounds(NamedTuple):
+    """The signs that `monotone` requires.
+
+    Attributes:
+        directions: (columns,) of a coefficient in a rule of positive weight, 0 for any.
+        signs: (slots,) of the weights of the rules so far, 0 for any.
+    """
+
+    directions: Array
+    signs: Array
+
+
+class Program(NamedTuple):
+    """The options that `propose` is compiled for (see `Options`); `sizes` is k_s."""
+
+    loss: Loss
+    sizes: int
+    refit_propositions: bool = False
+    refine_thresholds: bool = False
+    axis_parallel: bool = False
+
+
+class Proposals(NamedTuple):
+    """Extensions of conjunctions: one for every lane and support size s + 1.
+
+    Attributes:
+        coefficients, intercepts: the proposition w'x + b >= 0, shapes (lanes, sizes,
+            columns) and (lanes, sizes).
+        admits: whether a row with a missing number satisfies it.
+        penalties: see `Part`.
+        found: whether there is a proposition of this size.
+        rows: which rows satisfy the conjunction and it, (lanes, sizes, rows).
+        objective: |g'q|.
+        risk: held-out risk of the ensemble with the new rule, all weights refitted.
+    """
+
+    coefficients: Array
+    intercepts: Array
+    admits: Array
+    penalties: Array
+    found: Array
+    rows: Array
+    objective: Array
+    risk: Array
+
+
+@x64_kernel(static=("program",))
+def propose(
+    arrays: Arrays, fitted: Fitted, lanes: Lanes, bounds: Bounds | None = None, *, program: Program
+) -> Proposals:
+    """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and the ensemble's
+    objective and risk with them.
+    """
+    score = fitted.weights @ fitted.design
+    gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 10
+    answer = functools.partial(_answer, arrays, fitted, bounds, program, gradient)
+    nothing = functools.partial(_no_answer, arrays, program)
+    # One lane after the other: a CPU gains nothing from two at once, but saves the lanes that need
+    # no answer.
+    return lax.map(lambda lane: lax.cond(jnp.any(lane.held), answer, nothing, lane), lanes)
+
+
+def _answer(
+    arrays: Arrays,
+    fitted: Fitted,
+    bounds: Bounds | None,
+    program: Program,
+    gradient: Array,
+    lane: Lanes,
+) -> Proposals:
+    """The loop over s in Algorithm 1, all s side by side; the host chooses among them."""
+    task = _classification(gradient, lane, bounds)
+    # w_s, t_s <- L1LogReg; b is -t
+    parts = _l1_logistic(arrays.columns, task, program)
+    if program.axis_parallel:
+        parts = _with_best_column(arrays, task, parts)
+    w, found = parts.coefficients, parts.found
+    lost = _lost(arrays, w)
+    b = (
+        _best_intercepts(arrays, task, parts, lost)
+        if program.refine_thresholds
+        else parts.intercepts
+    )
+    # p_s and q_s, the conjunction with it
+    admits = jnp.sum(jnp.where(lost, task.gains[None], 0), axis=1) > 0
+    holds = jnp.where(lost, admits[:, None], w @ arrays.columns + b[:, None] >= 0)
+    rows = lane.held[None] & holds
+    # R_s
+    weight_signs = None
+    if task.sides is not None:
+        found &= jnp.any(w != 0, axis=1)  # refitted to nothing
+        constrained = lane.constrained | jnp.any(w * task.sides[None] != 0, axis=1)
+        weight_signs = jnp.where(constrained, -lane.sign, 0)
+    risk = functools.partial(_held_out_risk, arrays, fitted, bounds, program.loss)
+    risks = _over_sizes(risk, arrays.columns)(rows, weight_signs)
+    return Proposals(w, b, admits, parts.penalties, found, rows, jnp.abs(rows @ task.gains), risks)
+
+
+def _no_answer(arrays: Arrays, program: Program, _: Lanes) -> Proposals:
+    """The answer for a lane without rows, written out: to ask `_answer` for its shapes would trace
+    it twice.
+    """
+    n_columns, n_rows = arrays.columns.shape
+    w = jnp.zeros((program.sizes, n_columns))
+    rows = jnp.zeros((program.sizes, n_rows), bool)
+    zero, no = w[:, 0], rows[:, 0]
+    return Proposals(w, zero, no, zero, no, rows, zero, zero)
+
+
+class _Classification(NamedTuple):
+    """The classification that finds a further proposition (Eq. 19). Rows that do not count have
+    gain and weight 0.
+
+    Attributes:
+        gains: (rows,) zeta g_i, the terms of Eq. 17.
+        weights: (rows,) |g_i|, scaled to a sum of 1.
+        signs: (rows,) -1 or 1, the classes: those of the gains.
+        sides: (columns,) the signs that coefficients may have, 0 for any; None without
+            `monotone`.
+    """
+
+    gains: Array
+    weights: Array
+    signs: Array
+    sides: Array | None
+
+    @property
+    def used(self) -> Array:
+        """Which rows count, (1, rows) bool: rows of the training part that satisfy the conjunction
+        and have a gradient.
+        """
+        return (self.gains != 0)[None]
+
+
+def _classification(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Classification:
+    """Eq. 17 to 19 on the rows that the conjunction selects."""
+    gains = jnp.where(lane.held, lane.sign * gradient, 0)
+    size = jnp.abs(gains)
+    weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
+    # The rule's weight has the sign of -g.
+    sides = None if bounds is None else -lane.sign * bounds.directions
+    return _Classification(gains, weights, jnp.where(gains >= 0, 1.0, -1.0), sides)
+
+
+def _l1_logistic(columns: Array, task: _Classification, program: Program) -> Separators:
+    """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5), as a share of the
+    largest.
+    """
+    found = l1_path(columns, task.weights, task.signs, sizes=program.sizes, sides=task.sides)
+    found = found._replace(penalties=found.penalties / found.largest_penalty)
+    if not program.refit_propositions:
+        return found
+    refit = _over_sizes(functools.partial(_refitted, columns, task, program.sizes), columns)
+    w, b = refit(found.coefficients, found.intercepts, found.found)
+    return found._replace(coefficients=w, intercepts=b)
+
+
+def _refitted(
+    columns: Array, task: _Classification, sizes: int, w: Array, b: Array, found: Array
+) -> tuple[Array, Array]:
+    """Logistic regression on the support of w alone, under a small ridge and within the signs."""
+    size, support = lax.top_k(jnp.abs(w), sizes)
+    basis = jnp.concatenate(
+        [jnp.ones_like(task.signs)[None], jnp.where(size[:, None] > 0, columns[support], 0)]
+    )
+    start = jnp.append(b, w[support])
+    ridge = jnp.where(jnp.arange(len(start)) == 0, 0, _SEPARATOR_PENALTY)
+    signs = None if task.sides is None else jnp.append(0, task.sides[support])
+    point = newton(
+        logistic,
+        basis,
+        task.signs,
+        task.weights * found,
+        ridge,
+        start,
+        signs=signs,
+        tolerance=_ROUGHLY,
+        max_steps=30,
+    )
+    return jnp.zeros_like(w).at[support].set(point[1:]), point[0]
+
+
+def _with_best_column(arrays: Arrays, task: _Classification, parts: Separators) -> Separators:
+    """With the column and cut of largest objective as the proposition of one non-zero: Eq. 20 for
+    s = 1, exact.
+    """
+    columns, missing = arrays.columns, arrays.missing
+    both = jnp.concatenate([columns, -columns])
+    absent = jnp.concatenate([missing, missing]) if len(missing) else jnp.zeros_like(both, bool)
+    gain, cut = best_cuts(both, task.gains, task.used & ~absent)
+    if task.sides is not None:
+        gain = jnp.where(jnp.concatenate([task.sides, -task.sides]) < 0, -jnp.inf, gain)
+    best = jnp.argmax(gain)
+    unit = jnp.where(jnp.arange(len(both)) == best, 1.0, 0.0)
+    return parts._replace(
+        coefficients=parts.coefficients.at[0].set(unit[: len(columns)] - unit[len(columns) :]),
+        intercepts=parts.intercepts.at[0].set(-cut[best]),
+        penalties=parts.penalties.at[0].set(jnp.nan),
+        found=parts.found.at[0].set(jnp.isfinite(gain[best])),
+    )
+
+
+def _lost(arrays: Arrays, w: Array) -> Array:
+    """The rows in which a proposition meets a missing number, (sizes, rows) bool."""
+    uses = (w != 0).astype(w.dtype)[:, : len(arrays.missing)]
+    return uses @ arrays.missing.astype(w.dtype) > 0
+
+
+def _best_intercepts(
+    arrays: Arrays, task: _Classification, parts: Separators, lost: Array
+) -> Array:
+    """Given w, the thresholds of largest objective, Eq. 17; exact."""
+    _, cut = best_cuts(parts.coefficients @ arrays.columns, task.gains, task.used & ~lost)
+    return jnp.where(jnp.isfinite(cut), -cut, parts.intercepts)
+
+
+def _held_out_risk(
+    arrays: Arrays,
+    fitted: Fitted,
+    bounds: Bounds | None,
+    loss: Loss,
+    rule: Array,
+    sign: Array | None,
+) -> Array:
+    """R_s: the held-out risk with a further rule, all weights refitted on the training part
+    (Eq. 9).
+    """
+    design = fitted.design.at[fitted.new].set(rule.astype(fitted.design.dtype))
+    ridge = jnp.where(jnp.arange(len(fitted.weights)) == 0, 0, fitted.l2_penalty)
+    signs = None if bounds is None else bounds.signs.at[fitted.new].set(sign)
+    weights = newton(
+        loss,
+        design,
+        arrays.target,
+        arrays.fit_weights,
+        ridge,
+        fitted.weights,
+        signs=signs,
+        tolerance=_ROUGHLY,
+        max_steps=30,
+    )
+    losses = arrays.check_weights * loss.value(arrays.target, weights @ design)
+    return jnp.sum(jnp.where(arrays.check_weights > 0, losses, 0))
+
+
+def _over_sizes(function: Callable[..., Any], columns: Array) -> Callable[..., Any]:
+    """A function of one proposition for all of a lane: side by side, or one by one if there are
+    many rows.
+    """
+    if columns.shape[1] < _MANY_ROWS:
+        return jax.vmap(function)
+    return lambda *each: lax.map(lambda one: function(*one), each)
+
+
+def best_cuts(values: Array, gains: Array, used: Array) -> tuple[Array, Array]:
+    """For every row of `values`, the cut of largest sum of gains over used ``value >= cut``; exact,
+    by sorting.
+
+    Args:
+        values: (k, rows).
+        gains: (rows,).
+        used: (k, rows) bool; cuts lie midway between used values.
+
+    Returns:
+        The sums and the cuts, (k,); minus infinity where all used values are equal.
+    """
+    keys = jnp.where(used, values, jnp.inf)
+    order = jnp.argsort(keys, axis=1)
+    keys = jnp.take_along_axis(keys, order, axis=1)
+    sorted_gains = jnp.take_along_axis(jnp.where(used, gains[None], 0), order, axis=1)
+    above = jnp.sum(sorted_gains, axis=1, keepdims=True) - jnp.cumsum(sorted_gains, axis=1)[:, :-1]
+    between = (keys[:, 1:] > keys[:, :-1]) & jnp.isfinite(keys[:, 1:])
+    above = jnp.where(between, above, -jnp.inf)
+    best = jnp.argmax(above, axis=1)[:, None]
+    sums, low, high = (
+        jnp.take_along_axis(array, at, axis=1)[:, 0]
+        for array, at in ((above, best), (keys, best), (keys, best + 1))
+    )
+    return sums, jnp.where(jnp.isfinite(sums), (low + high) / 2, -jnp.inf)

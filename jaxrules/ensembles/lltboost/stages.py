@@ -1,0 +1,72 @@
+"""Fully corrective boosting (Eq. 7 to 9): one rule after the other."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from jaxrules.conditions import Conjunctions
+from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Stage
+from jaxrules.ensembles.lltboost.ensemble import Ensemble
+from jaxrules.ensembles.lltboost.growing import grow
+from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.runs import Run
+from jaxrules.training import TrainingData
+
+
+def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    """The fits with 1, 2, ... rules of one output; that without rules if there is none."""
+    ensemble = Ensemble(data, task)
+    stages: list[Stage] = []
+    reason = None
+    with run:
+        run.phase = "search"
+        while ensemble.n_rules < task.options.max_rules and reason is None and not run.stopped():
+            began = time.perf_counter()
+            grown = None if ensemble.is_perfect else grow(ensemble, task.options, run)
+            if grown is not None and not ensemble.repeats(grown.rows):
+                parts = ensemble.add(grown)
+                seconds = time.perf_counter() - began
+                stages.append(Stage(grown.sign, grown.objective, grown.risk, parts, seconds))
+                run.step(ensemble.steps[-1].objective, ensemble.n_rules)
+            elif ensemble.is_perfect:
+                reason = "all gradients are zero: the ensemble fits the training rows perfectly"
+            elif grown is not None:
+                reason = (
+                    "the best rule selects the same training rows as an earlier one, or all others"
+                )
+            elif not run.stopped():
+                reason = "no proposition raises the objective"
+    reason = reason or (run.limit.advice if run.limit else "max_rules is reached")
+    found = Conjunctions.build(data.schema, ensemble.rules, [len(rule) for rule in ensemble.rules])
+    rules = Conjunctions.concatenate([ensemble.first.with_schema(data.schema), found])
+
+    def finished(m: int) -> Fit[RuleEnsemble]:
+        last = m == len(stages)
+        weights, intercept, objective = ensemble.steps[m]
+        kept = [
+            r
+            for r in range(len(weights))
+            if r < len(ensemble.first) or weights[r] or not ensemble.signs[1 + r]
+        ]
+        model = RuleEnsemble(
+            rules.take(kept),
+            weights[kept, None],
+            np.array([intercept]),
+            None,
+            data.loss.link,
+            task.settings,
+            data.loss.name,
+        )
+        details = LLTBoostDetails(
+            stages=tuple(stages[:m]),
+            validation_rows=ensemble.held_out,
+            reason=reason if last else "max_rules is reached",
+        )
+        fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
+        return fit if last else run.earlier(fit, m, Status.CONVERGED)
+
+    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]

@@ -1,0 +1,50 @@
+"""What a fit works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from numpy.typing import ArrayLike
+
+from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.lltboost.options import Options
+from jaxrules.fits import Settings
+from jaxrules.runs import Run
+from jaxrules.table import TableLike
+from jaxrules.training import TrainingData, loss_for
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The data of a fit, and the restrictions on its rules.
+
+    Attributes:
+        settings: which the model keeps.
+        first: an expert's rules.
+        n_outputs: of the model.
+    """
+
+    data: TrainingData
+    options: Options
+    run: Run
+    settings: Settings
+    constraints: Constraints
+    first: Conjunctions
+    n_outputs: int
+
+    @classmethod
+    def of(
+        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    ) -> Task:
+        """Read the data and the constraints."""
+        run = options.run(total=options.max_rules)
+        data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
+        schema, n_outputs = data.table.schema, len(data.outputs)
+        constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
+        constraints.warn_of_constants(data.table)
+        first = constraints.first(schema, options.first, n_outputs)
+        constraints.check_room(first, options.max_rules)
+        data = replace(data, table=constraints.blanked(data.table))
+        settings = options.settings(loss=data.loss)
+        return cls(data, options, run, settings, constraints, first, n_outputs)
