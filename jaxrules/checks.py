@@ -1,8 +1,8 @@
-"""Checks of arguments, the same for every learner: each returns the plain Python value, or refuses
-it.
+"""Checks of arguments, the same for every learner: each returns the plain Python value or refuses
+the given one.
 
 Numbers may be Python's or NumPy's. A flag is not a number, a number is not a flag, and NaN and
-infinity are neither. Messages name the argument and its admissible values.
+infinity are neither. Messages name the argument and the values that it may have.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ _ALSO_CALLED = {
     "cv": ("folds", "n_folds"),
     "n_splits": ("folds", "n_folds"),
 }
-"""Names of arguments in other libraries."""
+"""Names that other libraries give to arguments, and what they are called here."""
 
 
 _QUESTIONS = ("predict", "predict_proba", "decision_function", "explain")
 
 
 def unknown_attribute(owner: object, name: str, model: str) -> AttributeError:
-    """That an object lacks an attribute; questions to a model are functions of this library."""
+    """The error for an attribute that an object lacks; what is asked of a model is a function of
+    this library.
+    """
     hint = f"; use jaxrules.{name}({model}, X)" if name in _QUESTIONS else ""
     return AttributeError(
         f"{type(owner).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=owner
@@ -54,10 +56,10 @@ def unknown_attribute(owner: object, name: str, model: str) -> AttributeError:
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeError:
-    """The error for an argument that a function lacks: it names the one that may be meant.
+    """The error for an unknown argument, which suggests the one that may be meant.
 
     Args:
-        function: the whole name, for ``help``.
+        function: the full name, for ``help``.
         name: of the argument.
         known: the function's arguments.
     """
@@ -71,7 +73,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
 
 
 def known_arguments(function: Function) -> Function:
-    """Decorate a public function: an unknown keyword is refused, naming the one that may be meant.
+    """Decorate a public function, so that the error for an unknown keyword suggests the one that
+    may be meant.
 
     Raises:
         TypeError: from the function, as `unknown_argument`.
@@ -101,7 +104,7 @@ def its_conjunctions(value: object) -> str:
 
 
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:
-    """Warn the code that called the library."""
+    """Issue a warning that points to the code that called the library."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "jaxrules":
         level, frame = level + 1, frame.f_back
@@ -134,8 +137,8 @@ def number(
     at_most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """A finite number within limits, which belong to the range (`at_least`, `at_most`) or not
-    (`above`, `below`).
+    """A finite number within limits that are included (`at_least`, `at_most`) or excluded (`above`,
+    `below`).
 
     Raises:
         TypeError: if it is not a number.
@@ -271,7 +274,7 @@ def size(name: str, value: object) -> int | Literal["auto"] | None:
 
 
 def seed(value: object) -> int:
-    """The seed of a fit: an integer from 0 to 2**32 - 1, as scikit-learn takes it.
+    """The seed of a fit: an integer from 0 to 2**32 - 1, as in scikit-learn.
 
     Raises:
         TypeError, ValueError: as `integer`.
@@ -299,7 +302,7 @@ def column(name: str, key: object, names: Sequence[str]) -> int:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False; NumPy's too.
+    """True or False, also NumPy's.
 
     Raises:
         TypeError: for anything else, including 0 and 1.
@@ -310,7 +313,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def choice(name: str, value: object, known: Sequence[Value]) -> Value:
-    """One of the known values: texts, or None.
+    """One of the known values, each text or None.
 
     Raises:
         ValueError: naming them.

@@ -9,17 +9,17 @@ occur only in rules of the last class, and conditions with only an upper end ("x
 of the first class: as the feature rises, the row starts to satisfy only rules of the last class and
 stops satisfying only rules of the first.
 
-**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if every
-rule with conditions on x_j has there either only lower ends and w_k >= 0, or only upper ends and
-w_k <= 0. Proof: with the other columns fixed, the rule's other conditions are constant, and each
-condition on x_j is a step from 0 to 1 (a lower end) or from 1 to 0 (an upper end). A product of
-steps of one kind is 0 everywhere or a step of that kind. Hence w_k r_k never falls, with w_k >= 0
-in the first case and w_k <= 0 in the second, and neither does a sum of such terms. Floating-point
-addition in a fixed order is monotone in its terms, so computed scores are monotone as well. A
-condition on a linear combination of columns counts as one on x_j, reversed if the weight of x_j is
-negative; "x_j is missing" does not constrain present values. Links are increasing, so predicted
-means, probabilities of the second of two classes, and labels are monotone too. With direction -1
-the two signs are exchanged.
+**Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if for every
+rule with conditions on x_j, these have only lower ends and w_k >= 0, or only upper ends and w_k <=
+0. Proof: with the other columns fixed, the rule's other conditions are constant, and each condition
+on x_j is a step from 0 to 1 (a lower end) or from 1 to 0 (an upper end). A product of steps of one
+kind is 0 everywhere or a step of that kind. Hence w_k r_k never falls, with w_k >= 0 in the first
+case and w_k <= 0 in the second, and neither does a sum of such terms. Floating-point addition in a
+fixed order is monotone in its terms, so computed scores are monotone as well. A condition on a
+linear combination of columns counts as one on x_j, reversed if the weight of x_j is negative; "x_j
+is missing" does not constrain present values. Links are increasing, so predicted means,
+probabilities of the second of two classes, and labels are monotone too. With direction -1 the two
+signs are exchanged.
 
 With K > 2 classes, one score each, the score of the last class never falls and that of the first
 never rises in x_j; the others do not depend on it. The label, the class of the greatest score, then
@@ -49,7 +49,7 @@ KEPT_BY = {
     "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
     "first": "boosting, glrm, rulefit, lire, lltboost, ssrl and exact_list",
 }
-"""The learners that keep a constraint; the errors of the other learners name them."""
+"""The learners that enforce a constraint; the errors of the other learners name them."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ class Constraints:
             checks.warn(f"no column of X{which} varies; the model is a constant")
 
     def allows(self, rules: Conjunctions, n_classes: int) -> Bools:
-        """Which labels each rule may have, (rules, classes); none if it uses a forbidden column."""
+        """The labels that each rule may have, (rules, classes); none if it uses a forbidden
+        column.
+        """
         rule_of = np.repeat(np.arange(len(rules)), rules.lengths)
         allowed = np.ones((len(rules), n_classes), bool)
         for column in self.forbidden:
@@ -143,7 +145,7 @@ class Constraints:
 
         Args:
             rules: the rules.
-            output: of the model.
+            output: the index of the score.
             n_outputs: K for K > 2 classes, one score each; 1 for numbers and two classes.
         """
         if n_outputs == 1:
@@ -169,11 +171,11 @@ class Constraints:
         )
 
     def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
-        """The propositions of a pool that some rule may use; of those true on the same rows and
-        admissible in the same rules, the first.
+        """The propositions of a pool that some rule may use; of those that hold for the same rows
+        and are allowed in the same rules, only the first.
 
         Raises:
-            ValueError: if forbidden and monotone exclude all.
+            ValueError: if forbidden and monotone exclude every proposition.
         """
         allowed = self.allows(pool, max(n_outputs, 2))
         some = np.flatnonzero(allowed.any(axis=1))
@@ -198,7 +200,7 @@ class Constraints:
         return rules
 
     def check_room(self, first: Conjunctions, max_rules: int) -> None:
-        """Refuse more expert rules and required columns than `max_rules` has room for.
+        """Refuse more expert rules and required columns than `max_rules` allows.
 
         Raises:
             ValueError: naming the argument.
@@ -211,7 +213,8 @@ class Constraints:
         left = sum(not using.any() for using in self.using(first))
         require(
             left <= max_rules - n,
-            f"required has {left} columns that first does not use, but max_rules={max_rules}",
+            f"required names {left} columns that first does not use, but max_rules={max_rules}; "
+            "raise max_rules",
         )
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
@@ -271,8 +274,8 @@ def _weights_of(rules: Conjunctions, column: int) -> NDArray[np.float64]:
 
 
 def _columns(schema: Schema, name: str, keys: Iterable[object]) -> list[int]:
-    """Columns by name or position; refuses iterators, which only the first of several fits could
-    read.
+    """Columns by name or position. Iterators are refused, because only the first of several fits
+    could read them.
     """
     nested = hasattr(keys, "ndim") and keys.ndim != 1
     if isinstance(keys, (str, bytes, Iterator)) or not isinstance(keys, Iterable) or nested:

@@ -1,12 +1,14 @@
-"""Cross-validation, the same for all learners: which setting predicts held-out rows best.
+"""Cross-validation, the same for all learners: it finds the setting that predicts held-out rows
+best.
 
 For each fold, the settings are fitted to the rows of the other folds and evaluated on its own rows.
-Everything that depends on labels (rules from trees, cut points, default prices) is made anew. The
-risk is the mean loss on the held-out rows. For classes it is the log-loss of the model's
-probabilities, even if the exponential loss was minimised, because a single confident mistake can
-make that arbitrarily large. The setting of least mean risk is chosen; or, by the one-standard-error
-rule (Breiman et al., "Classification and Regression Trees", 1984, Sec. 3.4.3), the smallest model
-whose mean risk lies within one standard error of the least. The last fit uses all rows.
+Everything that depends on labels (rules from trees, cut points, default penalties) is made again in
+every fold. The risk is the mean loss on the held-out rows. For classes it is the log-loss of the
+model's probabilities, even if the exponential loss was minimised, because a single confident
+mistake can make that arbitrarily large. The setting with the least mean risk is chosen or, by the
+one-standard-error rule (Breiman et al., "Classification and Regression Trees", 1984, Sec. 3.4.3),
+the smallest model whose mean risk is within one standard error of the least. The last fit uses all
+rows.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from jaxrules.workers import carry_out_all, check_workers
 Floats = NDArray[np.float64]
 Walk = Callable[[int, TrainingData, Run], Iterator[ModelT]]
 """Yields the models of one fold, setting by setting, given the fold, its training rows and its run.
-It ends early when the run is stopped, and yields no unfinished model.
+It ends early if the run is stopped, and never yields an unfinished model.
 """
 
 SHARE = 0.8
@@ -48,9 +50,9 @@ class CrossValidation:
 
     Attributes:
         settings: the values tried, by name of the argument.
-        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time
-            ended before. For rule lists the loss is zero-one.
-        sizes: of each model, shape (folds, settings); NaN as above.
+        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time ran
+            out. For rule lists this is the zero-one loss.
+        sizes: the size of each model, shape (folds, settings); NaN as above.
         chosen: index of the chosen setting.
         measure: what the sizes count.
     """
@@ -101,8 +103,8 @@ class CrossValidation:
 
 
 def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of each row, shape (rows,): random, stratified by class. It depends on what the
-    rows hold, not on their order.
+    """The fold of each row, shape (rows,): random, stratified by class. It depends on the values of
+    the rows, not on their order.
 
     Raises:
         ValueError: for more folds than rows, or a class with a single row.
@@ -163,12 +165,11 @@ def cross_validated(
         fold_of: from `folds`.
         run: gets its total and progress.
         one_standard_error: choose the smallest model within one standard error of the best.
-        otherwise: the setting to choose if time ends before any has been measured.
+        otherwise: the setting to choose if time runs out before any has been measured.
         n_jobs: workers for the folds, see `check_workers`.
-        patience: number of settings without a fall of the mean risk after which the rest
-            is skipped; all folds then proceed in turns, setting by setting. None
-            finishes fold after fold.
-        size: of a model, for the one-standard-error rule.
+        patience: after this many settings without a fall of the mean risk, the rest is skipped; all
+            folds then proceed in turn, setting by setting. None finishes one fold after another.
+        size: returns the size of a model, for the one-standard-error rule.
         measure: what `size` counts.
     """
     workers, shape = check_workers(n_jobs), (int(fold_of.max()) + 1, len(settings))
@@ -209,7 +210,9 @@ def _measured_here(
 def _measured_by_workers(
     tasks: Sequence[_Fold], run: Run, workers: int, shape: tuple[int, int], patience: int | None
 ) -> tuple[Floats, Floats]:
-    """The same, every fold by a worker. Settings that `patience` would have skipped are dropped."""
+    """The same, with each fold measured by a worker. Settings that `patience` would have skipped
+    are dropped.
+    """
     risks, sizes = np.full((2, *shape), np.nan)
     run.phase, run.total = "folds", shape[0]
     for k, found in enumerate(carry_out_all(tasks, run, workers)):
@@ -282,11 +285,11 @@ def held_out_risk(model: Any, data: TrainingData) -> float:
 
 
 def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
-    """Of the settings measured in the most folds, the one of least mean risk, or the
-    smallest model close to it.
+    """Of the settings measured in the most folds, the one with the least mean risk, or the smallest
+    model close to it.
 
     Args:
-        risks, sizes: shape (folds, settings); NaN if time ended before.
+        risks, sizes: shape (folds, settings); NaN if time ran out.
         one_standard_error: choose the smallest model whose mean risk is within one
             standard error of the least.
         otherwise: the setting to choose if no fold has measured any.
@@ -355,8 +358,8 @@ def sizes_to_try(first: Any, max_rules: int) -> range:
 def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterator[RuleEnsemble]:
     """The models of a path for these sizes, until time runs out.
 
-    A path that ends early has its last model for the larger sizes, too: no further rule reduces
-    the risk. If the run is stopped, the last model is unfinished.
+    The last model of a path that ends early is reused for the larger sizes, because no further rule
+    reduces the risk. If the run is stopped, the last model is unfinished.
     """
     cut = run.stopped()
     yield from (found.model for found in (fits[:-1] if cut else fits))

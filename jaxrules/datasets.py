@@ -75,12 +75,13 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
         name: "breast_cancer", "iris", "wine", "digits" or "diabetes" (bundled with scikit-learn),
             "friedman1", "friedman2" or "friedman3" (its generators, 2000 rows), a name in the
             folder's manifest, or one of the known sets on OpenML; see `available`.
-        data_home: folder of files; None for that of the environment variable JAXRULES_DATA.
-        seed: of the generators.
+        data_home: folder of files; None for the folder in the environment variable JAXRULES_DATA.
+        seed: seed of the generators.
 
     Raises:
         ValueError: for an unknown name, or a file that does not match its manifest.
-        FileNotFoundError: if the set is in no folder and OpenML cannot be reached; with a remedy.
+        FileNotFoundError: if the set is in no folder and OpenML cannot be reached; the message
+            names the remedy.
     """
     seed = checks.seed(seed)
     if not isinstance(name, str):
@@ -105,7 +106,7 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
 
 
 def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-    """The names that `load` knows; those on OpenML need a network."""
+    """The names that `load` knows; those on OpenML need a network connection."""
     home = _home(data_home)
     files = (
         []
@@ -123,7 +124,7 @@ def train_test_split(
     Args:
         data: the data set.
         test_size: fraction of test rows, between 0 and 1.
-        seed: of the shuffle.
+        seed: seed of the shuffle.
 
     Raises:
         ValueError: if `test_size` leaves either part without rows.
@@ -133,8 +134,8 @@ def train_test_split(
     n_test = round(test_size * len(data)) if 0 < test_size < 1 else 0
     if not 0 < n_test < len(data):
         raise ValueError(
-            "test_size must be a fraction between 0 and 1 that leaves training and test rows, got "
-            f"{test_size}"
+            "test_size must be a fraction between 0 and 1 that leaves both training and test rows, "
+            f"got {test_size}"
         )
     order = np.random.default_rng(seed).permutation(len(data))
     if data.task != "regression":
@@ -219,7 +220,8 @@ def _manifest(home: Path) -> dict[str, dict[str, Any]]:
 def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path.name} of the data set {entry['name']!r} is not in {str(path.parent)!r}"
+            f"{path.name}, the file of the data set {entry['name']!r}, is not in "
+            f"{str(path.parent)!r}"
         )
     if entry.get("task") not in get_args(Task):
         raise ValueError(
@@ -285,7 +287,7 @@ def _table(
 
 
 def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
-    """The cells as numbers, NaN where empty."""
+    """The cells as numbers, NaN for empty ones."""
     try:
         return np.fromiter(
             (float(cell) if cell else np.nan for cell in cells), np.float64, len(cells)
@@ -298,7 +300,7 @@ def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
 
 
 def _labels(cells: Sequence[str]) -> NDArray[Any]:
-    """Labels as integers if all are, else as text."""
+    """Labels as integers if all are integers, else as text."""
     try:
         return np.array(cells, np.int64)
     except ValueError:

@@ -9,9 +9,9 @@ cross-validation::
 
 The parameters are the options of the learner's `fit`, with its defaults and the loss that suits the
 class. ``penalty="cv"`` chooses the penalties, or the size up to its limit, by the learner's
-`cross_validate`. `fit` keeps the learner's result in ``fit_`` (status, certificate, history) and
+`cross_validate`. `fit` stores the learner's result in ``fit_`` (status, certificate, history) and
 its model in ``model_``, for `jaxrules.explain`, `jaxrules.save` and so on. Dataframes may have
-columns of text and categories; arrays hold numbers.
+columns of text and categories; arrays must be numeric.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ Arguments = ParamSpec("Arguments")
 
 @options
 class _ForNumbers(FitOptions):
-    """What estimators have beside the options of the learner.
+    """The options that estimators have besides those of the learner.
 
     Attributes:
-        penalty: "fit" for the penalties and the size given; "cv" for the learner's
-            `cross_validate`, which chooses them.
+        penalty: "fit" uses the given penalties and size; "cv" chooses them by the learner's
+            `cross_validate`.
     """
 
     penalty: Literal["fit", "cv"] = "fit"
 
     without: ClassVar[tuple[str, ...]] = ("positive",)
-    """Options of the learner that are no parameters."""
+    """Options of the learner that are not parameters."""
 
 
 @options
@@ -108,8 +108,8 @@ class _ForClasses(_ForNumbers):
     """The same for classifiers.
 
     Attributes:
-        class_weight: the weight of every row by its class; "balanced" for weights that make all
-            classes weigh the same. None for no such weights.
+        class_weight: the weight of every row by its class; "balanced" gives all classes the same
+            total weight. None for no such weights.
     """
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
@@ -150,7 +150,7 @@ def _constructor(
 
 
 class _RuleModel(BaseEstimator):
-    """What all have in common; data are read as scikit-learn does."""
+    """What all estimators have in common; data are read as in scikit-learn."""
 
     _learner: ClassVar[Callable[..., Fit[Any]]]
     _chooser: ClassVar[Callable[..., Fit[Any]]]
@@ -220,7 +220,9 @@ class _RuleModel(BaseEstimator):
         return self._importances
 
     def _left_open(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings for `cross_validate`; those that it chooses must have their defaults."""
+        """The settings for `cross_validate`; the settings that it chooses must be at their
+        defaults.
+        """
         known = _parameters(self._chooser)
         for name, parameter in _parameters(self._learner).items():
             if (
@@ -278,7 +280,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
 
     @property
     def _is_turned(self) -> bool:
-        """Whether the model's positive class is the first of ``classes_``, which are sorted."""
+        """Whether the model's positive class is the first of ``classes_``, which is sorted."""
         return bool(self.model_.schema.classes[0] != self.classes_[0])
 
     def predict_proba(self, X: TableLike) -> NDArray[np.float64]:
@@ -296,8 +298,8 @@ class _ScoredClassifier(_Classifier):
     def decision_function(self, X: TableLike) -> NDArray[np.float64]:
         """The scores, shape (rows,) for two classes, else (rows, classes).
 
-        Of two classes, scores above 0 are for ``classes_[1]``, as scikit-learn has it, even if
-        `positive` is the other one; `jaxrules.decision_function` of ``model_`` has its sign.
+        For two classes, scores above 0 mean ``classes_[1]``, as in scikit-learn, even if `positive`
+        is the other class; in `jaxrules.decision_function` of ``model_``, they mean `positive`.
         """
         scores = self._ask(models.decision_function, X)
         return -scores if self._is_turned else scores
@@ -318,7 +320,7 @@ class _Regressor(RegressorMixin, _RuleModel):
             X: dataframe, or array of numbers, shape (rows, columns).
             y: numbers, shape (rows,).
             sample_weight: not negative, shape (rows,).
-            offset, exposure: of every row, shape (rows,), as the learner takes them.
+            offset, exposure: for every row, shape (rows,), as in the learner.
         """
         check_order(X, y=y, sample_weight=sample_weight)
         X = self._columns(X, reset=True)
@@ -338,7 +340,7 @@ def _given(offset: ArrayLike | None, exposure: ArrayLike | None) -> dict[str, Ar
 
 
 def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
-    """y as one column; None and two columns are refused in scikit-learn's words.
+    """y as one column; None and two columns are refused with scikit-learn's messages.
 
     NumPy would drop a mask, and silently turn the list [1, "a"] into text.
     """
@@ -359,7 +361,8 @@ def _weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.f
             checks.number(f"class_weight[{label!r}]", weight, at_least=0)
         if unknown := [label for label in class_weight if label not in classes]:
             raise ValueError(
-                f"class_weight names {unknown[0]!r}, which is not a class of y; they are {classes}"
+                f"class_weight names {unknown[0]!r}, which is not a class of y; the classes are "
+                f"{classes}"
             )
     elif not (isinstance(class_weight, str) and class_weight == "balanced"):
         raise TypeError(
@@ -370,7 +373,7 @@ def _weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.f
 
 
 def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) -> None:
-    """Refuse a loss for other targets than these, see `jaxrules.losses.Loss`."""
+    """Refuse a loss for targets other than these, see `jaxrules.losses.Loss`."""
     loss = getattr(estimator, "loss", None)
     if loss is not None and loss_by_name(loss).target not in targets:
         raise ValueError(f"loss={loss!r} does not suit {what}; leave it at its default")
@@ -387,12 +390,12 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
     """The rules of a fitted estimator as columns of 0 and 1, for any other model.
 
     Args:
-        estimator: of this module, with a model of rules; it is cloned and fitted. None for
-            `RuleFitClassifier`, or `RuleFitRegressor` if y is not of classes.
+        estimator: one of this module, with a model of rules; it is cloned and fitted. None for
+            `RuleFitClassifier`, or for `RuleFitRegressor` if y does not hold classes.
 
     Attributes:
         estimator_: the fitted estimator.
-        rules_: its rules in use, equal ones once, a `jaxrules.Conjunctions`.
+        rules_: its distinct rules in use, a `jaxrules.Conjunctions`.
     """
 
     def __init__(self, estimator: Any = None) -> None:
@@ -416,7 +419,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
                 f"{type(estimator).__name__}"
             )
         self.estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
-        rules = used_rules(self.estimator_.model_)  # equal ones may recur
+        rules = used_rules(self.estimator_.model_)  # some may be equal
         first = {frozenset(rule): r for r, rule in reversed(list(enumerate(rules)))}
         self.rules_ = rules.take(sorted(first.values()))
         self.n_features_in_ = self.estimator_.n_features_in_

@@ -1,4 +1,4 @@
-"""What happens at every call of a fit, before its own work: `guarded` and `deferred`."""
+"""What happens at every call of a fit before its own work: `guarded` and `deferred`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ Result = TypeVar("Result")
 def deferred(
     fit: Callable[..., Any], given: Mapping[str, Any] | None = None, known: Collection[str] = ()
 ) -> Iterator[None]:
-    """The time of a call of `fit`: Ctrl-C is deferred until it ends (see `Interrupt`).
+    """The context of a call of `fit`, in which Ctrl-C is deferred (see `Interrupt`).
 
     Raises:
-        TypeError: for a constraint in `given` that is not known, naming the learners that keep it,
-            and for any other argument.
-        RuntimeError: in a process forked off one that has used JAX, where a fit would wait for
-            ever.
+        TypeError: for a constraint in `given` that is not in `known`, naming the learners that
+            enforce it; for any other argument that is not in `known`.
+        RuntimeError: in a process forked from one that has used JAX, where a fit would hang.
     """
     refuse_forks()
     for name in given or ():
@@ -35,7 +34,7 @@ def deferred(
             called = _public_name(fit)
             if name in KEPT_BY:
                 raise TypeError(
-                    f"{called} cannot keep {name}; {KEPT_BY[name]} can (docs/constraints.md)"
+                    f"{called} cannot enforce {name}; {KEPT_BY[name]} can (docs/constraints.md)"
                 )
             raise checks.unknown_argument(f"jaxrules.{called}", name, known)
     with Interrupt().deferred():
@@ -53,8 +52,8 @@ def _public_name(fit: Callable[..., Any]) -> str:
 
 
 def guarded(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function of `time_limit` that keeps it from call to return, and never lets
-    KeyboardInterrupt out. The clock starts with the call.
+    """Decorate a function with a `time_limit`: the clock starts with the call, and
+    KeyboardInterrupt never leaves the function.
 
     Raises:
         TypeError, RuntimeError: as `deferred`.

@@ -1,4 +1,4 @@
-"""How much each column matters, over many rows or for one, with standard errors by bootstrap."""
+"""How much each column matters, over many rows or for one row, with bootstrap standard errors."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ def feature_importance(model: Any, X: TableLike) -> tuple[ColumnImportance, ...]
 
 
 def local_importance(model: Any, X: TableLike, row: Any) -> tuple[ColumnImportance, ...]:
-    """What each column adds to the score of one row, against the mean over rows `X`.
+    """What each column adds to the score of one row, relative to the mean over the rows of `X`.
 
     The contribution of a rule is its weight times (1 if it holds, else 0, minus its share of the
-    rows of X), shared equally by its columns; that of a linear term weight times (value - mean).
-    They sum to the score of the row minus the mean score. For a rule list the score is the
-    probability of the second class: the difference goes to the columns of the rules that were read.
+    rows of X), shared equally by its columns; that of a linear term is its coefficient times (value
+    - mean). They sum to the score of the row minus the mean score. For a rule list the score is the
+    probability of the second class, and the difference is shared by the columns of the rules that
+    were read.
 
     Args:
         model: a model with one score; or the result of `jaxrules.stability`, for standard errors.
@@ -93,7 +94,7 @@ def _rows(model: Any, X: TableLike, name: str = "X") -> Table:
 
 
 def _shares(rules: Conjunctions) -> Floats:
-    """The part of every rule that belongs to each column, shape (rules, columns)."""
+    """The share of every rule that belongs to each column, shape (rules, columns)."""
     uses = np.zeros((len(rules), len(rules.schema.features)))
     for r, rule in enumerate(rules):
         for condition in rule:
@@ -134,7 +135,7 @@ def _(model: ModelSequence, table: Table) -> Floats:
 
 
 def _scaled(total: Floats) -> Floats:
-    """Summing to 1, unless all are 0."""
+    """The importances scaled to sum to 1, unless all are 0."""
     return total / (total.sum() or 1.0)
 
 
@@ -151,7 +152,7 @@ def _one(row: Table) -> Table:
 
 @_local.register
 def _(model: RuleEnsemble, table: Table, row: Table) -> Floats:
-    checks.require(model.n_outputs == 1, "model has a score per class; it must have one score")
+    checks.require(model.n_outputs == 1, "model has one score per class; it must have one score")
     holds = model.conjunctions.satisfied(_one(row))[0] - model.conjunctions.satisfied(table).mean(0)
     total = (np.asarray(model.weights, np.float64)[:, 0] * holds) @ _shares(model.conjunctions)
     if model.linear is not None:

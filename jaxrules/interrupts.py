@@ -1,4 +1,4 @@
-"""What the operating system does to a fit: Ctrl-C, and forks of the process."""
+"""How the operating system can interfere with a fit: by Ctrl-C, and by forks of the process."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _ENCLOSING: contextvars.ContextVar[Interrupt | None] = contextvars.ContextVar(
 
 
 class Interrupt:
-    """Ctrl-C, during a fit. Every one of them is one of these:
+    """Ctrl-C during a fit. Each Ctrl-C is one of these:
 
-    - **deferred**: the first. It is remembered; the fit ends when it next asks (`pressed`),
+    - **deferred**: the first one. It is remembered; the fit ends when it next asks (`pressed`),
       with its best model so far.
     - **raised**: a later one, inside a `block`. KeyboardInterrupt leaves the current step at once,
       and the caller of `block` swallows it.
-    - **without effect**: a later one where raising would do harm. Outside of blocks (data
-      are prepared, the result is put together) nothing would swallow it, nor while a block
-      is entered or left. An import or a compilation that the fit has begun would stay half
-      done for the whole process.
-    - **forgotten**: the first, if nobody asks any more, because the fit is
-      complete and about to return.
-    - **not heard**: the user has a handler of SIGINT, or the shell lets it be ignored; that stays
-      in force. Nor does a fit in another thread hear any (Python hands signals to the main thread),
-      unless its caller hands one on by `enclosing`.
+    - **without effect**: a later one where raising would do harm. Outside of blocks (while data are
+      prepared, or the result is assembled), and while a block is entered or left, nothing would
+      swallow it. An import or a compilation that the fit has started would remain half done for the
+      whole process.
+    - **forgotten**: the first one, if nothing asks any more because the fit is complete and about
+      to return.
+    - **not received**: the user has a handler of SIGINT, or the shell has it ignored; that stays in
+      force. A fit in another thread receives none either (Python delivers signals to the main
+      thread), unless its caller passes them on by `enclosing`.
 
-    A fit inside another one, in a progress callback say, leaves the signals to the outer one: its
-    Ctrl-C counts for both. The user's words for all this are in docs/certificates.md.
+    A fit inside another one, in a progress callback say, leaves signals to the outer one, whose
+    Ctrl-C counts for both. docs/certificates.md explains all this to users.
     """
 
     def __init__(self) -> None:
@@ -53,14 +53,14 @@ class Interrupt:
         return self.taken or (self._outer is not None and self._outer.pressed)
 
     def __call__(self, signal_number: int, frame: FrameType | None) -> None:
-        """As the handler of SIGINT."""
+        """Handle SIGINT."""
         if self.taken and self._blocks and not _keeps_order(frame) and not _is_loading(frame):
             raise KeyboardInterrupt
         self.taken = True
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
-        """While it takes the signals, in the place of Python's own handler."""
+        """The context in which this receives signals instead of Python's own handler."""
         ours = threading.current_thread() is threading.main_thread()
         ours = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if ours:
@@ -73,7 +73,9 @@ class Interrupt:
 
     @contextlib.contextmanager
     def enclosing(self) -> Iterator[None]:
-        """While the fits of this thread, if it is not the main one, end when this is `pressed`."""
+        """The context in which fits of this thread, if it is not the main one, end once this is
+        `pressed`.
+        """
         token = _ENCLOSING.set(self)
         try:
             yield
@@ -82,7 +84,7 @@ class Interrupt:
 
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
-        """While a later Ctrl-C raises; whoever enters it swallows KeyboardInterrupt."""
+        """The context in which a later Ctrl-C raises; its caller must swallow KeyboardInterrupt."""
         with self.deferred() if self._outer is None else self._outer.block():
             self._blocks += 1
             try:
@@ -93,8 +95,8 @@ class Interrupt:
 
 @contextlib.contextmanager
 def whole_imports() -> Iterator[None]:
-    """While modules are imported: Ctrl-C is raised after them. A package that was interrupted half
-    way, JAX say, cannot be imported again in the same process.
+    """A context for imports: Ctrl-C is raised only after them. A package whose import was
+    interrupted, JAX say, cannot be imported again in the same process.
     """
     interrupt = Interrupt()
     with interrupt.deferred():
@@ -108,8 +110,8 @@ _ORDERLY = (__name__, "jaxrules.runs", "contextlib")
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
 """The packages that import and compile."""
 _CALLS = ("jaxrules.guard", "jaxrules.options")
-"""The modules that call every fit. What called them, say an import of the user's program,
-is no concern of the fit.
+"""The modules that call every fit. Their callers, for example an import in the user's program, are
+no concern of the fit.
 """
 
 
@@ -129,8 +131,8 @@ def _is_loading(frame: FrameType | None) -> bool:
 
 
 class _Fork:
-    """Whether this process was forked off one in which JAX had started: JAX waits there
-    for threads that are not.
+    """Whether this process was forked from one in which JAX had started. There, JAX waits for
+    threads that do not exist.
     """
 
     def __init__(self) -> None:
@@ -139,9 +141,8 @@ class _Fork:
             os.register_at_fork(before=self._before, after_in_child=self._after)
 
     def _before(self) -> None:
-        # JAX says this in a private module alone. A release that does not have it counts as
-        # started: a fit in the child is then refused, and does not hang
-        # (tests/test_interrupts.py notices).
+        # Only a private module of JAX reveals this. A release without it counts as started: a fit
+        # in the child is then refused instead of hanging (tests/test_interrupts.py notices).
         bridge = sys.modules.get("jax._src.xla_bridge")
         self._started = getattr(bridge, "backends_are_initialized", lambda: True)()
 
@@ -153,10 +154,10 @@ _FORK = _Fork()
 
 
 def refuse_forks() -> None:
-    """Do nothing, but in a process where a fit would wait for ever.
+    """Refuse to run in a process where a fit would hang.
 
     Raises:
-        RuntimeError: in a process forked off one that has used JAX.
+        RuntimeError: in a process forked from one that has used JAX.
     """
     if _FORK.is_child:
         raise RuntimeError(

@@ -11,21 +11,21 @@
     quantile(level=q, width=w)             y real           (q-1) (y-f) + w log(1 + exp((y-f) / w))
     absolute(width=w)                      y real           twice the loss of the median
 
-The last three smooth a kink over their width, in units of y: a loss without curvature gives no
-Newton step. The gap to the loss with the kink is at most w log 2 for a quantile, 2 w log 2 for the
-absolute error and d^2 for Huber's. Those with arguments are named with them, in the model too:
-``loss="quantile(level=0.9, width=2.0)"`` or ``losses.quantile(0.9, width=2.0)``.
+The last three smooth a kink over their width, in units of y, because a loss without curvature has
+no Newton step. The gap to the loss with the kink is at most w log 2 for a quantile, 2 w log 2 for
+the absolute error and d^2 for Huber's. The name of a loss with arguments includes them, also in the
+model: ``loss="quantile(level=0.9, width=2.0)"`` or ``losses.quantile(0.9, width=2.0)``.
 
-Rows that have one score in common (equal rows of a binary matrix) can be merged. As functions of
-the score `mergeable` losses are a(f) + y b(f) + c(y), so that their weighted sum over such rows is,
-up to a constant, the loss of the mean target times the summed weight: `merge_rows`. The mean target
-of classes lies between -1 and +1, and its loss is the mean of the two classes' losses, (1 + y) / 2
-l(+1, f) + (1 - y) / 2 l(-1, f).
+Rows with a common score (equal rows of a binary matrix) can be merged. `mergeable` losses have the
+form a(f) + y b(f) + c(y), so that their weighted sum over such rows is, up to a constant, the loss
+of the mean target times the summed weight: `merge_rows`. The mean target of classes lies between -1
+and +1, and its loss is the mean of the two classes' losses, (1 + y) / 2 l(+1, f) + (1 - y) / 2
+l(-1, f).
 
 Every function works element by element on NumPy arrays (float64 in, float64 out) and on jax arrays,
-traced ones included. A learner turns ``loss="logistic"`` or a user's own function into a `Loss`
-with `loss_by_name`, takes checked derivatives with `derivatives`, and refuses a loss that lacks a
-piece with `require`. Objectives are means over rows.
+traced ones included. Learners turn ``loss="logistic"`` or a user's function into a `Loss` with
+`loss_by_name`, compute checked derivatives with `derivatives`, and refuse a loss that lacks a piece
+with `require`. Objectives are means over rows.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def _by_jax(y: Array, score: Array) -> Array:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss that is convex and twice differentiable in the score. Hashable: a static argument for
-    jit. Losses are equal if all their functions are; copies and pickles of the library's are
-    these losses themselves.
+    """A loss that is convex and twice differentiable in the score. It is hashable, as a static
+    argument of jit. Losses are equal if all their functions are; copying or unpickling one of the
+    library's losses returns the same object.
 
     A loss of your own needs a name and a value, made of JAX operations on two numbers; JAX
     differentiates it. For classes it also needs a target and a link:
@@ -73,30 +73,31 @@ class Loss:
     [-0.6931]
 
     Attributes:
-        name: what errors and printed models call it.
+        name: its name in errors and printed models.
         value: (y, score) -> loss per row.
-        gradient: (y, score) -> first derivative by the score. Without it both derivatives come from
-            JAX.
+        gradient: (y, score) -> first derivative by the score. If it or `curvature` is not given,
+            JAX computes both.
         curvature: (y, score) -> second derivative by the score.
         target: what y must be: "real", "sign" (-1 or +1), "count" (non-negative) or "positive".
         link: how a score becomes a prediction: "identity", "logistic" (probability of +1),
             "exponential" (probability of +1 from twice the score), "log" (mean exp(f)).
         curvature_bound: an upper bound on the curvature over all scores, or None if there is none.
-        conjugate: (y, dual) -> the largest dual * score - value(y, score) over all scores, infinite
-            outside of its domain; or None. Certificates (bounds by Fenchel duality) need it.
-        mergeable: whether rows of one score can be replaced by their mean target, see `merge_rows`.
+        conjugate: (y, dual) -> the maximum of dual * score - value(y, score) over all scores,
+            infinite outside its domain; or None. Certificates (bounds by Fenchel duality) need it.
+        mergeable: whether rows with a common score can be replaced with one row of their mean
+            target, see `merge_rows`.
         quadratic: whether the curvature is the same at every score.
         together: (y, score) -> value, gradient and curvature, if they share work; see `terms`.
         power: of a Tweedie deviance with the log link (1 for `poisson`, 2 for `gamma`), which lets
             an offset become a rate and a weight, see `relative`; or None.
         majorant: (y, score) -> the curvature of a parabola that touches the loss at the score and
             lies above it everywhere, for losses whose own curvature vanishes far from y; or None.
-            Boosting takes its steps by it, which then never raise the loss (de Leeuw and Lange,
+            Boosting uses it for its steps, which then never raise the loss (de Leeuw and Lange,
             "Sharp Quadratic Majorization in One Dimension", 2009).
 
     Raises:
         TypeError: if JAX cannot differentiate the value twice.
-        ValueError: for classes without the link of a probability.
+        ValueError: if target and link do not fit together.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Loss:
         if (self.target == "sign") != (self.link in ("logistic", "exponential")):
             raise ValueError(
                 f"link {self.link!r} does not fit target {self.target!r} of loss {self.name!r}; "
-                'classes (target="sign") need link="logistic" or "exponential", numbers '
+                'classes (target="sign") need link="logistic" or "exponential", numbers need '
                 '"identity" or "log"'
             )
         if self.gradient is _by_jax or self.curvature is _by_jax:
@@ -130,7 +131,8 @@ class Loss:
         return f"Loss({self.name})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # A string names a variable of this module: solvers compare losses with the library's.
+        # A string names a variable of this module, so that unpickling returns the library's own
+        # loss.
         if _BY_NAME.get(self.name) is self:
             return self.name
         if _of_family(self.name) is self:
@@ -144,7 +146,7 @@ class Loss:
         return self.value(y, score), self.gradient(y, score), self.curvature(y, score)
 
 
-# The formulas. NumPy and SciPy compute for NumPy arrays, JAX for its own.
+# The formulas: NumPy and SciPy for NumPy arrays, JAX for its own
 
 
 def _is_jax(*arrays: Array) -> bool:
@@ -220,13 +222,11 @@ _BEYOND = 1e30
 
 
 def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
-    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f): 0 for a class that is
-    absent, whatever the score.
-    """
+    """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f); 0 for an absent class, whatever the score."""
     xp = _numpy(y, score)
     positive, negative = (1 + y) / 2, (1 - y) / 2
-    # An exponent of an absent class is at most 0; sooner than `where`, and no exponent of
-    # another reaches the limit.
+    # This caps the exponent of an absent class at 0, faster than `where`; no exponent of a present
+    # class reaches the cap.
     return (
         positive * xp.exp(xp.minimum(-score, _BEYOND * positive)),
         negative * xp.exp(xp.minimum(score, _BEYOND * negative)),
@@ -344,9 +344,10 @@ def quantile(level: float, width: float) -> Loss:
     and Horta, "Smoothing Quantile Regressions", 2021): a logistic loss of the residual.
 
     Args:
-        level: of the quantile, in (0, 1); the share of rows at or below the prediction, up to terms
-            of width^2.
-        width: of the smoothing, positive, in units of y. A tenth of the spread of y changes little.
+        level: level of the quantile, in (0, 1): the share of rows at or below the prediction, up to
+            terms of width^2.
+        width: width of the smoothing, positive, in units of y. A tenth of the spread of y changes
+            little.
 
     Raises:
         ValueError: for arguments outside their range.
@@ -365,7 +366,7 @@ def absolute(width: float) -> Loss:
     """The absolute error |y - f|, its kink smoothed as in `quantile`.
 
     Args:
-        width: of the smoothing, positive, in units of y.
+        width: width of the smoothing, positive, in units of y.
     """
     _check("width", width, 0)
     return _smoothed(f"absolute(width={float(width)})", 0.5, width, 2.0)
@@ -410,10 +411,10 @@ def _smoothed(name: str, level: float, width: float, scale: float) -> Loss:
 @_family
 def huber(width: float) -> Loss:
     """Huber's loss in its smooth form (Charbonnier et al., 1997): half the squared error near y,
-    width times the absolute error far from it.
+    width times the absolute error far from y.
 
     Args:
-        width: where the one becomes the other, positive, in units of y.
+        width: where the one turns into the other, positive, in units of y.
     """
     _check("width", width, 0)
 
@@ -446,8 +447,8 @@ def tweedie(power: float) -> Loss:
     of gamma amounts, which are often 0 (Jorgensen, "Exponential Dispersion Models", 1987).
 
     Args:
-        power: of the mean, to which the variance is proportional, in (1, 2); towards 1 counts
-            (`poisson`), towards 2 positive amounts (`gamma`).
+        power: the variance is proportional to the mean to this power, in (1, 2); near 1 for counts
+            (`poisson`), near 2 for positive amounts (`gamma`).
     """
     _check("power", power, 1, 2)
     a, b = 2.0 - power, power - 1.0
@@ -517,7 +518,7 @@ def _check(name: str, value: object, above: float, below: float = np.inf) -> Non
 
 
 def softmax(target: Array, scores: Array) -> Array:
-    """The logistic loss of more than two classes together, log sum_k exp(f_k) - f_y per row.
+    """The logistic loss for more than two classes together, log sum_k exp(f_k) - f_y per row.
 
     Args:
         target: +1 for the row's class, -1 for the others, (..., classes).
@@ -534,7 +535,7 @@ _FAMILIES: dict[str, Callable[..., Loss]] = {
     "tweedie": tweedie,
 }
 NAMES = (*_BY_NAME, *_FAMILIES)
-"""Of the losses, without arguments."""
+"""The names of the losses, without arguments."""
 _SMOOTH = "quantile(level=0.9, width=1.0), absolute(width=1.0), huber(width=1.0)"
 _USES = f"{_SMOOTH}, tweedie(power=1.5)"
 
@@ -552,7 +553,9 @@ def _of_family(name: str) -> Loss | None:
 
 
 LossOption = str | Loss | LossFunction | None
-"""``loss=`` of a learner of any loss; None decides by y, see `jaxrules.training.loss_for`."""
+"""The type of ``loss=`` of a learner that takes any loss; for None, y decides, see
+`jaxrules.training.loss_for`.
+"""
 
 
 def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
@@ -590,8 +593,8 @@ def custom(function: LossFunction) -> Loss:
     are evaluated in float64 whatever the global precision; jax arrays in their own dtype.
 
     Raises:
-        TypeError: if JAX cannot differentiate it twice: it is not a function of two numbers, or
-            uses other operations.
+        TypeError: if JAX cannot differentiate it twice, because it is not a function of two
+            numbers, or uses other operations than JAX's.
 
     >>> import jax.numpy as jnp, numpy as np
     >>> log_cosh = custom(lambda y, score: jnp.log(jnp.cosh(y - score)))
@@ -599,7 +602,7 @@ def custom(function: LossFunction) -> Loss:
     [0.7616]
     """
     name = getattr(function, "__name__", type(function).__name__)
-    # models keep the name: never another loss's
+    # models keep the name, which must not be that of another loss
     return Loss(f"custom {name}" if name in _BY_NAME else name, function)
 
 
@@ -635,11 +638,10 @@ def _elementwise(scalar_function: LossFunction) -> LossFunction:
 
 
 def require(loss: Loss, piece: Literal["conjugate", "curvature_bound"], purpose: str) -> Any:
-    """A piece of the loss; not every loss has it.
+    """A piece of the loss, which not every loss has.
 
     Raises:
-        ValueError: names the loss, the piece that it lacks, what needs it, and the losses that have
-            one.
+        ValueError: names the loss, the missing piece, its purpose, and the losses that have it.
     """
     found = getattr(loss, piece)
     if found is None:
@@ -659,14 +661,14 @@ def filler(loss: Loss) -> float:
 
 
 class MergedRows(NamedTuple):
-    """Rows of one score as one row.
+    """Rows with a common score, merged into one row per group.
 
     Attributes:
         target: (groups,) the weighted mean target of each group; `filler` for a group without
             weight.
         weight: (groups,) the summed weight.
-        constant: the weighted sum of the losses of the original rows minus that of the merged ones,
-            whatever the scores; 0 except for real targets.
+        constant: the weighted sum of the losses of the original rows minus that of the merged rows,
+            which is the same for all scores; 0 except for real targets.
     """
 
     target: Floats
@@ -677,19 +679,20 @@ class MergedRows(NamedTuple):
 def merge_rows(
     loss: Loss, y: Floats, sample_weight: Floats, group: NDArray[np.integer], n_groups: int
 ) -> MergedRows:
-    """Merge rows that have one score in common.
+    """Merge rows with a common score.
 
     Args:
         y: (rows,) in the loss's coding, or means of it.
         sample_weight: (rows,) at least 0.
-        group: (rows,) which group each row belongs to, from 0 to n_groups - 1.
+        group: (rows,) the group of each row, from 0 to n_groups - 1.
 
     Raises:
-        ValueError: if rows of a loss that is not mergeable are to be merged.
+        ValueError: if rows are to be merged, but the loss is not mergeable.
     """
     if not loss.mergeable and len(np.unique(group)) < len(group):
         raise ValueError(
-            f"loss {loss.name!r} is not mergeable: the mean target of rows does not give their loss"
+            f"loss {loss.name!r} is not mergeable: the mean target of rows does not determine "
+            "their loss"
         )
     weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
     target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
@@ -725,30 +728,30 @@ def check_target(loss: Loss, y: np.ndarray, *, means: bool = False) -> None:
             )
     if loss.target == "count" and np.any(y < 0):
         raise ValueError(
-            f"y must be non-negative for the {loss.name} loss, its smallest value is {np.min(y):g}"
+            f"y must be non-negative for the {loss.name} loss; its smallest value is {np.min(y):g}"
         )
     if loss.target == "positive" and np.any(y <= 0):
         raise ValueError(
-            f"y must be positive for the {loss.name} loss, its smallest value is {np.min(y):g}; "
+            f"y must be positive for the {loss.name} loss; its smallest value is {np.min(y):g}; "
             'amounts that may be 0 need "tweedie(power=1.5)"'
         )
 
 
 _TARGETS = np.linspace(0, 1, 65)
 _SAME_SCORE = 1e-9
-"""Of the range of scores: over so little, a gradient that changes by a thousandth of its size has a
-kink there.
+"""A share of the range of scores: if the gradient changes by a thousandth of its size over so short
+a step, the loss has a kink there.
 """
 
 
 def check_own(loss: Loss, y: np.ndarray) -> None:
     """Refuse a user's loss that no solver can minimise for this target.
 
-    It is evaluated for quantiles of y and scores in their range (from -6 to 6 for classes).
+    It is evaluated at quantiles of y, and at scores in their range (from -6 to 6 for classes).
 
     Raises:
-        ValueError: names `loss`, what fails where, and the remedy: values or derivatives that are
-            not finite, negative curvature, a kink, or scores without any curvature.
+        ValueError: names the loss, what fails where, and the remedy: for values or derivatives that
+            are not finite, negative curvature, a kink, or scores without any curvature.
     """
     if is_ours(loss):
         return
@@ -767,12 +770,12 @@ def check_own(loss: Loss, y: np.ndarray) -> None:
             raise ValueError(f"loss {loss.name!r} {what} at {at}; {remedy}")
 
     finite = np.isfinite(value) & np.isfinite(gradient) & np.isfinite(curvature)
-    refuse(~finite, "has a non-finite derivative", "give a loss that is defined for this y")
+    refuse(~finite, "has a non-finite derivative", "use a loss that is defined for this y")
     largest = float(np.abs(curvature).max())
     refuse(
         curvature < -1e-9 * largest,
         "is not convex in the score: its second derivative is negative",
-        "give a convex one (a sum of convex functions, or the logistic loss with sample_weight)",
+        "use a convex loss (a sum of convex functions, or the logistic loss with sample_weight)",
     )
     step = _SAME_SCORE * float(np.ptp(tried) or 1.0)
     jump = np.asarray(loss.gradient(across, scores + step) - loss.gradient(across, scores - step))
@@ -788,11 +791,12 @@ def is_ours(loss: Loss) -> bool:
 
 
 def relative(loss: Loss, y: Floats, sample_weight: Floats, offset: Floats) -> tuple[Floats, Floats]:
-    """The target and weights whose loss at a score f is, up to a constant, that of y at f + offset.
+    """The target and weights with which the loss at a score f is, up to a constant, that of y at f
+    + offset.
 
-    For the identity link this is y - offset. For the log link and the power p, with the exposure
-    e = exp(offset), it is the rate y / e of weight e^(2 - p), since l(y, f + offset) =
-    e^(2 - p) l(y / e, f) + constant.
+    For the identity link the target is y - offset. For the log link and the power p, with the
+    exposure e = exp(offset), it is the rate y / e with the weight e^(2 - p), because l(y, f +
+    offset) = e^(2 - p) l(y / e, f) + constant.
 
     Raises:
         ValueError: names `offset`, for a loss without such a form.
@@ -802,7 +806,7 @@ def relative(loss: Loss, y: Floats, sample_weight: Floats, offset: Floats) -> tu
     if loss.power is None:
         raise ValueError(
             f"offset and exposure are for the losses poisson, gamma and tweedie, and offset also "
-            f"for squared, huber, absolute and quantile, not for {loss.name!r}; say loss="
+            f"for squared, huber, absolute and quantile, not for {loss.name!r}; set loss"
         )
     exposure = np.exp(offset)
     return y / exposure, sample_weight * exposure ** (2 - loss.power)
@@ -814,13 +818,14 @@ def derivatives(
     """The gradient and curvature per row in float64, checked.
 
     Args:
-        majorant: take the curvature of the loss's majorant, if it has one.
+        majorant: use the curvature of the loss's majorant, if it has one.
 
     Returns:
         gradient, curvature: float64 arrays of y's shape.
 
     Raises:
-        ValueError: names `loss`, for a non-finite derivative or a negative curvature (not convex).
+        ValueError: names the loss, for a non-finite derivative or a negative curvature (not
+            convex).
     """
     gradient = np.asarray(loss.gradient(y, score), np.float64)
     above = loss.majorant if majorant else None
@@ -845,11 +850,11 @@ def mean_loss(
 
 
 def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The constant score of least (weighted) mean loss.
+    """The constant score with the least (weighted) mean loss.
 
     Raises:
-        ValueError: if no finite constant is best (for example only one class, or no positive
-            count); as `derivatives`, at the scores 0 and the best.
+        ValueError: if no finite constant is best (for example with only one class, or no positive
+            count); as `derivatives`, at the score 0 and at the best constant.
     """
     nothing = np.zeros_like(y)
     derivatives(loss, y, nothing)
@@ -871,8 +876,8 @@ def best_shift(
     sample_weight: np.ndarray,
     l2_penalty: float = 0.0,
 ) -> float:
-    """The b of least sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2: `shift_step`s until
-    the gradient is rounding.
+    """The b that minimises sum_i w_i loss(y_i, scores_i + b) + l2_penalty b^2 / 2, by `shift_step`
+    until the gradient is rounding.
     """
     b, low, high, rounding = 0.0, -np.inf, np.inf, SHIFT_ROUNDING * np.finfo(np.float64).eps
     with np.errstate(all="ignore"):
@@ -890,10 +895,12 @@ def best_shift(
 
 
 SHIFT_STEPS = 60
-"""Bound on the steps towards the best shift."""
+"""The most steps towards the best shift."""
 SHIFT_ROUNDING = 4.0
-"""Gradients up to this many units of rounding, relative to the sum of their rows' sizes, are 0."""
-_LONGEST_SHIFT = 3.0  # of a logarithm in one step
+"""A gradient of up to this many units of rounding, relative to the summed absolute values of its
+rows, counts as 0.
+"""
+_LONGEST_SHIFT = 3.0  # in one step, for a score that is a logarithm
 
 
 def shift_step(
@@ -905,18 +912,18 @@ def shift_step(
     curvature: Array,
     step: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of Newton's method in one dimension, inside the bracket that the signs of the
-    gradient give.
+    """One step of Newton's method in one dimension, safeguarded by a bracket from the signs of the
+    gradient.
 
     Args:
-        shift: the present one.
-        low, high: the bracket, at first infinite.
+        shift: the current shift.
+        low, high: the bracket, infinite at first.
         gradient, curvature: of the sum over the rows, at `shift`.
-        step: the steps before.
+        step: the number of steps before.
 
     Returns:
-        The next shift, and the bracket; it is empty if the shift stays, because the
-        gradient is rounding.
+        The next shift, and the bracket, which is empty if the shift stays because the gradient is
+        rounding.
     """
     xp = _numpy(gradient)
     low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)

@@ -1,10 +1,10 @@
 """How rules are evaluated: directions, cells and bit vectors.
 
-Rules use columns and *directions*: sparse linear combinations of columns, numbered after them as
-extra columns. The cut points of a column or direction divide its axis into cells: the points and
-the open intervals between them. A float64 binary search maps a value to its cell. Each cell has a
-bit vector of the rules that it does not violate. A row satisfies the rules that survive the bitwise
-AND over the axes. A row takes (axes x rules / 64) word operations, and no value is compared twice.
+Rules use columns and *directions*: sparse linear combinations of columns, numbered after the
+columns. The cut points of a column or direction divide its axis into cells: the points and the open
+intervals between them. A float64 binary search maps a value to its cell. Each cell has a bit vector
+of the rules that it does not violate. A row satisfies the rules that survive the bitwise AND over
+the axes. A row takes axes x rules / 64 word operations, and no value is compared twice.
 
 `interval_holds` defines an interval on values, `cell_range` on cells with known cut points.
 Everything that evaluates rules (prediction, proposition pools, a trace under JAX) uses one of them.
@@ -63,7 +63,7 @@ class Direction:
             self._check_term(feature, weight, code)
         fit = 0 < len(self.features) == len(self.weights) == len(self.categories)
         require(
-            fit, "a direction needs at least one of features, with as many weights (and categories)"
+            fit, "a direction needs at least one feature, with as many weights (and categories)"
         )
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))
@@ -76,7 +76,7 @@ class Direction:
         return self.features, self.weights, self.categories
 
     def _make_plain(self) -> None:
-        """Python's own numbers in place of NumPy's; anything else is refused."""
+        """Replace NumPy's numbers with Python's own; anything else is refused."""
         of = " of a direction"
         features = tuple(checks.integer(f"features{of}", f) for f in self.features)
         codes = tuple(checks.integer(f"categories{of}", code) for code in self.categories)
@@ -92,7 +92,7 @@ class Direction:
         require(
             usable,
             "features of a direction must be column positions, weights finite and not 0, and "
-            f"categories codes, got {feature}, {weight}, {code}",
+            f"categories category codes, got {feature}, {weight}, {code}",
         )
 
     def describe(self, schema: Schema) -> str:
@@ -170,7 +170,7 @@ class Directions:
         )
         rise = rises(self.offsets, len(self.feature)) and (np.diff(self.offsets) > 0).all()
         require(
-            rise, "offsets of directions must rise from 0 to the number of terms, by at least one"
+            rise, "offsets of directions must rise from 0 to the number of terms, at least by 1"
         )
         usable = np.isfinite(self.weight) & (self.weight != 0)
         require(usable.all(), "weights of directions must be finite and not 0")
@@ -222,7 +222,7 @@ def rises(offsets: NDArray[np.int32], end: int) -> bool:
 
 
 def like(numbers: Any, X: jax.Array) -> jax.Array:
-    """Ends of intervals or weights in the dtype of `X`; infinite beyond its range."""
+    """Ends of intervals, or weights, in the dtype of `X`; infinite beyond its range."""
     dtype = X.dtype if jnp.issubdtype(X.dtype, jnp.floating) else jnp.result_type(float)
     with np.errstate(over="ignore"):
         return jnp.asarray(numbers, dtype)
@@ -237,7 +237,7 @@ def interval_holds(
     """Whether values lie in intervals (NaN: whether a missing value satisfies them); shapes
     broadcast.
 
-    An infinite end is not a restriction. Sums that overflow lie above (or below) all numbers.
+    An infinite end is not a restriction. Sums that overflow count as above (or below) all numbers.
     """
     above = (x > lower) | ((x == lower) & jnp.where(jnp.isinf(lower), lower < 0, lower_closed))
     below = (x < upper) | ((x == upper) & jnp.where(jnp.isinf(upper), upper > 0, upper_closed))
@@ -251,8 +251,8 @@ def cell_range(
     upper_closed: NDArray[np.bool_],
     cuts: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last cell of intervals whose finite ends are among `cuts`, in reverse order
-    for empty ones.
+    """The first and the last cell of intervals whose finite ends are among `cuts`; first > last for
+    empty intervals.
 
     Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 means
     "missing".
@@ -273,7 +273,7 @@ class Axis(NamedTuple):
     Attributes:
         feature: the column; at least the number of columns for a direction.
         cuts: the sorted cut points; None for a categorical column, whose cells are its codes, then
-            unseen, missing.
+            "unseen" and "missing".
         n_cells: the number of cells.
     """
 
@@ -293,7 +293,7 @@ class Axis(NamedTuple):
         return self.cells_of(x)
 
     def cells_of(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The cells of numbers, NaN for missing; shape (rows,)."""
+        """The cells of numbers (NaN if missing), shape (rows,)."""
         assert self.cuts is not None
         before = np.searchsorted(self.cuts, x)
         at_cut = np.append(self.cuts, np.nan)[before] == x
@@ -304,7 +304,7 @@ class Axis(NamedTuple):
         ``((">", 30.0), ("<=", 45.0))``; see `cell_range`.
 
         Args:
-            run: which cells belong to it, without the cell of missing values; at least one.
+            run: which cells are in the run, without the cell of missing values; at least one is.
         """
         assert self.cuts is not None
         cuts, held = self.cuts.tolist(), np.flatnonzero(run).tolist()
@@ -346,6 +346,6 @@ class Lowered(NamedTuple):
         return unpack(self.packed(table), self.n_rules)
 
     def allowed(self, rule: int) -> Iterator[tuple[Axis, NDArray[np.bool_]]]:
-        """Per axis the cells that one rule allows, shape (cells,)."""
+        """For each axis, the cells that one rule allows, shape (cells,)."""
         for axis, bits in zip(self.axes, self.bits, strict=True):
             yield axis, unpack(bits[:, rule // 64 : rule // 64 + 1], rule % 64 + 1)[:, -1]

@@ -38,15 +38,15 @@ Measure = Literal["propositions", "conditions", "nonzeros"]
 def complexity(model: object, measure: Measure = "propositions") -> int:
     """Number of rules in use plus the size of each (plus linear terms).
 
-    A rule of weight 0 is not in use. A rule or linear term shared by several outputs counts once.
+    A rule with weight 0 is not in use. A rule or linear term shared by several outputs counts once.
 
     Args:
         model: a rule ensemble or rule list; for a coordinate path the measure is its number of
             steps.
-        measure: the size of a rule. "propositions": their number, as Boley et al. (2021) count;
-            ``3 <= x <= 7`` is two. "conditions": what remains when propositions on the same column
-            or direction are merged, as printed. "nonzeros": its propositions plus the number of
-            columns that each weighs, the C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule
+        measure: the size of a rule. "propositions": their number, as counted by Boley et al.
+            (2021); ``3 <= x <= 7`` is two. "conditions": the number when propositions on the same
+            column or direction are merged, as printed. "nonzeros": its propositions plus the number
+            of columns in each, the C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule
             ensembles; for rules without directions it is r + 2 sum_i k_i.
 
     Raises:
@@ -70,8 +70,8 @@ def _(model: RuleList, measure: Measure = "propositions") -> int:
 
 
 def _size(rules: Conjunctions, measure: Measure) -> int:
-    """Number of rules plus that of their conditions or propositions, or of propositions and weighed
-    columns.
+    """Number of rules plus the number of their conditions or propositions, or of propositions and
+    their columns.
     """
     measure = checks.choice("measure", measure, get_args(Measure))
     if measure == "conditions":
@@ -79,8 +79,8 @@ def _size(rules: Conjunctions, measure: Measure) -> int:
     propositions = int(rules.propositions.sum())
     if measure == "propositions":
         return len(rules) + propositions
-    # A proposition weighs one column, or all of a direction; an interval has
-    # one proposition per end.
+    # A proposition has one column, or all columns of a direction; an interval is one proposition
+    # per end.
     on = np.flatnonzero(rules.feature >= len(rules.schema.features))
     ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
     more = rules.directions.nonzeros[rules.feature[on] - len(rules.schema.features)] - 1
@@ -217,13 +217,13 @@ def risk(
         target = np.where(positive, 1.0, -1.0)
     check_target(chosen, target)
     if offset is not None or exposure is not None:
-        checks.require(classes is None, "offset and exposure are for models of numbers")
+        checks.require(classes is None, "offset and exposure are for models that predict numbers")
         scores = scores + total_offset(offset, exposure, len(scores), chosen.link == "log")
     together = getattr(model, "link", None) == "softmax" and chosen == logistic
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
     checks.require(
-        np.isfinite(losses).all(), "X and y: the loss of some rows is too large for float64"
+        np.isfinite(losses).all(), "the loss of some rows of X and y is too large for float64"
     )
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))

@@ -1,14 +1,14 @@
-"""Models, and how they predict and explain; all exact on the host.
+"""Models, and how they predict and explain; on the host everything is exact.
 
 `RuleEnsemble` and `RuleList` are frozen dataclasses registered as pytrees: arrays are leaves, the
-`Schema` is static. The public functions dispatch on the type of the model, so that other modules
-add models of their own with ``predict.register``.
+`Schema` is static. The public functions dispatch on the type of the model, so other modules can add
+models with ``predict.register``.
 
 On the host, scores are float64 sums in rule order over exactly evaluated rules. Inside a user's own
 jit, grad or vmap (a traced `X`, or a model with traced leaves) the same functions trace:
 comparisons then use the dtype of `X`, and sums that of the weights. If only the weights are traced,
-the rules are still evaluated exactly on the host. A trace cannot refuse values: a missing one fails
-every condition that does not admit it.
+the rules are still evaluated exactly on the host. A trace cannot refuse values: a missing value
+fails every condition that does not allow it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class LinearTerms:
         require(np.isfinite(self.coefficients).all(), "linear coefficients must be finite")
         require(
             bool((self.lower <= self.upper).all()),
-            "lower of a linear term must not exceed its upper end, nor be NaN",
+            "lower of a linear term must be at most its upper, and not NaN",
         )
 
     def describe(self, term: int, schema: Schema) -> str:
@@ -125,14 +125,14 @@ class RuleEnsemble:
         weights: shape (rules, outputs); one output, or one per class if there are more than two.
         intercept: shape (outputs,).
         linear: RuleFit's linear terms, or None.
-        link: what the score f means: "identity" the prediction; "logistic" log-odds, p = 1/(1 +
+        link: the meaning of the score f: "identity" the prediction; "logistic" log-odds, p = 1/(1 +
             e^-f); "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an
             expected count; "softmax" log-probabilities of several classes up to a common constant,
             p_k = e^f_k / sum_j e^f_j.
         options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
         loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss
             of the link.
-        threshold: of two classes, the second is predicted for scores above it; see
+        threshold: for two classes, the second is predicted for scores above it; see
             `jaxrules.with_threshold`. Probabilities do not depend on it.
     """
 
@@ -226,15 +226,15 @@ class RuleEnsemble:
         return display.html_table(self.heading, (*self._names(), "rule"), self._rows())
 
     def _names(self) -> tuple[str, ...]:
-        """The heads of the columns of weights: the classes if there are several outputs."""
+        """The headings of the columns of weights: the classes if there are several outputs."""
         classes = (self.schema.classes or ()) if self.n_outputs > 1 else ("weight",)
         return tuple(display.plain(str(label)) for label in classes)
 
     def _rows(self) -> list[tuple[str, ...]]:
         """(weight, rule) of every rule, largest weight first, and of every linear term.
 
-        With several outputs a weight of each, the intercepts first; then the rules class by class,
-        each with the class that it speaks for.
+        With several outputs, one weight per output, the intercepts first; then the rules, grouped
+        by the class that they favour.
         """
         weights, several = np.asarray(self.weights), self.n_outputs > 1
         order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
@@ -251,7 +251,7 @@ class RuleEnsemble:
 
     @property
     def heading(self) -> str:
-        """What the weights add up to, and the intercept, in one line."""
+        """What the sum of the weights means, and the intercept, in one line."""
         target = display.plain(self.schema.target)
         what = {
             "identity": f"{target} =",
@@ -273,13 +273,15 @@ class RuleEnsemble:
 
 
 def _spoken_for(weights: NDArray[Any]) -> NDArray[np.intp]:
-    """The output of each rule's largest positive weight; of its largest weight if none is."""
+    """The output of each rule's largest positive weight; of its largest absolute weight if none is
+    positive.
+    """
     positive = np.where((weights > 0).any(axis=1, keepdims=True), weights, np.abs(weights))
     return positive.argmax(axis=1) if weights.shape[1] else np.zeros(len(weights), np.intp)
 
 
 def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
-    """Index of the first rule that each row satisfies, the number of rules for none."""
+    """Index of the first rule that each row satisfies; the number of rules if it satisfies none."""
     positions = np.empty(table.n_rows, np.int64)
     for rows, satisfied in rules.batches(table):
         always = np.ones((len(satisfied), 1), bool)
@@ -297,10 +299,10 @@ class RuleList:
         labels: int32 class codes, shape (rules + 1,); the last is the default.
         probabilities: shape (rules + 1, classes): class frequencies among the training rows that
             each rule decides (learners add one row per class, so that none is 0; with weights, one
-            of weight sum w^2 / sum w, so that a factor of all weights changes nothing).
+            of weight sum w^2 / sum w, so that multiplying all weights changes nothing).
         options: the settings of the fit, as (name, value) pairs.
-        counts: shape (rules + 1, classes): the training rows of each class that each rule decides,
-            or the sums of their weights; None if unknown, as after dropping rules.
+        counts: shape (rules + 1, classes): the number of training rows of each class that each rule
+            decides, or the sums of their weights; None if unknown, as after dropping rules.
         weighted: whether `counts` are sums of weights.
     """
 
@@ -389,8 +391,8 @@ class RuleList:
         return rows
 
     def counted(self, rule: int) -> list[str]:
-        """The training rows behind a rule, or the default, e.g. ``30 of 34 rows``: those of its
-        label among those that it decides; or ``weight 8.5 of 9.25``. Nothing if unknown.
+        """The training rows behind a rule, or the default, e.g. ``30 of 34 rows``: those with its
+        label among those that it decides; or ``weight 8.5 of 9.25``. Empty if unknown.
         """
         if self.counts is None:
             return []
@@ -444,12 +446,12 @@ def predict(
     Args:
         model: any jaxrules model.
         X: data with the columns of fit; dataframes are matched by name.
-        offset, exposure: of an ensemble that predicts numbers: what is known of the score of every
-            row, and exp(offset) under the link "log", shape (rows,). Without them the prediction is
-            that of offset 0 and exposure 1.
+        offset, exposure: for an ensemble that predicts numbers, the known part of the score of
+            every row, or, under the link "log", exp(offset), shape (rows,). Without them the
+            prediction is for offset 0 and exposure 1.
 
     Raises:
-        ValueError: if `X` does not fit the model's columns, or for a bad offset or exposure.
+        ValueError: if `X` does not fit the model's columns, or for an invalid offset or exposure.
     """
     not_a_model(model)
 
@@ -458,8 +460,8 @@ def predict(
 def predict_proba(model: object, X: TableLike) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
-    One-vs-rest ensembles give each class its own probability; these are scaled to sum to one. Under
-    the link "softmax", classes are fitted together and their probabilities sum to one by
+    One-vs-rest ensembles have a separate probability for each class, which are scaled to sum to
+    one. With the link "softmax", classes are fitted together and their probabilities sum to one by
     construction.
 
     Raises:
@@ -488,7 +490,7 @@ class Explanation:
             without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
-        counted: of a rule list, the training rows behind the decision, see `RuleList.counted`;
+        counted: for a rule list, the training rows behind the decision, see `RuleList.counted`;
             empty if unknown.
     """
 
@@ -520,7 +522,7 @@ class Explanation:
 
     @property
     def runner_up(self) -> Label | None:
-        """Of more than two classes, the one of the second highest score; else None."""
+        """With more than two classes, the one with the second highest score; else None."""
         if self.score is None or len(self.score) < 2 or self.probabilities is None:
             return None
         return tuple(self.probabilities)[self._first_two()[1]]
@@ -530,7 +532,7 @@ class Explanation:
         return np.argsort(-np.asarray(self.score), kind="stable")[:2].tolist()
 
     def _names(self) -> tuple[str, ...]:
-        """The heads of the columns of weights."""
+        """The headings of the columns of weights."""
         if self.runner_up is None:
             return ("weight",)
         return (
@@ -539,8 +541,8 @@ class Explanation:
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """(weight, text) of the parts and their sum; of more than two classes the weights for the
-        prediction and for the runner-up, and their difference, the largest first.
+        """(weight, text) of the parts and their sum; for more than two classes, the weights for the
+        prediction and for the runner-up, and their difference, largest first.
         """
         parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
         if self.runner_up is None:
@@ -567,7 +569,7 @@ def explain(model: object, X: TableLike) -> list[Explanation]:
 def rules_named(
     rules: Conjunctions, argument: str, names: Iterable[int | str]
 ) -> NDArray[np.int64]:
-    """The positions of rules that a user names by position or text; errors call them `argument`.
+    """The positions of rules that a user names by position or text; errors name `argument`.
 
     Raises:
         TypeError: for names of other types.
@@ -588,7 +590,7 @@ def rules_named(
             ]
             require(
                 len(words) > 0,
-                f"{argument} names {name!r}, which is not a rule of the model as printed",
+                f"{argument} names {name!r}, which is not the printed text of a rule of the model",
             )
             found += words
         elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):
@@ -699,7 +701,7 @@ def _scores(model: RuleEnsemble, X: TableLike) -> Array:
             rules.satisfied_traced(rows),
             None if linear is None else linear.values_traced(rows),
         )
-    elif _has_traced_leaves(model):  # traced weights alone: the rules stay exact
+    elif _has_traced_leaves(model):  # only the weights are traced: the rules stay exact
         satisfied, terms = (
             jnp.asarray(rules.satisfied(rows)),
             None if linear is None else jnp.asarray(linear.values(rows)),
@@ -718,7 +720,7 @@ def _product(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
-    model.check_parts()  # it may be handmade
+    model.check_parts()  # the user may have made it by hand
     weights, intercept = (
         np.asarray(model.weights, np.float64),
         np.asarray(model.intercept, np.float64),
@@ -768,7 +770,7 @@ def _(
             if model.link == "identity"
             else (np if isinstance(value, np.ndarray) else jnp).exp(value)
         )
-    require(not known, "offset and exposure are for models of numbers; this one predicts classes")
+    require(not known, "offset and exposure are for models that predict numbers, not classes")
     codes = scores[:, 0] > model.threshold if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return codes.astype(jnp.int32)
@@ -782,7 +784,7 @@ def _(model: RuleEnsemble, X: TableLike) -> Array:
     scores: Any = _scores(model, X)
     margins = 2 * scores if model.link == "exponential" else scores
     on_host = isinstance(scores, np.ndarray)
-    if model.n_outputs == 1:  # each tail by itself, so that neither rounds to 1 - 1
+    if model.n_outputs == 1:  # each tail separately, so that neither is computed as 1 - 1
         both = (-margins, margins)
         if on_host:
             return sigmoid(np.concatenate(both, axis=1))

@@ -68,7 +68,7 @@ Arguments = ParamSpec("Arguments")
 def option(check: Callable[..., Any], *, default: Value, **limits: Any) -> Value:
     """A field of an options class whose value is ``check(name, given, **limits)``.
 
-    A check returns the value to keep, and accepts what it has returned: options are copied.
+    A check returns the value to keep. It must accept its own results, because options are copied.
     """
     return dataclasses.field(
         default=default, metadata={"check": functools.partial(check, **limits)}
@@ -88,7 +88,7 @@ class RunOptions:
     """The options of everything that runs for a while.
 
     Attributes:
-        seed: of everything random in the fit; equal seeds give equal models.
+        seed: seed of everything random in the fit; equal seeds give equal models.
         time_limit: seconds from call to return, None for no limit. A fit that runs out of time
             returns its best model so far.
         progress: True for a bar, or a function of one `jaxrules.Progress`.
@@ -97,7 +97,7 @@ class RunOptions:
     learner: ClassVar[str] = ""
     """Its name in messages and in the settings that a model keeps."""
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Earlier names of options, and what they are called now."""
+    """Earlier names of options, and their current names."""
     of_rows: ClassVar[tuple[str, ...]] = ()
 
     seed: int = option(lambda name, value: checks.seed(value), default=0)
@@ -115,10 +115,10 @@ class RunOptions:
         self._set("time_limit", limit)
 
     def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)  # as dataclasses do with frozen ones
+        object.__setattr__(self, name, value)  # as frozen dataclasses do
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to a worker: progress is shown where the fit was called."""
+        """The state sent to a worker: progress is shown only where the fit was called."""
         return {**self.__dict__, "progress": False}
 
     def run(self, task: str = "", total: int | None = None) -> Run:
@@ -139,7 +139,7 @@ class RunOptions:
         return (("learner", self.learner), *((name, plain(value)) for name, value in kept.items()))
 
     def to(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
-        """Options of another class, with these values where the names agree, and the changes."""
+        """Options of another class, with the values of equal names, and these changes."""
         names = {field.name for field in dataclasses.fields(kind)}
         common = {
             field.name: getattr(self, field.name)
@@ -166,9 +166,9 @@ class FitOptions(RunOptions):
 
     Attributes:
         missing: rule for missing values, see `jaxrules.as_table`.
-        positive: of two classes, the label that the score, monotone columns, thresholds and alarms
-            refer to; it is the second of the model's ``schema.classes``. None for the second label
-            in sorted order.
+        positive: for two classes, the label that the score, monotone columns, thresholds and alarms
+            refer to: the second of the model's ``schema.classes``. None for the second label in
+            sorted order.
     """
 
     missing: MissingRule = "refuse"
@@ -177,7 +177,7 @@ class FitOptions(RunOptions):
     def training_data(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, loss: Loss, **how: bool
     ) -> TrainingData:
-        """See `jaxrules.training.training_data`, whose other arguments `how` names."""
+        """See `jaxrules.training.training_data`; `how` passes its other arguments."""
         return training_data(
             X, y, loss, sample_weight=sample_weight, missing=self.missing, positive=self.positive,
             **how,
@@ -186,21 +186,23 @@ class FitOptions(RunOptions):
 
 @options
 class ScoreOptions(FitOptions):
-    """The options of learners of an additive score, beside their `loss`.
+    """The options, besides `loss`, of learners of an additive score.
 
     Attributes:
-        offset: a known part of the score of every row, shape (rows,): the model learns the rest.
-            For `poisson`, `gamma` and `tweedie` it is the logarithm of a factor of the mean; also
-            for `squared`, `huber`, `absolute` and `quantile`. The fit is that of rates: see
+        offset: a known part of the score of every row, shape (rows,), to which the model adds. For
+            `poisson`, `gamma` and `tweedie` it is the logarithm of a factor of the mean; `squared`,
+            `huber`, `absolute` and `quantile` also accept it. The fit is that of rates, see
             `jaxrules.losses.relative`.
         exposure: exp(offset) for losses with the log link: the time, area or number at risk of
             every row, positive, shape (rows,). `predict` then gives the mean per unit of exposure,
-            or with ``exposure=`` the mean of a row. Penalties against mean losses are against means
-            per unit of exposure.
+            or with ``exposure=`` the mean of a row. Penalties relative to mean losses are relative
+            to means per unit of exposure.
     """
 
     of_rows: ClassVar[tuple[str, ...]] = ("offset", "exposure")
-    """Options that hold a value per row: no settings of a model, no parameters of an estimator."""
+    """Options with a value per row, which are neither settings of a model nor parameters of an
+    estimator.
+    """
 
     offset: ArrayLike | None = None
     exposure: ArrayLike | None = None
@@ -227,15 +229,15 @@ class Folds(FitOptions):
     """The options of every `cross_validate`.
 
     Attributes:
-        n_folds: the number of folds. They are stratified by class: a class needs at least two
-            rows, so that every fit of a fold has one.
-        one_standard_error: choose the smallest model whose risk is within one standard error of
-            the least, not the model of least risk.
-        seed: of the folds, and of everything random in the fits.
-        time_limit: seconds for everything; four fifths are for the folds.
+        n_folds: the number of folds, stratified by class. A class needs at least two rows, so that
+            the fit of every fold has one.
+        one_standard_error: choose the smallest model whose risk is within one standard error of the
+            least; False chooses the model of least risk.
+        seed: seed of the folds, and of everything random in the fits.
+        time_limit: seconds for everything, of which four fifths are for the folds.
         n_jobs: workers for the folds, as in scikit-learn: None is 1 unless
-            ``joblib.parallel_config`` says otherwise, -1 one per processor; its backend decides
-            which they are (docs/scale.md).
+            ``joblib.parallel_config`` says otherwise, -1 one per processor; joblib's backend
+            decides what the workers are (docs/scale.md).
     """
 
     n_folds: int = option(checks.integer, default=5, at_least=2)
@@ -259,10 +261,10 @@ OptionsIn = TypeVar("OptionsIn", bound=RunOptions, contravariant=True)
 
 
 class Learner(Protocol[Arguments, OptionsIn, Result]):
-    """A function of X, y, the weights of the rows and the options of a class, as keywords.
+    """A function of X, y, the weights of the rows and, as keywords, the options of a class.
 
     Attributes:
-        options: the class.
+        options: the class of options.
     """
 
     options: type[FitOptions]
@@ -279,12 +281,12 @@ class Learner(Protocol[Arguments, OptionsIn, Result]):
     def with_options(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: OptionsIn
     ) -> Result:
-        """The same, for options that are made."""
+        """The same, given an options object."""
         ...
 
 
 class ModelLearner(Protocol[Arguments, OptionsIn, Result]):
-    """The same for X, y and a model, in the order of the function."""
+    """The same for functions of X, y and a model, in the order that the function has."""
 
     def __call__(
         self,
@@ -306,7 +308,7 @@ class ModelLearner(Protocol[Arguments, OptionsIn, Result]):
         options: OptionsIn,
         /,
     ) -> Result:
-        """The same, for options that are made."""
+        """The same, given an options object."""
         ...
 
 
@@ -328,18 +330,19 @@ class Decorator(Protocol[Arguments, OptionsT]):
 def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, OptionsT]:
     """Decorate a function of (X, y, sample_weight, options): callers pass options as keywords.
 
-    A function of a model too has it before the weights: (X, y, model, sample_weight, options).
+    A function that also takes a model has it before the weights: (X, y, model, sample_weight,
+    options).
 
     The clock of `time_limit` starts with the call, and Ctrl-C is deferred until the return (see
-    `jaxrules.guard`). The fields of `kind` join the signature, and their documentation the section
-    "Args" of the docstring.
+    `jaxrules.guard`). The fields of `kind` are added to the signature, and their documentation to
+    the section "Args" of the docstring.
 
     Args:
         kind: the class of options.
 
     Raises:
-        TypeError: from the function, for an option that it does not have, naming one that may be
-            meant, or the learners that have it.
+        TypeError: from the function, for an unknown option, suggesting a similar name or the
+            learners that have it.
         RuntimeError: from the function, as `jaxrules.guard.deferred`.
     """
     of = cast(type[RunOptions], kind)
@@ -383,7 +386,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
 
 
 def _warn_of_unused(found: Any, made: RunOptions, given: list[Any]) -> None:
-    """See `jaxrules.training.warn_of_unused`; nothing is said if time has run out."""
+    """See `jaxrules.training.warn_of_unused`; there is no warning if time has run out."""
     last = found[-1] if isinstance(found, list) and found else found
     monotone: Any = getattr(made, "monotone", None)
     of_rows = isinstance(last, Fit) and len(given) == 3  # X, y, sample_weight
@@ -416,13 +419,13 @@ def keywords(kind: type[RunOptions]) -> list[inspect.Parameter]:
 def present_names(
     kind: type[RunOptions], given: Mapping[str, Any], function: str
 ) -> dict[str, Any]:
-    """The arguments of a function under their present names; old ones warn the caller."""
+    """The arguments of a function under their current names; old names warn the caller."""
     for old in [name for name in given if name in kind.renamed]:
         new = kind.renamed[old]
         if new in given:
-            raise TypeError(f"{old} is the old name of {new}; give {new} alone")
+            raise TypeError(f"{old} is the old name of {new}; pass only {new}")
         checks.warn(
-            f"{function}: {old} is now called {new}; the old name goes in jaxrules 0.4",
+            f"{function}: {old} is now called {new}; jaxrules 0.4 will remove the old name",
             FutureWarning,
         )
         given = {(new if name == old else name): value for name, value in given.items()}
@@ -432,7 +435,9 @@ def present_names(
 def documented(
     text: str | None, kind: type[RunOptions], without: Collection[str] = ()
 ) -> str | None:
-    """A docstring whose section "Args" ends with the documentation of the options, but for some."""
+    """A docstring with the documentation of the options, except `without`, at the end of its
+    section "Args".
+    """
     if text is None:  # python -OO
         return None
     text = inspect.cleandoc(text)
@@ -442,12 +447,12 @@ def documented(
     options = textwrap.indent("\n".join(entries), "    ")
     section = re.search(r"^Args:\n(?:    .*\n|\n(?=    ))*", text + "\n", re.MULTILINE)
     if section is None:
-        raise ValueError('the docstring of a learner has a section "Args" with X and y')
+        raise ValueError('the docstring of a learner must have a section "Args" with X and y')
     return (text + "\n")[: section.end()] + options + "\n" + (text + "\n")[section.end() :]
 
 
 def _attributes(kind: type[Any]) -> dict[str, str]:
-    """What the class and its bases document under "Attributes"; the class goes first."""
+    """What the class and its bases document under "Attributes"; the class takes precedence."""
     found: dict[str, str] = {}
     for of in kind.__mro__:
         text = inspect.cleandoc(of.__dict__.get("__doc__") or "")

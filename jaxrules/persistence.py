@@ -1,11 +1,11 @@
 """Models as JSON: `save` and `load`.
 
-A file holds the name of the format, the type of the model, the version of its fields, and the
-fields. The model's dataclass defines which fields are written and read back: an array field names
-its dtype, ``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes,
-tuples, ``Literal``, ``X | None``). Loading executes nothing and accepts only a well-formed model:
-types are looked up in a registry, arrays must have the declared dtype and as many values as their
-shape, and `model.validate()` must pass.
+A file contains the name of the format, the type of the model, the version of its fields, and the
+fields. The dataclass of the model defines the fields: an array field names its dtype,
+``field(metadata={"dtype": np.float64})``; the others have ordinary type hints (classes, tuples,
+``Literal``, ``X | None``). Loading executes nothing and accepts only a well-formed model: types are
+looked up in a registry, arrays must have the declared dtype and as many values as their shape, and
+`model.validate()` must pass.
 
 Old files stay readable: a field with a default may be absent; beyond that, a migration turns the
 fields of one version of a type into those of the next. tests/golden holds a file of every version.
@@ -45,7 +45,7 @@ _EXACT = 1 << 53
 _DEEPEST_OPTION = 8
 
 Json = dict[str, Any]
-"""An object of a file, read or to be written."""
+"""A JSON object, read from a file or to be written."""
 Migration = Callable[[Json], Json]
 
 _models: dict[str, type] = {}
@@ -55,7 +55,7 @@ ModelType = TypeVar("ModelType", bound=type)
 
 
 def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> ModelType:
-    """Let `save` and `load` take models of this type.
+    """Let `save` and `load` accept models of this type.
 
     Args:
         cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays,
@@ -123,7 +123,7 @@ def file_to_write(path: object) -> Path:
 
 
 def write_file(target: Path, content: bytes) -> None:
-    """Write a whole file or nothing: an existing one is replaced atomically."""
+    """Write the whole file or nothing; an existing file is replaced atomically."""
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "xb") as file:
@@ -548,7 +548,9 @@ def _decode_array(value: object, dtype: np.dtype[Any], where: str) -> NDArray[np
 
 
 def _with_propositions(fields: Json) -> Json:
-    """Version 1 of rules lacked the number of propositions: use the fewest that make the rule."""
+    """Version 1 of rules lacked the number of propositions: use the smallest that gives the
+    rule.
+    """
     given = fields["conjunctions"]
     none = np.zeros(max(len(given["offsets"]["values"]) - 1, 0), np.int32)
     counts = _encode_array(none, none.dtype, "propositions")
@@ -561,7 +563,9 @@ def _with_propositions(fields: Json) -> Json:
 
 
 def _with_loss(fields: Json) -> Json:
-    """Version 1 of ensembles kept the name of the loss in the options, unless it was the link's."""
+    """Version 1 of ensembles kept the name of the loss in the options, unless it was that of the
+    link.
+    """
     losses = [value for name, value in fields["options"] if name == "loss"]
     return {**_with_propositions(fields), "loss": losses[0] if losses else None}
 

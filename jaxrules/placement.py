@@ -2,8 +2,9 @@
 
 JAX's own mechanisms decide. Without a mesh, arrays go to the default device (`jax.default_device`).
 In `rows_over`, arrays with an axis of rows are split along it over the mesh, and all others are
-copied to every device; jitted kernels follow their arguments, and XLA inserts the collectives. The
-number of rows need not divide: `place` appends rows, which kernels must give the weight 0.
+copied to every device; jitted kernels run where their arguments are, and XLA inserts the
+collectives. The number of rows need not be a multiple of the number of devices: `place` appends
+rows, to which kernels must give the weight 0.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _mesh: ContextVar[Mesh | None] = ContextVar("rows_over", default=None)
 def rows_over(mesh: Mesh) -> Iterator[None]:
     """Split the rows of the fits in this block over the devices of a mesh.
 
-    The model is the one of a single device: counts are equal, sums of floats differ in the last
-    bits. It holds for this thread; joblib's workers do not inherit it. What runs in NumPy or numba
-    on the host stays there. docs/scale.md says which learner runs where.
+    The model is the one that a single device gives: counts are equal, and sums of floats differ
+    only in the last bits. The block affects this thread alone; joblib's workers do not inherit it.
+    Code in NumPy or numba still runs on the host. docs/scale.md says which learner runs where.
 
     Args:
-        mesh: one-dimensional, its devices of one kind, for example
-            ``jax.make_mesh((4,), ("rows",))``. It may span the processes of `jax.distributed`, if
-            each of them makes the same calls with the same data.
+        mesh: one-dimensional, with devices of one kind, for example ``jax.make_mesh((4,),
+            ("rows",))``. It may span the processes of `jax.distributed`, if each of them makes the
+            same calls with the same data.
 
     Raises:
         TypeError: for anything but a `jax.sharding.Mesh`.
@@ -66,9 +67,9 @@ def _checked(mesh: Any) -> Mesh:
     kinds = sorted({f"{device.platform} ({device.device_kind})" for device in mesh.devices})
     if len(kinds) > 1:
         raise ValueError(
-            f"the devices of mesh must be of one kind, got {', '.join(kinds)}; use those of one"
+            f"mesh must have devices of one kind, got {', '.join(kinds)}; use those of one kind"
         )
-    # Kernels leave the placement of what they compute to the compiler: no explicit axes.
+    # Kernels leave the placement of their results to the compiler, so the axes are not explicit.
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
 
 
@@ -78,7 +79,9 @@ def mesh() -> Mesh | None:
 
 
 def device() -> jax.Device:
-    """A device on which kernels run: of the mesh, else JAX's default one. Starts JAX's backend."""
+    """A device on which kernels run: one of the mesh, else JAX's default device. This starts JAX's
+    backend.
+    """
     over = _mesh.get()
     if over is not None:
         return over.local_devices[0]
@@ -88,10 +91,11 @@ def device() -> jax.Device:
 
 
 def check_limit(seconds: float | None) -> None:
-    """Refuse a time limit on a mesh of several processes, which would not stop at the same step.
+    """Refuse a time limit on a mesh of several processes, because they would not stop at the same
+    step.
 
     Raises:
-        ValueError: for one.
+        ValueError: for such a limit.
     """
     over = _mesh.get()
     if over is None or seconds is None:
@@ -107,27 +111,29 @@ def check_rows(n_rows: int) -> None:
     """Refuse fewer rows than the mesh has devices.
 
     Raises:
-        ValueError: with both numbers.
+        ValueError: naming both numbers.
     """
     over = _mesh.get()
     if over is not None and n_rows < over.size:
         raise ValueError(
-            f"the mesh has {over.size} devices, but there are only {n_rows} rows; use a mesh of at "
+            f"mesh has {over.size} devices, but there are only {n_rows} rows; use a mesh of at "
             f"most {max(1, n_rows)} devices"
         )
 
 
 def padded(n_rows: int) -> int:
-    """The number of rows with those that `place` appends: a multiple of the number of devices."""
+    """The number of rows including those that `place` appends: a multiple of the number of
+    devices.
+    """
     over = _mesh.get()
     return n_rows if over is None else -(-n_rows // over.size) * over.size
 
 
 def place(array: ArrayLike, rows: int | None = None) -> jax.Array:
-    """An array in the memory of the devices, its dtype kept. Call it in the float64 context.
+    """The array in the memory of the devices, with the same dtype. Call it in the float64 context.
 
     Args:
-        array: any array. Processes of a mesh that spans several must pass the same one.
+        array: any array. If the mesh spans several processes, all must pass the same one.
         rows: the axis of rows, which is split over the mesh after zeros have been appended up to
             `padded`; None copies the array to every device.
     """
@@ -148,7 +154,9 @@ def place(array: ArrayLike, rows: int | None = None) -> jax.Array:
 
 
 def to_host(array: Any) -> NDArray[Any]:
-    """An array as NumPy's, also if other processes hold parts of it (then a collective call)."""
+    """The array as a NumPy array, even if other processes hold parts of it (this is then a
+    collective call).
+    """
     if isinstance(array, jax.Array) and not (
         array.is_fully_addressable or array.is_fully_replicated
     ):

@@ -1,8 +1,8 @@
-"""Which rules hold on which rows, as bits, with equal rows merged.
+"""Which rules hold for which rows, as bits, with equal rows merged.
 
 The rules that a row satisfies form a short bit pattern, which many rows share (Adult with 1164
 rules: 29304 rows have 11282 patterns). A loss that depends on a row only through its pattern can be
-summed per pattern. `Activations` keeps one bit per pattern and rule; wider views are made on
+summed per pattern. `Activations` stores one bit per pattern and rule; wider views are made on
 request.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Places = NDArray[np.integer] | NDArray[np.bool_] | Sequence[int] | slice | int
 _CACHED = 1 << 18
-"""float64 entries that are multiplied at once."""
+"""The number of float64 entries multiplied at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Activations:
     """A binary matrix, rows by rules (or by propositions), with equal rows merged into patterns.
 
     Attributes:
-        bits: (rules, words) uint64, the patterns on which each rule holds; see `Words`.
+        bits: (rules, words) uint64, the patterns for which each rule holds; see `Words`.
         pattern: (rows,) intp, the pattern of each row, numbered by first appearance.
     """
 
@@ -60,7 +60,7 @@ class Activations:
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike) -> Activations:
-        """A matrix (rows, rules) of booleans or zeros and ones.
+        """The activations of a matrix (rows, rules) of booleans or zeros and ones.
 
         Raises:
             ValueError: if `matrix` is not two-dimensional or holds anything but 0 and 1.
@@ -70,7 +70,7 @@ class Activations:
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[NDArray[np.bool_]], n_rules: int) -> Activations:
-        """A matrix given in blocks of rows, (any number, rules) bool each."""
+        """The activations of a matrix given in blocks of rows, (any number, rules) bool each."""
         return cls.of_words(
             np.concatenate([np.zeros((0, n_words(n_rules)), np.uint64), *map(pack, blocks)]),
             n_rules,
@@ -78,7 +78,7 @@ class Activations:
 
     @classmethod
     def of_words(cls, words: Words, n_rules: int) -> Activations:
-        """A matrix given by the bits of its rows, (rows, words)."""
+        """The activations of a matrix given by the bits of its rows, (rows, words)."""
         first, pattern = distinct(words)
         merged = words if len(first) == len(words) else words[first]
         return cls(transposed(merged, n_rules), pattern)
@@ -104,13 +104,13 @@ class Activations:
     # Views
 
     def holds(self, rules: Places = slice(None)) -> NDArray[np.bool_]:
-        """On which patterns these rules (indices, a mask or a slice) hold, bool (rules,
+        """The patterns for which these rules (indices, a mask or a slice) hold, bool (rules,
         patterns).
         """
         return unpack(self.bits[rules], self.n_patterns)
 
     def at(self, rows: Places) -> NDArray[np.bool_]:
-        """Which rules hold on these rows (indices), bool (rows, rules)."""
+        """The rules that hold for these rows (indices), bool (rows, rules)."""
         patterns = self.pattern[rows]
         words = self.bits[:, patterns // 64] >> (patterns % 64).astype(np.uint64)
         return (words & np.uint64(1)).astype(bool).T
@@ -127,12 +127,12 @@ class Activations:
 
     @cached_property
     def words(self) -> Words:
-        """(patterns, words) uint64: the rules that hold on each pattern."""
+        """(patterns, words) uint64: the rules that hold for each pattern."""
         return transposed(self.bits, self.n_patterns)
 
     @cached_property
     def sparse(self) -> csr_matrix:
-        """(patterns, rules) float64: 1 where the rule holds on the pattern."""
+        """(patterns, rules) float64: 1 where the rule holds for the pattern."""
         from scipy.sparse import csc_matrix  # the only use
 
         holds = self.by_rule
@@ -190,8 +190,8 @@ class Activations:
         return np.stack([self.totals(weight * (classes == k)) for k in range(n_classes)], axis=1)
 
     def covered(self, pattern_weight: Floats | None = None) -> Floats:
-        """The total of `pattern_weight`, (patterns,), that each rule covers, shape (rules,); None
-        counts rows.
+        """The total of `pattern_weight`, (patterns,), over the patterns that each rule covers,
+        shape (rules,); None counts rows.
         """
         weight = self.counts if pattern_weight is None else pattern_weight
         size = max(1, _CACHED // max(1, self.n_patterns))
@@ -210,14 +210,14 @@ class Activations:
         signs: NDArray[np.bool_] | None = None,
         kinds: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.intp], Activations]:
-        """One of each set of equal rules, without those that hold on all rows or on none.
+        """One of each set of equal rules, without those that hold for all rows or for none.
 
         Args:
             order: all indices, the most preferred first; None prefers the first rule.
             complements: a rule and its complement count as equal.
             signs: whether the weight of a rule may be negative, and positive, (rules, 2): rules are
-                copies only if these agree, and complements only if they agree the other way round.
-                None ignores signs.
+                copies only if these agree, and complements only if they agree with the columns
+                exchanged. None ignores signs.
             kinds: (rules, any number): rules are copies only if these agree too.
 
         Returns:
@@ -241,7 +241,9 @@ class Activations:
         return kept, Activations(self.bits[kept], self.pattern)
 
     def extended(self, held: NDArray[np.bool_]) -> Activations:
-        """These rules and more; `held`, (rows, more), marks the rows where the new ones hold."""
+        """These rules and additional ones; `held`, (rows, additional rules), marks the rows for
+        which these hold.
+        """
         first, pattern = distinct(np.column_stack([self.pattern.astype(np.uint64), pack(held)]))
         bits = take_columns(self.bits, self.n_patterns, self.pattern[first])
         return Activations(
@@ -293,13 +295,13 @@ def check_memory(
     needed, available = rows * rules * bytes_per_entry + extra, available_memory()
     if needed > available:
         raise ValueError(
-            f"{what}: {rules} {what} on {rows} distinct rows need {needed / 2**30:.3g} GiB of "
+            f"{rules} {what} on {rows} distinct rows need {needed / 2**30:.3g} GiB of "
             f"memory, but {available / 2**30:.3g} GiB are free; {remedy}"
         )
 
 
 def available_memory() -> int:
-    """Free memory in bytes: of the accelerator, or of the machine."""
+    """The free memory in bytes, of the accelerator or of the machine."""
     statistics = placement.device().memory_stats()
     if statistics and "bytes_limit" in statistics:
         return int(statistics["bytes_limit"] - statistics.get("bytes_in_use", 0))
@@ -335,7 +337,7 @@ def distinct_rows(matrix: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def as_binary(matrix: ArrayLike) -> NDArray[np.bool_]:
-    """A two-dimensional matrix of zeros and ones as booleans; uint8 and boolean input is not
+    """A two-dimensional matrix of zeros and ones as booleans; uint8 and boolean matrices are not
     copied.
     """
     array = np.asarray(matrix)

@@ -1,7 +1,7 @@
-"""One fit under way: its clock, its deadline, its progress and its history.
+"""A running fit: its clock, its deadline, its progress and its history.
 
-`Run` holds them all, and turns the end of the time and Ctrl-C into a
-`Status`. No solver keeps time itself or takes signals: it asks ``run.stopped()``.
+`Run` holds them all, and turns the end of the time and Ctrl-C into a `Status`. Solvers neither keep
+time nor handle signals: they ask ``run.stopped()``.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _TO_IMPORT = 2.5
 class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
-    It is asked for between steps, and a step that has begun is not broken off. The longest ones:
-    kernels on their first use in a process (numba's load in a second, and take twenty after an
-    installation; JAX compiles for every shape, a second or more, less from its persistent cache,
-    and is not waited for in LLTBoost, the networks, SSRL and paths), the import of scikit-learn's
-    forests (a second; with less than 2.5 seconds left, a fresh process does without), one tree of a
-    forest, and with ``method="mip"`` the import of CVXPY and its
+    It is checked between steps; a step that has started is not broken off. The longest steps are:
+    kernels on their first use in a process (numba's load in a second, or compile for twenty after
+    an installation; JAX compiles for every shape, for a second or more, less from its persistent
+    cache; LLTBoost, the networks, SSRL and paths do not wait for that), the import of
+    scikit-learn's forests (a second; with less than 2.5 seconds left, a fresh process does
+    without), one tree of a forest and, with ``method="mip"``, the import of CVXPY and its
     translation of a large program.
 
     Args:
-        seconds: the limit, or None for none. Zero is allowed: the first incumbent is returned.
+        seconds: the limit, or None for no limit. With 0, the first incumbent is returned.
         clock: a function without arguments that returns seconds; tests inject their own.
 
     Raises:
@@ -60,8 +60,8 @@ class Deadline:
                 )
             if not (0 <= seconds <= _MOST_SECONDS or seconds == math.inf):
                 raise ValueError(
-                    f"time_limit must be from 0 to {_MOST_SECONDS} seconds, got {seconds}; None is "
-                    "no limit"
+                    f"time_limit must be from 0 to {_MOST_SECONDS} seconds, or None for no limit, "
+                    f"got {seconds}"
                 )
         if not callable(clock):
             raise TypeError(f"clock must be a function that returns seconds, got {clock!r}")
@@ -70,7 +70,7 @@ class Deadline:
         self.started = clock()
 
     def __reduce__(self) -> Any:
-        # Clocks of machines differ: a copy elsewhere has the seconds that are left.
+        # Clocks of machines differ: a copy elsewhere gets the remaining seconds.
         return Deadline, (None if self.seconds is None else self.remaining(), self.clock)
 
     @classmethod
@@ -83,7 +83,7 @@ class Deadline:
         return self.clock() - self.started
 
     def remaining(self) -> float:
-        """Seconds left; infinite without a limit, never negative."""
+        """The remaining seconds, at least 0; infinite without a limit."""
         return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
 
     def expired(self) -> bool:
@@ -96,13 +96,14 @@ class Progress:
     """What a progress callback receives.
 
     Attributes:
-        task: the learner, and which part of its work.
-        done, total: steps; total is None where their number is not known before.
-        objective, size: of the best model so far, None before there is one.
-        seconds: since the task began.
-        phase: what is being done: "propositions", "literals" or "rules" before the search, then
-            "start", "search", "restarts", "local search", ...
-        bound: proved so far for that objective, or None.
+        task: the learner, and the part of its work.
+        done, total: the number of steps made, and of all steps; total is None if it is not known in
+            advance.
+        objective, size: those of the best model so far; None before there is one.
+        seconds: seconds since the task began.
+        phase: the current kind of work: "propositions", "literals" or "rules" before the search,
+            then "start", "search", "restarts", "local search", ...
+        bound: the bound on that objective proved so far, or None.
     """
 
     task: str
@@ -119,8 +120,8 @@ ProgressOption = bool | Callable[[Progress], None]
 
 
 class Stopped(Exception):
-    """A preparation is broken off: no time is left, or Ctrl-C was
-    pressed. It never leaves a fit.
+    """Raised to break off a preparation when time has run out or Ctrl-C was pressed. It never
+    leaves a fit.
     """
 
 
@@ -128,7 +129,7 @@ _PREPARING: contextvars.ContextVar[Run | None] = contextvars.ContextVar("prepari
 
 
 def checkpoint() -> None:
-    """Asked between the parts of long preparations.
+    """Called between the parts of long preparations, so that they can be broken off.
 
     Raises:
         Stopped: inside `Run.prepared`, when that run is stopped.
@@ -139,7 +140,7 @@ def checkpoint() -> None:
 
 
 class Run:
-    """One fit under way. A context manager that takes Ctrl-C and remembers it::
+    """A running fit: a context manager that catches Ctrl-C and remembers it::
 
         run = Run("lire", time_limit, progress, total=max_iterations)
         with run:
@@ -148,10 +149,9 @@ class Run:
                 run.step(objective, size)
         return run.finish(model, objective, "min", Status.CONVERGED)
 
-    Inside the block the first Ctrl-C makes
-    `stopped` true, and the second leaves the block at once (`Interrupt` says which does what). The
-    block swallows KeyboardInterrupt, one that a progress callback raises too. Part of the work gets
-    its part of the time by `child`.
+    Inside the block, the first Ctrl-C makes `stopped` true, and the second leaves the block at once
+    (see `Interrupt`). The block swallows KeyboardInterrupt, also one that a progress callback
+    raises. `child` gives a part of the work a part of the time.
     """
 
     def __init__(
@@ -173,15 +173,13 @@ class Run:
         self._history: list[Step] = []
         self._limit: Status | None = None
         self.shortened = False
-        """Set where a preparation is cut to fit the time: with more time the
-        fit would not be the same.
-        """
+        """Set if a preparation is cut short: with more time, the fit would be different."""
 
     def child(self, share: float = 1.0, task: str | None = None, total: int | None = None) -> Run:
-        """A run for a part of the work, with this share, in (0, 1], of the time that is left.
+        """A run for a part of the work, with this share, in (0, 1], of the remaining time.
 
-        It has a history of its own. Its interrupt and its progress are those of this run,
-        whose bar it never closes.
+        It has its own history, but shares the interrupt and the progress of this run, whose bar it
+        never closes.
         """
         seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
         child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
@@ -210,7 +208,7 @@ class Run:
         self.report(len(self._history) if done is None else done, objective, size, bound)
 
     def may_import(self, module: str) -> bool:
-        """Whether a large package is loaded, or the time is enough to load it: an import cannot be
+        """Whether a large package is loaded, or there is time to load it: an import cannot be
         broken off.
         """
         return module in sys.modules or self.deadline.remaining() >= _TO_IMPORT
@@ -231,7 +229,7 @@ class Run:
             )
 
     def preparing(self, phase: str) -> None:
-        """Tell of a preparation that takes a while, in steps of unknown number; Ctrl-C that a
+        """Report a preparation that takes a while, with an unknown number of steps; a Ctrl-C that a
         callback raises is remembered.
         """
         with self:
@@ -242,19 +240,19 @@ class Run:
                 self.total = total
 
     def stopped(self) -> bool:
-        """Whether the deadline is over or the user interrupted; asked between steps."""
+        """Whether the deadline has passed or the user has interrupted; asked between steps."""
         if self._limit is None and self.deadline.expired():
             self._limit = Status.TIME_LIMIT
         return self.limit is not None
 
     @property
     def limit(self) -> Status | None:
-        """TIME_LIMIT or INTERRUPTED when one of them ended the run, else None."""
+        """TIME_LIMIT or INTERRUPTED if that ended the run, else None."""
         return Status.INTERRUPTED if self.interrupt.pressed else self._limit
 
     def prepared(self, make: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
-        """What `make` gives; when the run is stopped, `make` is left at its next
-        `checkpoint` for `otherwise`.
+        """The result of `make`; if the run is stopped, `make` is broken off at its next
+        `checkpoint`, and the result is that of `otherwise`.
         """
         token = _PREPARING.set(self)
         try:
@@ -295,8 +293,8 @@ class Run:
         bound: float | None = None,
         details: Details | None = None,
     ) -> Fit[ModelT]:
-        """The result: `status` unless the deadline or Ctrl-C ended the run
-        (OPTIMAL is kept: it is proved).
+        """The result, with this status unless the deadline or Ctrl-C ended the run (OPTIMAL stays,
+        because it is proved).
         """
         if status is not Status.OPTIMAL:
             status = self.limit or (Status.TIME_LIMIT if self.shortened else status)
@@ -314,7 +312,7 @@ class Run:
         return replace(fit, status=self.limit or fit.status, seconds=self.seconds())
 
     def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:
-        """A result of this run as of so many of its steps, when no limit had ended it yet."""
+        """A result of this run as it was after this many steps, before any limit ended the run."""
         history = self.history[:steps]
         return replace(
             fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0
@@ -325,7 +323,7 @@ def _check_progress(progress: object) -> None:
     """Refuse what is neither a flag nor a function that takes one argument."""
     fits = isinstance(progress, bool)
     if callable(progress):
-        with contextlib.suppress(ValueError):  # a builtin without signature: the call will tell
+        with contextlib.suppress(ValueError):  # a builtin may have no signature
             signature = inspect.signature(progress)
             try:
                 signature.bind(None)
@@ -342,8 +340,8 @@ def _check_progress(progress: object) -> None:
 
 
 class _Bar:
-    """``progress=True``: a tqdm bar, in a notebook a widget. It appears at
-    the first report of a task.
+    """The bar of ``progress=True``: a tqdm bar, or a widget in a notebook. It appears at the first
+    report of a task.
     """
 
     def __init__(self) -> None:
@@ -358,7 +356,7 @@ class _Bar:
             from tqdm.auto import tqdm
 
             self._task, named = task, ": ".join(filter(None, (progress.task, progress.phase)))
-            # miniters=0: it is drawn by the clock, ten times a second, not at every step
+            # miniters=0: it is redrawn ten times a second, not at every step
             self._drawn = tqdm(desc=named, total=progress.total, leave=False, miniters=0)
         if progress.objective is not None:
             size = "" if progress.size is None else f", size {progress.size}"

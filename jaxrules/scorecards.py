@@ -1,9 +1,9 @@
-"""Scorecards: the rules of a model with whole points instead of weights.
+"""Scorecards: the rules of a model with integer points instead of weights.
 
 The score of a row is scale * (sum of the points of the rules that hold) + intercept, a log-odds.
 For few rules, every vector of points within the limit is tried, each with its best scale and
-intercept: the result is optimal (RiskSLIM, Ustun and Rudin 2019, finds such cards by integer
-programming). For more rules, the weights are rounded at many scales, and the best rounding is
+intercept, so the result is optimal (RiskSLIM, Ustun and Rudin 2019, finds such cards by integer
+programming). For more rules, the weights are rounded at many scales, and the best result is
 improved one rule at a time.
 """
 
@@ -27,7 +27,7 @@ from jaxrules.training import data_for
 Floats = NDArray[np.float64]
 
 _MOST_CARDS = 200_000
-"""The most vectors of points that are all tried: 5 rules of -5 to +5 points have 161 051."""
+"""Up to this many vectors of points, all are tried: 5 rules of -5 to +5 points have 161 051."""
 _CELLS = 1 << 22
 _ROUNDINGS = 60
 _NEWTON_STEPS, _HALVINGS = 100, 40
@@ -39,15 +39,15 @@ class Scorecard:
     """Rules with points. Prints as a card with the probability of every total.
 
     Attributes:
-        model: the rules with the weights scale * points: predicts, is saved and exported as usual.
-        points: of the rules, in the order of the model, shape (rules,).
+        model: the rules with the weights scale * points, to predict, save and export as usual.
+        points: the points of the rules, in the order of the model, shape (rules,).
         scale, intercept: log-odds = scale * total + intercept.
-        totals: the totals that occur among the rows, and their shares of the weight.
+        totals: the totals that occur in the rows, and their shares of the weight.
         loss: the mean logistic loss on the rows.
-        loss_before: that of the model whose weights were rounded.
+        loss_before: the loss of the model before rounding.
         status: OPTIMAL if no other points within the limit, with any scale and intercept, have a
             lower objective on these rows; CONVERGED if not all were tried.
-        tried: the number of vectors of points.
+        tried: the number of vectors of points tried.
     """
 
     model: RuleEnsemble
@@ -83,7 +83,7 @@ class Scorecard:
         return [(f"{self.points[r]:+d}", self.model.conjunctions.describe(r)) for r in order]
 
     def _chances(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
-        """Every total among the rows, its probability and its share."""
+        """Every total in the rows, its probability and its share."""
         label = display.plain(str((self.model.schema.classes or ())[1]))
         rows = []
         for total, share in self.totals:
@@ -101,17 +101,17 @@ def scorecard(
     l2_penalty: float | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Scorecard:
-    """The rules of a model of two classes with whole points from -max_points to +max_points.
+    """The rules of a model of two classes with integer points from -max_points to +max_points.
 
     Points, scale and intercept minimise the sum of the logistic losses on these rows + l2_penalty /
-    2 sum_j (scale points_j)^2, as the weights of `jaxrules.refit` do. A rule may get 0 points;
+    2 sum_j (scale points_j)^2, the objective of `jaxrules.refit`. A rule may get 0 points;
     `jaxrules.without_rules` drops it.
 
     Args:
         model: a rule ensemble of two classes without linear terms.
         X, y: the training rows.
-        max_points: the largest number of points of a rule.
-        l2_penalty: the ridge; None for that of the fit, or 1, as in `jaxrules.refit`.
+        max_points: the most points of a rule, positive or negative.
+        l2_penalty: the ridge; None for the ridge of the fit, or 1, as in `jaxrules.refit`.
         sample_weight: weight of every row, shape (rows,).
 
     Raises:
@@ -175,8 +175,9 @@ class _Problem:
 
     Attributes:
         holds: the rules that hold, shape (patterns, rules).
-        share, weight: the share of the second class, and of the weight, shape (patterns,).
-        ridge: relative to the mean loss.
+        share, weight: the share of the second class in each pattern, and the pattern's share of the
+            total weight, shape (patterns,).
+        ridge: the ridge, relative to the mean loss.
     """
 
     holds: Floats
@@ -185,7 +186,7 @@ class _Problem:
     ridge: float
 
     def best(self, cards: NDArray[np.int64]) -> _Card:
-        """The card of the least loss, with its scale and intercept; the first of equal ones."""
+        """The card with the least objective, its scale and its intercept; the first one in ties."""
         best: _Card | None = None
         size = max(1, _CELLS // len(self.share))
         for start in range(0, len(cards), size):
@@ -240,7 +241,7 @@ class _Problem:
 
 
 def _all_cards(m: int, limit: int) -> NDArray[np.int64]:
-    """Every vector of points, but for those that equal another one at another scale: with a common
+    """Every vector of points except those that equal another one at another scale: with a common
     divisor, or with a negative first entry (scales may be negative).
     """
     axes = np.meshgrid(*[np.arange(-limit, limit + 1)] * m, indexing="ij")
@@ -250,14 +251,14 @@ def _all_cards(m: int, limit: int) -> NDArray[np.int64]:
 
 
 def _roundings(weights: Floats, limit: int) -> NDArray[np.int64]:
-    """The weights rounded at many scales: the largest gets 1 to `limit` points, or fractions."""
+    """The weights rounded at many scales, from half a point to `limit` points for the largest."""
     largest = float(np.abs(weights).max()) or 1.0
     scales = np.linspace(0.5, limit + 0.49, _ROUNDINGS) / largest
     return np.unique(np.rint(np.outer(scales, weights)).astype(np.int64), axis=0)
 
 
 def _improved(problem: _Problem, found: _Card, limit: int, tried: int) -> tuple[_Card, int]:
-    """With another number of points for one rule at a time, as long as that helps."""
+    """Change the points of one rule at a time as long as that helps."""
     while True:
         points = found[0]
         cards = []

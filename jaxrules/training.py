@@ -1,4 +1,4 @@
-"""What every learner shares: checked data, and one class against the rest::
+"""What every learner shares: checked data, and one-vs-rest::
 
 run = options.run()
 data = training_data(X, y, loss, sample_weight=sample_weight, missing=options.missing)
@@ -53,28 +53,30 @@ from jaxrules.table import (
 )
 
 _SECONDS_PER_ENTRY = 1e-6
-"""Time per table entry that a learner needs, roughly, to make its own rules.
-With less, it samples rows.
+"""Roughly the time per table entry that a learner needs to make its own rules. With less, it
+samples rows.
 """
 _FEWEST_ROWS = 2000
 _FEWEST_SECONDS = 0.2
-"""With less, a fit on a sample asks no clock, and does a small fixed amount of work."""
+"""With less time, a fit on a sample checks no clock and does a small fixed amount of work."""
 _RULE_SCALE = 0.4
 _ROUNDING = 1e-6
-"""Of the loss: a model that is worse than the constant by less is not."""
+"""Relative to the loss: a model whose loss exceeds that of the constant by less does not count as
+worse.
+"""
 _LARGEST_SPREAD = 34.0
-"""Of the logarithms of exposures: 15 digits."""
+"""The largest range of the logarithms of exposures: 15 digits."""
 _SIGNIFICANT = 3.0
-"""Standard errors."""
+"""A correlation this many standard errors from 0 is significant."""
 _NO_SHARE = 1e-13
-"""A class with a smaller share of the weight is refused: its log-odds are beyond 30."""
+"""A class with a smaller share of the weight is refused: its log-odds would be below -30."""
 
 
 def plain(value: Any) -> Any:
     """A setting as a model keeps it: hashable, and fit for JSON.
 
-    NumPy numbers become Python numbers, sequences and sets tuples, mappings tuples of pairs, a loss
-    its name, and any other object, such as rules, "given".
+    NumPy numbers become Python numbers, sequences and sets become tuples, mappings become tuples of
+    pairs, a loss becomes its name, and any other object, such as rules, becomes "given".
     """
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
@@ -94,19 +96,19 @@ def plain(value: Any) -> Any:
 def loss_for(
     y: ArrayLike, loss: str | Loss | LossFunction | None, classes: str = "logistic"
 ) -> Loss:
-    """The loss that ``loss=`` means for a target: None is
-    `classes` if y `holds_classes`, else the squared loss.
+    """The loss that ``loss=`` means for a target: None means `classes` if y `holds_classes`, else
+    the squared loss.
 
     Raises:
-        TypeError, ValueError: as `loss_by_name`; if y is not a target; for a bare function if y
+        TypeError, ValueError: as `loss_by_name`; if y is not a target; for a plain function if y
             holds classes.
     """
     if callable(loss) and not isinstance(loss, Loss) and holds_classes(y):
         name = getattr(loss, "__name__", type(loss).__name__)
         raise ValueError(
-            f"y holds classes, and loss={name} is a function for numbers; for classes pass "
-            f'jaxrules.Loss("{name}", {name}, target="sign", link="logistic"), whose y is -1 or '
-            f'+1; for numbers jaxrules.Loss("{name}", {name})'
+            f"y holds classes, but the function loss={name} is for numbers; for classes pass "
+            f'jaxrules.Loss("{name}", {name}, target="sign", link="logistic"), which gets y as -1 '
+            f'or +1; if y holds numbers, pass jaxrules.Loss("{name}", {name})'
         )
     return loss_by_name(loss if loss is not None else classes if holds_classes(y) else "squared")
 
@@ -121,7 +123,8 @@ def without_offset(
     """The target and the weights relative to an offset, see `jaxrules.losses.relative`.
 
     Raises:
-        TypeError, ValueError: naming the argument; for classes, whose log-odds have no such form.
+        TypeError, ValueError: naming the argument; for classes, for whose log-odds there is no such
+            form.
     """
     if offset is None and exposure is None:
         return y, sample_weight
@@ -132,7 +135,7 @@ def without_offset(
     if loss.link == "log" and spread > _LARGEST_SPREAD:
         name = "offset" if exposure is None else "exposure"
         raise ValueError(
-            f"{name} makes rows differ by a factor of exp({spread:.0f}), beyond the digits of "
+            f"{name} makes rows differ by a factor of exp({spread:.0f}), beyond the precision of "
             "float64; drop the extreme rows"
         )
     if loss.target == "sign":
@@ -148,12 +151,12 @@ class TrainingData:
 
     Attributes:
         table: the columns.
-        target: in the coding of the loss, -1 and +1, numbers or counts: shape (rows,); for K > 2
-            classes, one against the rest, shape (rows, K).
+        target: in the coding of the loss (-1 and +1, numbers or counts), shape (rows,); for K > 2
+            classes, one-vs-rest, shape (rows, K).
         weights: of the rows, positive, shape (rows,).
         schema: of the model: the table's, with the classes.
-        loss: that the target is coded for.
-        rows: their indices in X, shape (rows,).
+        loss: the loss that the target is coded for.
+        rows: the indices of the rows in X, shape (rows,).
         output: the model's output that the target belongs to.
     """
 
@@ -182,8 +185,8 @@ class TrainingData:
 
     @property
     def constant_loss(self) -> float:
-        """The mean loss of the best constant over the outputs; default
-        prices are relative to it.
+        """The mean over the outputs of the loss of the best constant; default penalties are
+        relative to it.
         """
         constants = [
             (y, np.full(len(y), best_constant(self.loss, y, self.weights))) for y in self.outputs
@@ -224,7 +227,7 @@ def training_data(
 
     Args:
         X, y, sample_weight, missing, positive: the arguments of `fit`.
-        loss: decides between classes (a target of signs) and numbers.
+        loss: determines whether y holds classes (a target of signs) or numbers.
         binary: refuse more than two classes.
         constant: accept a constant numeric target.
 
@@ -244,7 +247,7 @@ def training_data(
             absent = classes[int(weight_of.argmin())]
             raise ValueError(
                 f"sample_weight is zero or negligible for every row of class {absent!r}; "
-                "give the class weight, or drop it"
+                "give the class some weight, or drop it"
             )
         of_class = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
         target = np.where(of_class, 1.0, -1.0)
@@ -271,15 +274,15 @@ def training_data(
 def content_order(
     table: Table, target: NDArray[Any], weights: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """The rows sorted by what they hold: what is drawn in this order depends neither on the order
-    in which the rows came, nor on units.
+    """The rows sorted by their values: a random draw in this order depends neither on the order of
+    the given rows nor on units.
     """
     codes = target if target.ndim == 1 else target.argmax(axis=1)
     keys = [*table.columns, codes, weights]
     order = np.argsort(keys[0], kind="stable")
     rises = keys[0][order[1:]] > keys[0][order[:-1]]  # False next to a missing value, too
     tied = ~(np.append(True, rises) & np.append(rises, True))
-    rows = order[tied]  # few if the first column is continuous: it alone sorts the others
+    rows = order[tied]  # few if the first column is continuous: it then sorts the others by itself
     order[tied] = rows[np.lexsort([key[rows] for key in reversed(keys)])]
     return order
 
@@ -296,7 +299,7 @@ def data_for(
     loss: Loss,
     sample_weight: ArrayLike | None = None,
 ) -> TrainingData:
-    """Data for further work on a fitted model, with its columns and classes.
+    """Data for a fitted model, with its columns and classes.
 
     Raises:
         TypeError, ValueError: as `training_data`; also for classes other than the model's.
@@ -318,8 +321,8 @@ def data_for(
 def linear_terms_of(
     data: TrainingData, winsorise: float = 0.0
 ) -> tuple[LinearTerms, NDArray[np.float64]]:
-    """Linear terms of the numeric columns that vary, each scaled to the
-    influence of a typical rule.
+    """Linear terms for the numeric columns that vary, each scaled to the influence of a typical
+    rule.
 
     Friedman and Popescu (2008), Sec. 5: columns are clipped at their quantiles
     `winsorise` and 1 - `winsorise`, and penalised on the scale 0.4 / std, because 0.4 is about the
@@ -327,7 +330,7 @@ def linear_terms_of(
 
     Returns:
         terms: with coefficients of 1.
-        factors: of their penalties, shape (terms,).
+        factors: factors on their penalties, shape (terms,).
     """
     found = []
     for f, feature in enumerate(data.table.schema.features):
@@ -357,8 +360,8 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
     """Weighted mean and standard deviation of the target of the squared loss;
     0 and 1 for other losses.
 
-    Only the squared loss can be rescaled: gradient descent then solves the
-    same problem on every scale.
+    Only the squared loss can be rescaled. Gradient descent then solves the same problem on every
+    scale.
     """
     if data.loss != squared:
         return 0.0, 1.0
@@ -369,8 +372,8 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 
 
 def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """The validation rows: this share of the distinct rows, stratified by class, or by
-    zero and positive counts.
+    """The validation rows: this fraction of the distinct rows, stratified by class, or by zero and
+    positive counts.
     """
     key = np.zeros(data.table.n_rows, np.uint64)
     for column in (*data.table.columns, data.labels):
@@ -394,7 +397,7 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
 
 
 def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsemble]:
-    """The fit; a warning if the best constant has a smaller loss on the training rows."""
+    """Returns the fit; warns if the best constant has a smaller loss on the training rows."""
     scores, weights = np.asarray(decision_function(fit.model, data.table), np.float64), data.weights
     with np.errstate(over="ignore", invalid="ignore"):
         if fit.model.link == "softmax":
@@ -408,8 +411,8 @@ def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsembl
     if not reached <= constant + _ROUNDING * max(abs(constant), abs(reached)):
         checks.warn(
             f"the model's mean {data.loss.name} loss on its own training rows is {reached:.4g}, "
-            f"worse than {constant:.4g} of the best constant; lower the penalties, raise max_rules "
-            "or time_limit, keep the intercept, or check the loss"
+            f"worse than the {constant:.4g} of the best constant; lower the penalties, raise "
+            "max_rules or time_limit, keep the intercept, or check the loss"
         )
     return fit
 
@@ -423,8 +426,8 @@ def warn_of_unused(
 ) -> None:
     """Warn of monotone columns that no rule uses because their directions go against the target.
 
-    That is a column whose correlation with the target has the other sign and is significant: more
-    than `_SIGNIFICANT` standard errors from 0. Of more than two classes nothing is said.
+    Such a column has a correlation of the opposite sign with the target that is significant: more
+    than `_SIGNIFICANT` standard errors from 0. There is no warning for more than two classes.
 
     Args:
         model: fitted on X, y and sample_weight.
@@ -476,16 +479,16 @@ def _deviation(x: NDArray[np.float64], y: NDArray[Any], weights: NDArray[np.floa
     return float(shares @ (x * y)) / (scale * float(shares @ shares) ** 0.5) if scale else 0.0
 
 
-# One class against the rest
+# One-vs-rest
 
 
 def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
     """A random sample of as many rows as a quarter of the remaining time allows, at least
-    `_FEWEST_ROWS`; None if the time suffices for all rows, the limit is 0, or the target is
-    constant on the sample.
+    `_FEWEST_ROWS`; None if there is time for all rows, the limit is 0, or the target is constant on
+    the sample.
 
     A learner that makes its own rules makes them from this sample, in the time of `sample_limit`,
-    and weights them on all rows. The sample has a row of every class.
+    and fits their weights on all rows. The sample has a row of every class.
     """
     n, per_row = len(data.weights), _SECONDS_PER_ENTRY * len(data.table.columns)
     if n <= 2 * _FEWEST_ROWS or not run.deadline.seconds:
@@ -519,12 +522,11 @@ def sample_limit(run: Run) -> Deadline | None:
 def model_loss(
     model: Any, data: TrainingData, loss: Loss | None = None, scale: float = 1.0
 ) -> float:
-    """The mean loss of a model over rows and outputs; of classes fitted together that of the
-    softmax.
+    """The mean loss of a model over rows and outputs; the softmax loss for classes fitted together.
 
     Args:
         loss: None for that of the data.
-        scale: of the model's scores.
+        scale: factor on the scores of the model.
     """
     scores = scale * np.asarray(decision_function(model, data.table), np.float64)
     if getattr(model, "link", None) == "softmax":
@@ -541,14 +543,14 @@ def one_against_rest(
     *,
     joint: bool = False,
 ) -> Fit[RuleEnsemble]:
-    """`fit` on the data, or for K > 2 classes on each class against the rest, with
-    equal shares of the time; with `joint` on all classes at once.
+    """`fit` on the data; for K > 2 classes, on each class against the rest with equal shares of the
+    time, or, with `joint`, on all classes at once.
 
     Returns:
-        The fit, or one of an ensemble of K outputs. Its objective, and its bound if all have one,
-        are means over the classes; its status is the worst; its history has a step per class. For
-        each name in the ``details`` of a binary fit, its ``details`` hold a tuple by class; also
-        objectives, bounds, statuses and histories.
+        The fit; for K one-vs-rest fits, one Fit of an ensemble with K outputs. Its objective, and
+        its bound if all fits have one, are means over the classes; its status is the worst; its
+        history has a step per class. For each name in the ``details`` of a binary fit, its
+        ``details`` hold a tuple by class; also objectives, bounds, statuses and histories.
     """
     if data.target.ndim == 1 or joint:
         return warn_if_worse(fit(data, run), data)
@@ -575,10 +577,10 @@ def paths_against_rest(
     *,
     joint: bool = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """The fits with
-    `max_rules` 1, 2, ... from one run; K > 2 classes are joined as in `one_against_rest`.
+    """The fits with `max_rules` = 1, 2, ... from one run; K > 2 classes are joined as in
+    `one_against_rest`.
 
-    Each has `before` rules in front of the learned ones; these count among `max_rules`.
+    Each has `before` rules in front of the learned ones, which count towards `max_rules`.
 
     The path of one output may end early; its last fit is then reused for the larger sizes.
     """
@@ -631,8 +633,8 @@ def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit
 
 
 def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
-    """K ensembles of one output as one of K outputs; rules (and linear terms) with
-    equal conditions are merged.
+    """Join K ensembles of one output into one of K outputs; rules (and linear terms) with equal
+    conditions are merged.
 
     Args:
         models: one per class, in the order of the classes, with one link and the same columns.
@@ -673,7 +675,9 @@ def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
 
 
 def _common(options: Sequence[Settings]) -> Settings:
-    """The settings of several fits; None for one that the data chose differently by class."""
+    """The settings that several fits have in common; None for one that was chosen differently by
+    class.
+    """
     shared = set.intersection(*map(set, options))
     return tuple((name, value if (name, value) in shared else None) for name, value in options[0])
 

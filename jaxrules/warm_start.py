@@ -1,8 +1,8 @@
 """``start=``: warm starts of learners from an earlier fit, and the propositions of its rules.
 
 ``start`` means the same in all learners: a Fit, or its model, on the same columns and for the same
-classes. The search begins there and returns nothing worse. Unlike an expert's rules (``first``),
-its rules may be dropped.
+classes. The search starts from it, and its result is at least as good. Unlike an expert's rules
+(``first``), the rules of a start may be dropped.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ def given_start(
     Args:
         start: the argument.
         kind: the type of model that the learner makes.
-        data: of the fit.
-        constraints: that the rules of the start must meet, except for required columns.
-        linear_terms: whether the learner has any.
+        data: the data of the fit.
+        constraints: the constraints that the rules of the start must meet, except for required
+            columns.
+        linear_terms: whether the fit may have linear terms.
 
     Raises:
         TypeError: for anything but a Fit or model of this kind.
-        ValueError: if it is for other columns or classes, or has parts that the fit cannot have.
+        ValueError: if it is for other columns or classes, or has parts that the fit does not allow.
     """
     if start is None:
         return None
@@ -64,7 +65,7 @@ def given_start(
                 f"start has {model.n_outputs} outputs, but y needs {len(data.outputs)}"
             )
         if model.linear is not None and not linear_terms:
-            raise ValueError("start has linear terms, but this fit has none; drop them")
+            raise ValueError("start has linear terms, which this fit does not allow; drop them")
     if model.schema.classes != data.classes:
         raise ValueError(
             f"start is for the classes {model.schema.classes}, but y has {data.classes}"
@@ -82,7 +83,7 @@ def given_start(
 
 
 def propositions_in(rules: Conjunctions) -> PropositionPool:
-    """The propositions of rules, condition by condition; an interval is two, as in its price."""
+    """The propositions of rules, condition by condition; an interval is two, as in its penalty."""
     parts = [part for rule in rules for condition in rule for part in condition.parts(rules.schema)]
     return PropositionPool.build(rules.schema, [[part] for part in parts])
 
@@ -94,16 +95,17 @@ def made_of(
     table: Table,
     tags: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
 ) -> list[tuple[int, ...] | None]:
-    """Rules as propositions of a pool that hold on the same rows; None for a rule that holds on no
-    row, or with a proposition that the pool lacks. Conditions that hold on all rows are left out.
+    """Rules as propositions of a pool that hold for the same rows; None for a rule that holds for
+    no row, or has a proposition that the pool lacks. Conditions that hold for all rows are left
+    out.
 
     Args:
         pool: distinct propositions.
         bits: the rows of `table` on which each holds, (propositions, words).
         rules: the rules.
         table: one row of every kind that the pool distinguishes.
-        tags: of the pool, and of `propositions_in(rules)`; propositions with
-            different tags are distinct.
+        tags: tags of the pool, and of `propositions_in(rules)`; propositions with different tags
+            are distinct.
     """
     parts = propositions_in(rules)
     of_pool, of_parts = (
@@ -131,7 +133,7 @@ def made_of(
 
 
 def check_lengths(rules: Sequence[tuple[int, ...] | None], longest: int | None, name: str) -> None:
-    """Refuse rules of a start that are longer than the fit admits.
+    """Refuse rules of a start that are longer than the fit allows.
 
     Raises:
         ValueError: naming the argument that limits them.

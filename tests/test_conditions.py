@@ -377,7 +377,7 @@ def test_a_schema_and_an_operator_are_checked() -> None:
 
 def test_directions_check_their_terms() -> None:
     for terms in [((), ()), ((0, 1), (1.0,)), ((0,), (1.0,), (0, 1))]:
-        with pytest.raises(ValueError, match="at least one of features"):
+        with pytest.raises(ValueError, match="at least one feature"):
             Direction(*terms)
     for terms in [((2, 0), (1.0, 1.0)), ((0, 0), (1.0, 1.0)), ((1, 1), (1.0, 1.0), (2, 0))]:
         with pytest.raises(ValueError, match="distinct and ascending"):

@@ -1222,7 +1222,7 @@ def test_who_cannot_keep_a_constraint_names_those_who_can(constraint):
     keeps = {name for name, fit in FITS.items() if constraint in inspect.signature(fit).parameters}
     for name in FITS.keys() - keeps:
         with pytest.raises(
-            TypeError, match=rf"fit cannot keep {constraint}; .* can .docs"
+            TypeError, match=rf"fit cannot enforce {constraint}; .* can .docs"
         ) as refused:
             FITS[name](np.eye(4), [0, 1, 0, 1], **{constraint: None})
         named = str(refused.value).partition("; ")[2].partition(" can ")[0]
@@ -1270,7 +1270,7 @@ def test_what_cannot_be_kept_is_refused():
         ({"forbidden": [0, 1, 2, 3]}, "forbidden names every column"),
         ({"required": ["x3"]}, "required names 'x3'"),
         ({"required": [0], "forbidden": [0]}, "required and forbidden both name"),
-        ({"required": [0, 1], "max_rules": 1}, "required has 2 columns that first does not use"),
+        ({"required": [0, 1], "max_rules": 1}, "required names 2 columns that first does not use"),
     ):
         with pytest.raises(ValueError, match=words):
             jr.boosting.fit(X, y, **arguments)

@@ -30,7 +30,9 @@ def test_the_clock_starts_with_the_call() -> None:
 
 
 def test_unknown_arguments_are_explained() -> None:
-    with pytest.raises(TypeError, match="cannot keep monotone; .*boosting.* can .docs/constraints"):
+    with pytest.raises(
+        TypeError, match="cannot enforce monotone; .*boosting.* can .docs/constraints"
+    ):
         some_fit(monotone={"age": 1})
     with pytest.raises(
         TypeError, match=r"some_fit\(\) got an unexpected .*'timeout'; did you mean 'time_limit'"

@@ -1316,9 +1316,7 @@ def test_a_pool_larger_than_memory_is_refused(
 ) -> None:
     satisfied, target = noisy(0, 60, 5)
     monkeypatch.setattr(row_module, "available_memory", lambda: 100)
-    with pytest.raises(
-        ValueError, match=r"rules: 5 rules on .* rows need .* GiB .* pass fewer rules"
-    ):
+    with pytest.raises(ValueError, match=r"5 rules on .* rows need .* GiB .* pass fewer rules"):
         learner(satisfied, target)
 
 

@@ -300,7 +300,7 @@ def test_validate_names_what_is_wrong() -> None:
         "coefficients must be finite": lambda: broken(
             linear={"coefficients": np.full((2, 1), np.inf)}
         ),
-        "must not exceed": lambda: broken(linear={"lower": np.array([2.0, 0.0])}),
+        "must be at most its upper": lambda: broken(linear={"lower": np.array([2.0, 0.0])}),
         "must have shape \\(terms,\\)": lambda: broken(linear={"feature": np.array(0, np.int32)}),
     }
     for message, make in cases.items():

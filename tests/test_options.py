@@ -99,7 +99,7 @@ def test_old_names_warn_and_work(function: Any, old: str, new: str) -> None:
         pytest.raises((TypeError, ValueError), match=new),  # so the value arrived
     ):
         function(X, Y, **{old: object()})
-    with pytest.raises(TypeError, match=f"{old} is the old name of {new}; give {new} alone"):
+    with pytest.raises(TypeError, match=f"{old} is the old name of {new}; pass only {new}"):
         function(X, Y, **{old: 1, new: 1})
 
 

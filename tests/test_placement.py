@@ -229,5 +229,5 @@ except ValueError as error:
 """
     )
     assert message == (
-        "the mesh has 4 devices, but there are only 3 rows; use a mesh of at most 3 devices"
+        "mesh has 4 devices, but there are only 3 rows; use a mesh of at most 3 devices"
     )

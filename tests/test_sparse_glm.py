@@ -696,10 +696,10 @@ X_OK, Y_OK = np.array([[0.0, 1.5], [1.0, 0.0], [1.0, 1.0]]), np.array([-1.0, 1.0
         ({"y": [0.0, np.nan, 1.0]}, ValueError, "y has NaN"),
         ({"y": [0.0, 1.0, 1.0]}, ValueError, r"pass 2 \* y - 1"),
         ({"y": [-1.5, 1.0, 1.0]}, ValueError, r"y must be -1 or \+1"),
-        ({"y": [1.0, 1.0, 1.0]}, ValueError, "y holds one class"),
-        ({"sample_weight": [0, 1, 1]}, ValueError, "y holds one class"),
+        ({"y": [1.0, 1.0, 1.0]}, ValueError, "y has only one class"),
+        ({"sample_weight": [0, 1, 1]}, ValueError, "y has only one class"),
         ({"loss": "poisson"}, ValueError, "y must be non-negative for the poisson loss"),
-        ({"loss": "poisson", "y": [0.0, 0.0, 0.0]}, ValueError, "y holds no count above 0"),
+        ({"loss": "poisson", "y": [0.0, 0.0, 0.0]}, ValueError, "y has no positive count"),
         ({"sample_weight": [1.0, -1, 1]}, ValueError, "sample_weight has negative"),
         ({"sample_weight": [0, 0, 0]}, ValueError, "sample_weight is zero"),
         ({"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 values"),
@@ -730,7 +730,7 @@ def test_designs_refuse() -> None:
     design = Design.of(X_OK + 100.5)
     with pytest.raises(ValueError, match=r"Design.of\(X, intercept=False\)"):
         glm.solve(design, Y_OK, 0.1, loss="logistic", intercept=False)
-    with pytest.raises(ValueError, match="X is bits; inverse must say"):
+    with pytest.raises(ValueError, match="X is given as bits, so inverse must"):
         Design.of(BitColumns.of(np.eye(3, dtype=bool)))
     uncentred = Design.of(X_OK + 100.5, intercept=False)
     assert glm.solve(uncentred, Y_OK, 0.1, loss="logistic", intercept=False).intercept == 0.0

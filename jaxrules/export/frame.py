@@ -29,9 +29,9 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
 
     Raises:
-        TypeError: for something else than a model.
+        TypeError: for anything but a model.
         ValueError: for an unknown backend.
-        ImportError: if none is installed.
+        ImportError: if none of them is installed.
     """
     if isinstance(model, Table):
         return frame(model.to_columns(), backend)
@@ -74,7 +74,7 @@ def frame(columns: Mapping[str, Any], backend: Backend | None) -> Any:
 
     Raises:
         ValueError: for an unknown backend.
-        ImportError: if none is installed.
+        ImportError: if none of them is installed.
     """
     import narwhals as nw
 

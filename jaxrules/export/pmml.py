@@ -43,16 +43,16 @@ def to_pmml(model: Any) -> str:
 
     A rule list is a RuleSetModel (first hit) with the class shares as score distributions; it
     outputs only labels. An ensemble or the last model of a coordinate path is a RegressionModel
-    whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. For classes that
-    were fitted one against the rest the predictors are the logarithms of their own probabilities,
-    and "softmax" scales these to sum to one; the link "exponential" doubles the coefficients. PMML
-    leaves the order of sums, and ties between labels, to the consumer: scores agree up to rounding.
+    whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. For classes fitted
+    one-vs-rest, the predictors are the logarithms of their own probabilities, and "softmax" scales
+    these to sum to one; the link "exponential" doubles the coefficients. PMML leaves the order of
+    sums, and ties between labels, to the consumer: scores agree up to rounding.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path.
 
     Raises:
-        TypeError: for something else than a model.
+        TypeError: for anything but a model.
         ValueError: for names with characters that XML cannot hold.
     """
     program = without_special_values(program_of(model))
@@ -107,7 +107,7 @@ def _add(parent: Element, tag: str, **attributes: str) -> Element:
 
 
 def _new(name: str, taken: list[str]) -> str:
-    """A name that no field has yet; adds it to `taken`."""
+    """A name that no field has yet; it is added to `taken`."""
     while name in taken:
         name += "_"
     taken.append(name)

@@ -1,5 +1,5 @@
-"""The common form of models for all exports: tests of columns, from the
-lowered form, and consequents.
+"""The common form of models for all exports: tests of columns (from the lowered form) and
+consequents.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ class Test(NamedTuple):
 
     Attributes:
         feature: the column; at least the number of columns for a direction.
-        asked: comparisons that a value must pass, all of them: ``(">", 30.0)``,
-            ``("in", ("cook", "smith"))``, ``("not in", ...)``, ``("in", (True,))``. None: no value
-            passes.
-        missing: whether a missing value passes; if no value does, nor a missing
-            one, the rule never holds.
+        asked: the comparisons that a value must all pass: ``(">", 30.0)``, ``("in", ("cook",
+            "smith"))``, ``("not in", ...)``, ``("in", (True,))``. None: no value passes.
+        missing: whether a missing value passes; if neither a value nor a missing one does, the rule
+            never holds.
     """
 
     feature: int
@@ -75,13 +74,13 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """What all models have.
+    """What the programs of all models have.
 
     Attributes:
         schema: the columns and classes.
         directions: sums of terms, missing if a number is missing.
-        rules: in order.
-        terms: added to the weights of the rules; 0 if a number is missing.
+        rules: the rules in order.
+        terms: the terms added to the weights of the rules; 0 if a number is missing.
         refused: the columns in which the model refuses missing values.
     """
 
@@ -121,14 +120,16 @@ class Sum(Program):
 
 @dataclass(frozen=True)
 class FirstMatch(Program):
-    """The label and the class shares of the first rule that holds; the last ones are
+    """The label and the class shares of the first rule that holds; the last label and shares are
     the default; see `RuleList`.
     """
 
     labels: tuple[Label, ...]
     shares: tuple[tuple[float, ...], ...]
     counts: tuple[tuple[float, ...], ...] | None = None
-    """The training rows of each class, or their weights, that each decides; None if unknown."""
+    """The number, or the weight, of the training rows of each class that each rule decides; None if
+    unknown.
+    """
 
 
 @functools.singledispatch
@@ -136,7 +137,7 @@ def program_of(model: Any) -> Program:
     """The program of a model; for a path, of its last model.
 
     Raises:
-        TypeError: for something else than a model.
+        TypeError: for anything but a model.
         ValueError: for a model that is not valid.
     """
     not_a_model(model)
@@ -282,7 +283,7 @@ def class_of(program: Program, label: Label | None) -> Label | None:
     if label is None:
         checks.require(
             len(classes) == 2,
-            f"label must be one of the classes {classes}, since an expression is for one class",
+            f"label must be one of the classes {classes}, because an expression is for one class",
         )
         return classes[1]
     checks.require(label in classes, f"label must be one of the classes {classes}, got {label!r}")

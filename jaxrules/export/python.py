@@ -40,7 +40,7 @@ def to_python(model: Any) -> str:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
 
     Raises:
-        TypeError: for something else than a model.
+        TypeError: for anything but a model.
     """
     program = without_special_values(program_of(model))
     features = program.schema.features
@@ -63,7 +63,7 @@ def to_python(model: Any) -> str:
         listed = zip(program.rules, program.labels, program.shares, strict=False)
         rules = [(rule, f"{label!r}, {shares!r}") for rule, label, shares in listed]
         blocks += [
-            _rules("# (in words, the label, the class shares, whether it holds)", rules, program)
+            _rules("# (as text, the label, the class shares, whether it holds)", rules, program)
         ]
         blocks += [f"DEFAULT = ({program.labels[-1]!r}, {program.shares[-1]!r})", _LIST]
     else:
@@ -71,14 +71,14 @@ def to_python(model: Any) -> str:
         rules = [(rule, repr(rule.weights)) for rule in program.rules]
         blocks += [f"INTERCEPT = {program.intercept!r}"]
         blocks += [
-            _rules("# (in words, what it adds to each score, whether it holds)", rules, program)
+            _rules("# (as text, what it adds to each score, whether it holds)", rules, program)
         ]
         terms = [
             f"    ({t.text!r}, {t.weights!r}, lambda x: {_value(t, program)}),\n"
             for t in program.terms
         ]
         blocks += [
-            f"TERMS = (  # (in words, its coefficient in each score, its value)\n{''.join(terms)})"
+            f"TERMS = (  # (as text, its coefficient in each score, its value)\n{''.join(terms)})"
         ]
         blocks += _functions(program)
     return "\n\n\n".join([*blocks, _READ]) + "\n"
@@ -180,7 +180,7 @@ def _functions(program: Sum) -> list[str]:
 # What the module is made of
 
 _HEAD = '''\
-"""A model that jaxrules wrote; it needs Python alone.
+"""A model written by jaxrules; it needs only Python.
 
 A row is a dict of column names and values: numbers, booleans, text for categories, None or NaN for
 a missing value.
@@ -201,7 +201,7 @@ def totals(x):
 
 
 def score(row):
-    """What the rules that hold and the terms add up to."""
+    """The sum of the intercept, the rules that hold and the terms."""
     return in_form(totals(read(row)))
 
 
@@ -279,7 +279,7 @@ def first(row):
 
 
 def predict(row):
-    """The label that the first rule that holds says."""
+    """The label of the first rule that holds."""
     return first(row)[1]
 
 

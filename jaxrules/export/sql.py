@@ -35,24 +35,24 @@ def to_sql(
     """The model as one ANSI SQL expression, for a SELECT list:
     ``f"SELECT id, {to_sql(model)} AS says FROM people"``.
 
-    Columns have their names of fit, in double quotes. A column of True and False is a condition of
-    its own, ``"flag"`` or ``NOT "flag"``; an ordered category is text. NULL is a missing value (NaN
-    is not: turn it into NULL). If a column in which the model refuses missing values is NULL, the
-    expression is NULL. Numbers are written to read back exactly, and sums (of up to 900 rules) have
-    the order of `jaxrules.predict`: scores and labels are the same.
+    Columns have the names that they had in `fit`, in double quotes. A column of True and False is
+    itself a condition, ``"flag"`` or ``NOT "flag"``; an ordered category is text. NULL is a missing
+    value (NaN is not; convert it to NULL). If a column in which the model refuses missing values is
+    NULL, the expression is NULL. Numbers are written to read back exactly, and sums (of up to 900
+    rules) have the order of `jaxrules.predict`: scores and labels are the same.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
         what: "prediction": the label, value or expected count; "score": see
             `jaxrules.decision_function`; or "probability", for which scores beyond 700 count as
             700.
-        label: the class of the score or probability, None for the second of two. Required for
-            more classes, with one expression per class. The prediction of K classes makes K (K -
-            1) comparisons of scores.
+        label: the class of the score or probability, None for the second of two. Required for more
+            classes; each class has its own expression. The prediction of K classes takes K (K - 1)
+            comparisons of scores.
         table: the table's name or alias, put before every column: ``"people"."age"``.
 
     Raises:
-        TypeError: for something else than a model, or the score of a rule list.
+        TypeError: for anything but a model, or for the score of a rule list.
         ValueError: for an unknown `what` or `label`, the probability of a number, or a
             name that SQL cannot write.
     """
@@ -106,8 +106,8 @@ def _writable(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A literal of type DOUBLE: the shortest, or more digits where that lies next to
-    the middle of two numbers.
+    """A literal of type DOUBLE: the shortest one, or more digits if that lies close to the middle
+    of two numbers.
     """
     text = repr(value)
     if abs(Decimal(text) - Decimal(value)) > Decimal("0.45") * Decimal(math.ulp(value)):
@@ -166,7 +166,7 @@ def _first_match(program: FirstMatch, columns: Sequence[str], chosen: Label | No
 
 
 def _times(term: Term, output: int, columns: Sequence[str], program: Program) -> str:
-    """weight * value; NULL where a number is missing."""
+    """weight * value; NULL if a number is missing."""
     column, weight = columns[term.feature], _number(term.weights[output])
     if term.category is not None:
         categories = program.schema.features[term.feature].categories or ()
@@ -185,7 +185,7 @@ def _times(term: Term, output: int, columns: Sequence[str], program: Program) ->
 
 
 def _as_number(column: str, feature: Feature) -> str:
-    """A number, or the place of a level; NULL where missing."""
+    """A number, or the place of a level; NULL if missing."""
     if feature.levels is None:
         return column
     if feature.is_boolean:

@@ -1,9 +1,9 @@
-"""Many searches side by side, as lanes of the traced program: the penalties of a path, and with
-given rules the folds of a cross-validation.
+"""Many searches side by side, as lanes of the traced program: those of the penalties of a path and,
+if rules are given, of the folds of a cross-validation.
 
 Each `Member` makes the descents that it would make alone (`minimise`), in step with the others.
-A path of falling penalties then hands its models on: each model is also a start with the penalties
-that follow, so that the objective never rises along a path.
+Along a path, each model then also becomes a start for the next, smaller penalties, so that the
+objective never rises along a path.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Member:
     """One output at one set of penalties.
 
     Attributes:
-        output: its problem and its starts.
-        search: at the penalties, which reports to the watch.
-        watch: has the best model.
+        output: the problem and its starts.
+        search: the search at the penalties, which reports to the watch.
+        watch: keeps the best model.
         exhausted: whether the limit on moves ended a descent.
     """
 
@@ -39,11 +39,11 @@ class Member:
     exhausted: bool = False
 
     def descents(self) -> Descents[None]:
-        """From all its starts."""
+        """The descents from all its starts."""
         self.exhausted |= yield from minimise(self.output, self.search, self.watch, self.options)
 
     def descent_from(self, previous: Member) -> Descents[None]:
-        """From the model of other penalties."""
+        """The descent from the model of other penalties."""
         if previous.watch.best is None or self.watch.run.stopped():
             return
         self.watch.start, self.search.moves = "previous", self.options.max_iterations
@@ -53,7 +53,7 @@ class Member:
             self.watch.certified = self.search.certified
 
     def take_over(self, previous: Member) -> None:
-        """The model of other penalties, if it is better at these."""
+        """Take the model of other penalties if it is better at these."""
         if previous.watch.best is None:
             return
         found, best = self.at_these(previous.watch.best), self.watch.best
@@ -96,7 +96,9 @@ def side_by_side(tasks: Sequence[Descents[None]]) -> None:
 def _answers(
     answered: Iterable[tuple[Descents[None], Incumbent | None]],
 ) -> Iterator[tuple[Descents[None], Descent]]:
-    """What each task asks for next, given what its last descent reached; without those that end."""
+    """What each task asks for next, given the result of its last descent; finished tasks are left
+    out.
+    """
     for task, reached in answered:
         with contextlib.suppress(StopIteration):
             yield task, next(task) if reached is None else task.send(reached)

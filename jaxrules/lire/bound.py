@@ -1,4 +1,4 @@
-"""How low the objective of a support can be: perspective relaxation, convex dual, branch-and-bound.
+"""Lower bounds on the objective of all supports: perspective relaxation, dual, branch-and-bound.
 
 Primal. Over supports S of at most K columns, weights b and a free intercept b_0, as in `search`:
 
@@ -8,43 +8,44 @@ Primal. Over supports S of at most K columns, weights b and a free intercept b_0
 L is the mean loss, P(S) the sum of the coverages p_j over S, r_j the ridge and B_j the cap on
 weights.
 
-Relaxation. Where |S| <= u and no coverage is below p, lambda P(S) / |S| >= lambda p + lambda sum_S
-(p_j - p) / u. So column j has a price of its own, c_j = gamma + lambda (p_j - p) / u. The largest
+Relaxation. If |S| <= u and no coverage is below p, lambda P(S) / |S| >= lambda p + lambda sum_S
+(p_j - p) / u. So each column has its own price, c_j = gamma + lambda (p_j - p) / u. The largest
 convex function below c_j [b != 0] + r_j b^2 / 2 is the perspective min_z c_j z + r_j b^2 / 2z, 0 <=
 z <= 1 (Frangioni and Gentile 2006, Guenluek and Linderoth 2010). Its best z is |b| / t_j, t_j =
 sqrt(2 c_j / r_j), which leaves the reverse Huber penalty
 
     sqrt(2 c_j r_j) |b|  up to |b| = t_j,     c_j + r_j b^2 / 2  beyond
 
-(Dong, Chen and Linderoth 2015, Pilanci et al. 2015); with a cap below t_j it is the line from 0
-to the cap. The more ridge, the closer it comes. Proximal Newton steps minimise loss plus
+(Dong, Chen and Linderoth 2015, Pilanci et al. 2015); with a cap below t_j it is the line from 0 to
+the cap. The larger the ridge, the tighter the relaxation. Proximal Newton steps minimise loss plus
 penalty (`Relaxation.solve`).
 
-Dual. The solution only suggests a dual point; what is proved follows from the dual point alone. For
-every theta (a number per row pattern, of sum 0: the intercept is free) L(f) >= theta'f - L*(theta)
-by Fenchel's inequality, so that
+Dual. The solution only suggests a dual point; the proof rests on the dual point alone. For every
+theta (a number per row pattern, with sum 0, because the intercept is free) L(f) >= theta'f -
+L*(theta) by Fenchel's inequality, so that
 
     objective >= -L*(theta) + min_S { gamma |S| + lambda P(S) / |S| - sum_{j in S} w_j },
     w_j = max_{|b| <= B_j} g_j b - r_j b^2 / 2,     g = X'theta.
 
-The minimum over supports is exact, mean coverage included: for every size k it takes the k
-columns of the smallest lambda p_j / k - w_j (`Relaxation.bounds`). theta is the gradient of
-the loss at the relaxation's solution f, where -L*(theta) = L(f) - theta'f, and the bound is no
-lower than the relaxation. Without a ridge, on nearly separable rows, Newton's steps may end before
-the solution; then the bound is lower, and still valid. The intercept of f makes theta sum to nearly
+The minimum over supports is exact, mean coverage included: for every size k it takes the k columns
+with the smallest lambda p_j / k - w_j (`Relaxation.bounds`). theta is the gradient of the loss at
+the relaxation's solution f, where -L*(theta) = L(f) - theta'f, and the bound is at least the
+minimum of the relaxation. Without a ridge, on nearly separable rows, Newton's steps may end before
+the solution; the bound is then lower, but still valid. The intercept of f makes theta sum to nearly
 0. The remainder is subtracted: the best intercept of any model within the caps is at most sum_j B_j
 away from that of the best constant.
 
-Branching. A node has columns that are in, columns that are out, and a range of sizes; of a required
-set of which none is in, one of the free columns must enter, at least the cheapest. The bounds by
-size narrow the range; the same sorted sums bound the supports with, and without, each free column,
-and columns for which one of the two exceeds the incumbent are fixed. The node of the least bound is
-split at the column for which both halves promise to rise, by a second-order estimate of what
-dropping it, and paying its whole price, adds to the relaxation. The supports that relaxations
-suggest are refitted; a better one is improved by the local search, and is the new incumbent.
+Branching. A node has columns that are in, columns that are out, and a range of sizes. If no column
+of a required set is in, one of its free columns must enter, which costs at least as much as the
+cheapest. The bounds by size narrow the range; the same sorted sums bound the supports with, and
+without, each free column, and columns for which one of these bounds exceeds the incumbent are
+fixed. The node with the least bound is split at the column that promises to raise the bounds of
+both halves, by second-order estimates of what dropping the column, and paying its full price, add
+to the relaxation. The supports that relaxations suggest are refitted; a better one is improved by
+local search and becomes the new incumbent.
 
-Rounding. All is float64. Sums over patterns, in any order, err by some 1e-14 of the loss; bounds
-are lowered by 1e-9 of the loss of the best constant, far more than that.
+Rounding. All numbers are float64. Sums over patterns, in any order, have errors of some 1e-14 of
+the loss; bounds are lowered by 1e-9 of the loss of the best constant, far more than that.
 """
 
 from __future__ import annotations
@@ -66,18 +67,18 @@ States = NDArray[np.int8]
 
 TOLERANCE = 5e-6
 """Relative gap at which the incumbent counts as proved optimal."""
-_ROUNDING = 1e-9  # of the loss of the best constant, off every bound
+_ROUNDING = 1e-9  # subtracted from every bound, relative to the loss of the best constant
 _ACCURACY = 1e-7  # predicted decrease, relative to the incumbent, at which a relaxation is solved
-_ACCURACY_OF_GAP = 0.01  # or relative to what the node's bound lacks
+_ACCURACY_OF_GAP = 0.01  # or relative to the gap of the node
 _NEWTON_STEPS = 40
-_ENTRIES = 20_000_000  # of the matrix, between two checks of the clock
-_LEAST_RISE = 1e-4  # of the node's gap: estimates below that count as this
-_PASSES = 3  # solutions of one node, while it fixes columns
+_ENTRIES = 20_000_000  # entries of the matrix read between two checks of the clock
+_LEAST_RISE = 1e-4  # estimates of a rise are at least this share of the node's gap
+_PASSES = 3  # the most solutions of one node, repeated while it fixes columns
 
 
 class Node(NamedTuple):
-    """A part of all supports: those with all columns that are IN, some that are FREE and no others,
-    of sizes from..to.
+    """A subset of all supports: those with all columns that are IN, any that are FREE and no
+    others, of sizes from..to.
     """
 
     bound: float
@@ -105,7 +106,9 @@ class Solution(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What one dual point proves about the supports of a node."""
+    """What one dual point proves about the supports of a node (the second display in the
+    module).
+    """
 
     value: float  # the dual's value without what depends on the support
     worth: Floats  # what each column of a support subtracts, (columns,)
@@ -119,7 +122,7 @@ class Bounds(NamedTuple):
 
 
 class Relaxation:
-    """The relaxation of one problem and its dual; columns are those that may enter a support."""
+    """The relaxation of one problem and its dual, on the columns that may enter a support."""
 
     def __init__(self, search: Search) -> None:
         from jaxrules.lire import bound_kernels  # numba loads when it is needed
@@ -137,8 +140,8 @@ class Relaxation:
         if problem.loss.quadratic:
             weighted = 2 * mass[:, None] * entries
             gram, along = entries.T @ weighted, weighted.sum(axis=0)
-        # The constant is a model of every support, all weights 0: no best weight's
-        # ridge exceeds its loss.
+        # The constant, with all weights 0, is a model of every support: no best weight has a ridge
+        # above its loss.
         ridge = search.ridge[self.columns]
         with np.errstate(divide="ignore"):
             cap = np.minimum(problem.cap, np.sqrt(2 * empty.loss / ridge))
@@ -184,8 +187,8 @@ class Relaxation:
         return Solution(weights, intercept, share, rise)
 
     def bounds(self, node: Node, weights: Floats, intercept: float) -> Bounds:
-        """What the gradient of the loss at these weights proves, by size, and with and without
-        every free column.
+        """The bounds that the gradient of the loss at these weights proves: by size, and with and
+        without every free column.
         """
         value, *found = self.kernels.dual(
             self.data, node.state, *node.sizes, weights, intercept, self.centre, self.loss
@@ -201,9 +204,9 @@ class BranchAndBound:
     """The search for a proof that no support is better than an incumbent, or for one that is.
 
     Attributes:
-        bound: what is proved so far of every support; it only rises.
+        bound: the proved lower bound on all supports so far; it never falls.
         best: the incumbent.
-        nodes: relaxations solved and split.
+        nodes: the number of nodes explored.
         proved: called with every better bound.
         closed: whether bound and incumbent agree within `TOLERANCE`.
     """
@@ -227,7 +230,7 @@ class BranchAndBound:
         fixed = np.isin(relaxation.columns, search.problem.fixed)
         state = np.where(fixed, relaxation.kernels.IN, relaxation.kernels.FREE).astype(np.int8)
         root = Node(0.0, 0, state, (int(fixed.sum()), largest), np.zeros(n), relaxation.centre)
-        # Parts that wait have the bound of the part that they were split from.
+        # Waiting nodes have the bound of the node that they were split from.
         waiting, number = [root], 0
         while waiting and waiting[0].bound < self._goal:
             known, self.bound = self.bound, max(self.bound, min(waiting[0].bound, self._finished))
@@ -248,7 +251,7 @@ class BranchAndBound:
         return self.best.objective - TOLERANCE * abs(self.best.objective)
 
     def _explore(self, node: Node) -> list[Node]:
-        """Bound a node; its two halves, or nothing when it holds no better support."""
+        """Bound a node; returns its two halves, or nothing if it has no better support."""
         relaxation, objective = self._relaxation, self.best.objective
         out, inside, free = relaxation.kernels.OUT, relaxation.kernels.IN, relaxation.kernels.FREE
         for _ in range(_PASSES):
@@ -262,7 +265,7 @@ class BranchAndBound:
             # The dual bound of the node, and the sizes that it leaves open
             bound, open_ = max(node.bound, found.least), np.flatnonzero(found.of_size < self._goal)
             is_free, last = node.state == free, np.zeros(len(node.state), bool)
-            for serves in self._required:  # one of the set must enter, at least the cheapest
+            for serves in self._required:  # one of the set must enter: at best the cheapest
                 if not (node.state[serves] == inside).any():
                     choices = serves & is_free
                     bound = max(bound, found.entering[choices].min(initial=np.inf))
@@ -270,13 +273,13 @@ class BranchAndBound:
             if bound >= self._goal or not len(open_) or not is_free.any():
                 self._finished = min(self._finished, bound)
                 return []
-            # Columns without which, or with which, the bound exceeds the incumbent, are fixed
+            # Fix the columns without which, or with which, the bound exceeds the incumbent
             enters, leaves = (
                 last | is_free & (found.leaving >= self._goal),
                 is_free & (found.entering >= self._goal),
             )
             fixed, sizes = bool(enters.any() or leaves.any()), (int(open_[0]), int(open_[-1]))
-            # What is cut off here is no better than the goal.
+            # The supports cut off here are no better than the goal.
             if fixed or sizes != node.sizes:
                 self._finished = min(self._finished, self._goal)
             state = (
@@ -303,7 +306,9 @@ class BranchAndBound:
         return halves
 
     def _try(self, chosen: Mask, weights: Floats, found: Bounds) -> None:
-        """Refit a support that may be better than the incumbent; if it is, search on from it."""
+        """Refit a support that may be better than the incumbent; if it is, continue the local
+        search from it.
+        """
         search, key = self.search, np.packbits(chosen).tobytes()
         columns = np.append(0, self._relaxation.columns[chosen])
         least = (

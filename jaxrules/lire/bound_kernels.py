@@ -1,5 +1,6 @@
-"""The relaxation's minimum and its dual bound (`jaxrules.lire.bound`), compiled; imported on first
-use: numba is. A node of some hundred patterns and forty columns takes a fraction of a millisecond.
+"""Compiled kernels for the relaxation and its dual bound (`jaxrules.lire.bound`); imported on first
+use, as they load numba. A node of some hundred patterns and forty columns takes a fraction of a
+millisecond.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ States = NDArray[np.int8]
 LOSSES = ("exponential", "logistic", "squared")
 OUT, IN, FREE = 0, 1, 2
 """The state of a column in a node."""
-_SWEEPS = 20_000  # of coordinate descent in a Newton step; nearly equal columns need many
-# of the loss of the best constant: what the slope along the intercept may subtract from the bound
+_SWEEPS = 20_000  # the most sweeps in a Newton step; nearly equal columns need many
+# The slope along the intercept may lower the bound by this share of the loss of the best constant.
 _CENTRED = 1e-10
 _CENTRING_STEPS = 20
-_SUMS = {"reassoc", "contract", "nsz"}  # sums in any order, no other liberty
+_SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered, nothing else
 
 _compiled = numba.njit(cache=True, nogil=True)
 _summing = numba.njit(cache=True, nogil=True, fastmath=_SUMS)
@@ -37,8 +38,8 @@ class Data(NamedTuple):
         loss: index into `LOSSES`.
         target, mass: of every pattern, (patterns,).
         columns: encoded, (columns, patterns).
-        gram, along: of the squared loss: its Hessian, (columns, columns) and (columns,) with
-            the intercept; else empty.
+        gram, along: for the squared loss, its Hessian, (columns, columns), and its products with
+            the intercept, (columns,); else empty.
         ridge, coverage, cap: (columns,).
         gamma, lam: the penalties.
     """
@@ -74,7 +75,7 @@ def _add(scores: Floats, weight: float, column: Floats) -> None:
 def _terms(
     loss: int, target: Floats, mass: Floats, scores: Floats, downhill: Floats, curvature: Floats
 ) -> float:
-    """As `jaxrules.lire.objective.loss_terms`, into arrays."""
+    """As `jaxrules.lire.objective.loss_terms`, written into arrays."""
     value = 0.0
     for i in range(len(target)):
         if loss == 0:
@@ -105,7 +106,7 @@ def _terms(
 @_summing
 def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, Floats, float]:
     """The Hessian of these columns once the intercept follows, their products with the intercept,
-    and its own.
+    and the curvature of the intercept.
     """
     size, total = len(chosen), curvature.sum()
     hessian, along, weighted = np.empty((size, size)), np.empty(size), np.empty(len(curvature))
@@ -136,9 +137,9 @@ def _reverse_huber(
     """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
     (columns,).
 
-    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond; with a cap before the turn,
-    which is then infinite, the line to the cap. Columns that are in cost only their ridge; a cap of
-    0 keeps a column out.
+    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond. If the cap is below the
+    turn, it is the line to the cap, and the turn is set to infinity. Columns that are in cost only
+    their ridge; a cap of 0 keeps a column out.
     """
     n = len(state)
     price, slope, turn, cap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
@@ -167,7 +168,9 @@ def _paid(weight: float, slope: float, turn: float, ridge: float) -> float:
 
 @_compiled
 def _spread(matrix: Floats) -> Floats:
-    """The diagonal of the inverse, by Cholesky's factor; pivots of equal columns are not 0."""
+    """The diagonal of the inverse, from the Cholesky factor; pivots are kept above 0 for equal
+    columns.
+    """
     n = len(matrix)
     factor, inverse, spread = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
     for i in range(n):
@@ -206,11 +209,11 @@ def relax(
 
     Args:
         state: OUT, IN or FREE, (columns,).
-        largest: size of the supports in this node.
+        largest: the largest size of a support in this node.
         weights: a first guess, (columns,), changed in place.
         intercept: a first guess.
-        accuracy: predicted decrease at which they end.
-        steps: at most this many.
+        accuracy: the steps end at this predicted decrease.
+        steps: the most steps.
 
     Returns:
         The intercept, z of every column, estimates of how much the minimum rises if a column is
@@ -228,7 +231,7 @@ def relax(
     value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
     chosen, hessian, done = np.zeros(0, np.int64), np.zeros((0, 0)), False
     for _ in range(steps):
-        # Columns that move: of a weight, or that the loss pulls by more than their slope
+        # Columns that move: those with a weight, or pulled by the loss more than by their slope
         pull, tilt, size = np.zeros(n), downhill.sum(), 0
         chosen = np.empty(n, np.int64)
         for j in range(n):
@@ -265,7 +268,7 @@ def relax(
             intercept += shift
             done = True
             break
-        step[:] = shift  # along which the sum of loss and penalty has to fall
+        step[:] = shift  # along this step, loss plus penalty must fall
         for a in range(size):
             if change[a] != 0:
                 _add(step, change[a], data.columns[chosen[a]])
@@ -312,15 +315,15 @@ def _share_and_rise(
             share[j] = 1.0
         elif state[j] == FREE:
             share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
-    for a in range(len(chosen)):  # the Hessian of loss and penalty, which has a ridge beyond t only
+    for a in range(len(chosen)):  # the Hessian of loss and penalty, which has a ridge only beyond t
         j = chosen[a]
         hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
     spread = _spread(hessian)
     for a in range(len(chosen)):
         j = chosen[a]
         size_of = abs(weights[j])
-        rise[j, 0] = size_of**2 / (2 * spread[a])  # left out: b^2 / (2 (H^-1)_jj)
-        # Enters: price and ridge in place of the slope, minus what the weight then gains
+        rise[j, 0] = size_of**2 / (2 * spread[a])  # if left out: b^2 / (2 (H^-1)_jj)
+        # If it enters: price and ridge instead of the slope, minus what the weight then gains
         if size_of <= turn[j]:
             uphill = max(slope[j] - ridge[j] * size_of, 0.0)
             more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of
@@ -332,8 +335,8 @@ def _share_and_rise(
 def _dual_point(
     data: Data, state: States, weights: Floats, intercept: float, centre: float, loss: float
 ) -> tuple[float, Floats]:
-    """-L*(theta), less what the sum of theta may subtract, and -theta: the gradient of the loss at
-    these scores, with the best intercept.
+    """-L*(theta), less what a nonzero sum of theta may subtract, and -theta, the downhill slope of
+    the loss at these scores with the best intercept.
     """
     scores, reach = np.full(len(data.target), intercept), abs(centre)
     for j in range(len(state)):
@@ -368,8 +371,8 @@ def dual(
 
     Args:
         state, weights, intercept: as in `relax`; any weights prove a bound.
-        least, largest: sizes of the supports in this node.
-        centre, loss: of the best constant: its intercept and its loss.
+        least, largest: the range of sizes of supports in this node.
+        centre, loss: intercept and loss of the best constant.
 
     Returns:
         The dual's value without what depends on the support; what each column of a support
@@ -397,14 +400,14 @@ def dual(
         else:
             free[n_free] = j
             n_free += 1
-    # For every size k: those that are in, and the free columns of the smallest lambda p_j / k - w_j
+    # For every size k: the columns in, and the free columns with the smallest lambda p_j / k - w_j
     of_size, entering, leaving = np.full(n + 1, np.inf), np.full(n, np.inf), np.full(n, np.inf)
     cost = np.empty(n_free)
     for size in range(max(least, inside), min(largest, inside + n_free) + 1):
         per_unit = data.lam / max(size, 1)
         for a in range(n_free):
             cost[a] = per_unit * data.coverage[free[a]] - worth[free[a]]
-        for a in range(1, n_free):  # the order of the size before is nearly right: insertion
+        for a in range(1, n_free):  # insertion sort: the order of the last size is nearly right
             b, one, of_it = a, free[a], cost[a]
             while b > 0 and cost[b - 1] > of_it:
                 cost[b], free[b] = cost[b - 1], free[b - 1]
@@ -413,7 +416,7 @@ def dual(
         taken = size - inside
         bound = value - taken_off + data.gamma * size + per_unit * covered + cost[:taken].sum()
         of_size[size] = bound
-        # A column that must enter replaces the last; one that must leave makes room for the next
+        # A column forced in replaces the last one taken; one forced out is replaced by the next
         last = cost[taken - 1] if taken > 0 else -np.inf
         following = cost[taken] if taken < n_free else np.inf
         for a in range(n_free):

@@ -1,4 +1,4 @@
-"""From candidate rules to a problem per output."""
+"""From candidate rules to one search problem per output."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Candidates:
     """The pool of rules on the training rows, which all outputs and penalties share.
 
     Attributes:
-        pool: rules, an expert's first and those of a start last.
-        n_first: the number of the expert's.
+        pool: the rules, an expert's first and those of a start last.
+        n_first: the number of the expert's rules.
         outputs: one per output of the model.
     """
 
@@ -47,10 +47,10 @@ class Candidates:
         options: Options,
         run: Run,
     ) -> Candidates:
-        """The rules, an expert's and those of a start, and the problems on them.
+        """The rules of the source, of the expert and of the start, and the problems on them.
 
         Args:
-            rules: as the option of this name.
+            rules: the option of this name.
 
         Raises:
             TypeError, ValueError: as `jaxrules.lire.fit` for the options about rules.
@@ -82,7 +82,8 @@ class Candidates:
             for output in found:
                 if (sample := output.problem.sampled(options.seed)) is not None:
                     output.sample = Output(sample, L1Start(sample, options.seed))
-        # The same models if the intercept is free, and no Gram matrix makes the search exact
+        # Both encodings have the same models if the intercept is free. (With a Gram matrix, the
+        # search is exact anyway.)
         one_problem = not (options.penalise_intercept or data.loss.quadratic)
         if options.encoding == "binary" and one_problem and found[0].problem.size <= SMALL:
             for output, signed in zip(found, outputs("signed"), strict=True):
@@ -95,7 +96,7 @@ class Candidates:
         return cls(pool, n_first, found)
 
     def weighted(self, data: TrainingData, seed: int) -> Candidates:
-        """The same rules for the same rows with other weights, of which some may be 0: a fold."""
+        """The same rules on the same rows with other weights, some of which may be 0: a fold."""
 
         def output(of: Output, target: NDArray[np.float64]) -> Output:
             problem = of.problem.with_weights(target, data.weights)
@@ -106,7 +107,7 @@ class Candidates:
         return Candidates(self.pool, self.n_first, outputs)
 
     def solve_ahead(self, gamma: float, run: Run) -> None:
-        """The L1 solutions that a search with this penalty starts from."""
+        """Compute the L1 solutions that a search with this penalty starts from."""
         for output in self.outputs:
             output.l1_start.starts(gamma, run)
 
@@ -120,7 +121,7 @@ def _problems(
     n_first: int,
     required: Sequence[NDArray[np.bool_]],
 ) -> list[Problem]:
-    """One per output, on the same columns."""
+    """One problem per output, on the same columns."""
     n_outputs = len(data.outputs)
     problem = make_problem(
         pool.activations,
@@ -135,8 +136,8 @@ def _problems(
     )
     require(
         bool(problem.required.any(axis=1).all()),
-        "required names a column whose rules all hold for every row, or for none; add others to "
-        "rules",
+        "required names a column whose rules all hold for every row, or for none; add other rules "
+        "on it",
     )
     problems = [problem.with_target(target) for target in data.outputs]
     if not constraints.monotone:
@@ -149,7 +150,7 @@ def _problems(
 def _required(
     constraints: Constraints, rules: Conjunctions, n_first: int, most: int | None
 ) -> list[NDArray[np.bool_]]:
-    """For each required column that no expert's rule uses, which rules do."""
+    """For each required column that no expert's rule uses, the rules that use it."""
     constraints.require_spoken(rules, "rule; add one to rules")
     missing = [using for using in constraints.using(rules) if not using[:n_first].any()]
     require(

@@ -27,15 +27,15 @@ Outcome = TypeVar("Outcome")
 
 _RESTARTS = 20
 _PROMISING = 1.1
-"""Times the best objective: a descent that must be promising is given up unless its first moves
-lead below.
+"""A descent that must be promising is abandoned unless its first moves lead below this factor times
+the best objective.
 """
 _IDLE = 8
-"""After so many restarts in a row that are given up, there are no more."""
+"""After this many abandoned restarts in a row, there are no more."""
 _ON_SAMPLE = 8
-"""Restarts on a sample of the patterns, where they are cheap."""
+"""The number of restarts on a sample of the patterns, where they are cheap."""
 _RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
-"""Ridges that fall to none, in long steps and in short ones: neither is better on all problems."""
+"""Ridges that fall to 0, in long and in short steps: neither is better on all problems."""
 
 
 class GivenStart(NamedTuple):
@@ -47,16 +47,16 @@ class GivenStart(NamedTuple):
 
 @dataclass(eq=False)
 class Output:
-    """The problem of one output, and what one pair of penalties leaves for the next.
+    """The problem of one output, its starts, and the result at the previous penalties.
 
     Attributes:
         problem: its data.
         l1_start: its L1 solutions, by penalty.
         given: the caller's start.
-        signed: for binary rules on small data: the same columns with signs, whose search ends
-            lower.
-        sample: for many patterns: the same columns on some of them, where all starts are tried; the
-            search goes on from the best.
+        signed: for binary rules on small data, the same columns in signed encoding, whose search
+            reaches lower objectives.
+        sample: for many patterns, the same columns on some of them, where all starts are tried; the
+            search continues from the best.
         previous: the best model at the previous penalties.
     """
 
@@ -73,10 +73,10 @@ class Watch:
 
     Attributes:
         best: the best incumbent so far.
-        bound: proved of all supports; None as long as nothing is.
-        start, best_start: the start of the present descent, and of the one that led to the best.
+        bound: proved lower bound over all supports; None if nothing is proved yet.
+        start, best_start: the start of the current descent, and of the one that led to the best.
         certified: whether no single move improves the best.
-        reports: whether it reports; not of a sample, whose objective is another.
+        reports: whether it reports to the run; False on a sample, whose objective differs.
     """
 
     def __init__(self, run: Run, problem: Problem, reports: bool = True) -> None:
@@ -112,13 +112,13 @@ class Descent(NamedTuple):
 
 
 Descents = Generator[Descent, Incumbent, Outcome]
-"""Asks for descents, and is sent what each reaches: they may be made one after the other, or side
+"""Yields descents to make, and is sent their results: they may be made one after another, or side
 by side with those of other penalties.
 """
 
 
 def in_turn(descents: Descents[Outcome]) -> Outcome:
-    """Make descents one after the other; what they return in the end."""
+    """Make descents one after another; returns what the generator returns."""
     try:
         asked = next(descents)
         while True:
@@ -128,14 +128,14 @@ def in_turn(descents: Descents[Outcome]) -> Outcome:
 
 
 def minimise(output: Output, search: Search, watch: Watch, options: Options) -> Descents[bool]:
-    """Descend from every start, so that `watch` has the best; whether the limit on moves ended one
-    of the descents.
+    """Descend from every start; `watch` keeps the best model. Returns whether the limit on moves
+    ended one of the descents.
     """
     exhausted, run, idle = False, watch.run, 0
     begun = _first_incumbents(output, search, watch)
     starts, reached = _starts(output, search, watch, options, begun), None
     while (start := _following(starts, reached)) is not None:
-        if isinstance(start, Descent):  # a start is being made
+        if isinstance(start, Descent):  # to make a start
             reached = yield start
             continue
         watch.start, run.phase = start.name, "restarts" if start.name == "restart" else "search"
@@ -156,7 +156,7 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
 
 
 def _following(starts: Starts[None], reached: Incumbent | None) -> _Start | Descent | None:
-    """What comes after the result of the last one; None at the end."""
+    """The next start, or descent to make one, given the last result; None at the end."""
     try:
         return next(starts) if reached is None else starts.send(reached)
     except StopIteration:
@@ -189,14 +189,15 @@ class _Start(NamedTuple):
 
 
 Starts = Generator[_Start | Descent, Incumbent, Outcome]
-"""Yields starts, and the descents that they are made of; is sent what each reaches."""
+"""Yields starts, and descents to make them; is sent the result of each."""
 
 
 def _starts(
     output: Output, search: Search, watch: Watch, options: Options, begun: Incumbent | None
 ) -> Starts[None]:
-    """Each is made after the descent before it. On large data the previous model replaces the empty
-    one; on very large data, the end of the search on a sample replaces that and the L1 solutions.
+    """The starts, each made after the descent before it. On large data, the previous model replaces
+    the empty one; on very large data, the result of the search on a sample replaces that and the L1
+    solutions.
     """
     small, restarts = search.problem.size <= SMALL, options.restarts
     ridges = small and not search.l2_penalty and output.signed is None and restarts != 0
@@ -235,11 +236,11 @@ def _starts(
 
 
 def _falling(search: Search) -> Starts[None]:
-    """The ends of descents whose ridge falls: with a ridge there are fewer local optima."""
+    """The results of descents along falling ridges: with a ridge there are fewer local optima."""
     start = begun = search.start_empty()
     for ridges in _RIDGES:
         best = begun
-        for ridge in ridges if begun is start else ridges[1:]:  # the first is the same
+        for ridge in ridges if begun is start else ridges[1:]:  # both begin alike
             with_ridge = dataclasses.replace(
                 search, l2_penalty=ridge, observe=lambda incumbent: None
             )

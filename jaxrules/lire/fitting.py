@@ -1,8 +1,8 @@
 """Fitting LIRE: one model, models along falling penalties, penalties chosen by cross-validation.
 
-Every fit goes the same way: X and y are read (`training_data`), rules become columns
-(`Candidates`), the search descends from several starts (`minimise`), branch-and-bound goes on if it
-was asked for (`BranchAndBound`), and the chosen columns become a model (`Solution`).
+Every fit takes the same steps: X and y are read (`training_data`), rules become columns
+(`Candidates`), the search descends from several starts (`minimise`), branch-and-bound follows if
+asked for (`BranchAndBound`), and the chosen columns become a model (`Solution`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ from jaxrules.training import (
 )
 
 _SEARCHING = 0.9
-"""Share of the time of the folds in which they are searched, side by side; the rest measures."""
+"""Share of the time of the folds for the searches, made side by side; the rest is for
+evaluation.
+"""
 
 
 @learner(Options)
@@ -69,16 +71,16 @@ def fit(
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose objective is G and the ridge, with `jaxrules.lire.LireDetails`. With
+        A Fit whose objective is G plus the ridge, with `jaxrules.lire.LireDetails`. With
         ``search="optimal"`` its bound holds for all models of these rules, and the status is
-        OPTIMAL if the two agree within 5e-6. Weights of rules stay below 23.1 (exponential) and
-        46.1 (logistic) without a ridge, far below with one. For more than two classes see
-        `jaxrules.training.one_against_rest`; objective and bound are means over the classes.
+        OPTIMAL if the two agree within 5e-6. Without a ridge, weights of rules are capped at 23.1
+        (exponential) and 46.1 (logistic); with one, they stay far below. For more than two classes
+        see `jaxrules.training.one_against_rest`; objective and bound are means over the classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, rules or a start of other columns, or a pool of
-            rules that does not fit in memory.
+        ValueError: for an invalid value of an argument, rules or a start built for other columns,
+            or a pool of rules that does not fit in memory.
     """
     options, run = options.for_target(y), options.run()
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
@@ -107,8 +109,8 @@ def path(
 ) -> tuple[Fit[RuleEnsemble], ...]:
     """LIRE at several penalties: rules are evaluated once, and each fit starts from the one before.
 
-    Because each model is also a start with the next, smaller penalties, the objective never rises
-    along a path of falling penalties. The search is that of ``fit(X, y, search="combo")``.
+    Because each model is also a start for the next, smaller penalties, the objective never rises
+    along the path. The search is that of ``fit(X, y, search="combo")``.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -124,8 +126,8 @@ def path(
         far are returned, and the status of the last one says so.
 
     Raises:
-        TypeError, ValueError: as `fit`; also if there are no penalties, or not as many of one as of
-            the other.
+        TypeError, ValueError: as `fit`; also if there are no penalties, or different numbers of
+            gammas and lambdas.
     """
     options, run = options.for_target(y), options.run("lire path")
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
@@ -158,10 +160,10 @@ def cross_validate(
     """Choose both penalties and the ridge by cross-validation (see `jaxrules.cross_validation`);
     fit on all rows.
 
-    Rules of trees are taken anew from the rows of every fold, and searched anew for every setting:
-    a fixed pool or support would choose too small a ridge. Given rules, and those of a fitted tree
-    ensemble, are the same in every fold: if they come from the same rows, the risk is optimistic.
-    The search is that of ``fit(X, y, search="combo")``.
+    In every fold, rules are extracted again from trees grown on its rows, and every setting has its
+    own search: with a fixed pool or support, too small a ridge would be chosen. Given rules, and
+    those of a fitted tree ensemble, are the same in every fold: if they come from the same rows,
+    the risk is optimistic. The search is that of ``fit(X, y, search="combo")``.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -216,7 +218,7 @@ def cross_validate(
 
 
 def _walk(options: Grid) -> Walk[RuleEnsemble]:
-    """The models of a fold, every ridge with all pairs of penalties, as far as the time goes."""
+    """The models of a fold, for every ridge and all pairs of penalties, until time runs out."""
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         constraints = options.constraints(inside.table.schema)
@@ -241,7 +243,8 @@ def _traced_walk(
     data: TrainingData, options: Grid, fold_of: NDArray[np.int64], run: Run
 ) -> Walk[RuleEnsemble]:
     """The same models, those of a fold side by side. If the rules do not depend on labels, neither
-    does the matrix: folds differ in the weights of rows alone, and all go side by side.
+    does the matrix: folds then differ only in the weights of rows, and all are searched side by
+    side.
     """
     constraints = options.constraints(data.table.schema)
     same = options.to(Options, restarts=options.restarts or 0, progress=False)
@@ -280,7 +283,7 @@ class _Task:
 
     Attributes:
         sample: the number of rows that the rules come from; None for all.
-        members: if the search was made already, one per output.
+        members: the searches, one per output, if they were made already.
     """
 
     data: TrainingData
@@ -290,12 +293,12 @@ class _Task:
     members: Sequence[Member] = ()
 
     def along(self, pairs: Sequence[tuple[float, float]]) -> list[_Task]:
-        """The same at these values of gamma and lambda."""
+        """One task for each of these values of gamma and lambda."""
         at = [replace(self.options, global_penalty=g, local_penalty=lam) for g, lam in pairs]
         return [replace(self, options=options) for options in at]
 
     def fitted(self, run: Run) -> Fit[RuleEnsemble]:
-        """`fit` at the penalties of the options."""
+        """`fit` with the penalties of the options."""
         return self.fit(self.options.prices(self.data), run)
 
     def member(self, output: int, prices: Prices, run: Run) -> Member:
@@ -306,15 +309,17 @@ class _Task:
         return Member(ours, search, watch, self.options)
 
     def fit(self, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
-        """The best models found at these penalties, one per output; if no ridge is given, lower
-        ones follow as long as the model shows little noise.
+        """The best models found at these penalties, one per output; if no ridge is given, the
+        search continues with lower ones as long as the model indicates little noise.
         """
         by_noise = self.options.l2_penalty is None and self.data.loss == logistic
         fit_one = self._fit_by_noise if by_noise else self._fit_output
         return one_against_rest(self.data, run, lambda part, run: fit_one(part, prices, run))
 
     def _fit_by_noise(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
-        """One fit per ridge, each from the model before; the last one with the search asked for."""
+        """One fit per ridge, each started from the model before; only the last uses the requested
+        search.
+        """
         proves = self.options.search == "optimal"
         local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
         said, lower, constant = "", prices, data.constant_loss
@@ -331,7 +336,7 @@ class _Task:
         return replace(fit, details=LireDetails(**{**fit.details, "chosen": why}))
 
     def _fit_output(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
-        """Local search, a proof if it was asked for, the model."""
+        """Local search, a proof if asked for, and the model."""
         candidates, options = self.candidates, self.options
         if self.members:
             member = self.members[data.output]
@@ -380,7 +385,7 @@ class _Task:
 
 
 def _searched(paths: Sequence[Sequence[_Task]], run: Run) -> list[list[_Task]]:
-    """The tasks with their searches, all made side by side; of one path, the penalties fall."""
+    """The tasks with their searches, all made side by side; penalties fall along each path."""
 
     def begun(task: _Task) -> _Task:
         prices, outputs = task.options.prices(task.data), range(len(task.data.outputs))
@@ -394,7 +399,7 @@ def _searched(paths: Sequence[Sequence[_Task]], run: Run) -> list[list[_Task]]:
 
 
 def _solution(best: Incumbent, search: Search) -> Solution:
-    """The columns that count as rules of the pool, the others as intercept."""
+    """The columns that count as rules of the pool; the others join the intercept."""
     problem = search.problem
     rule = problem.origin[best.columns] >= 0
     intercept = float(best.weights[~rule].sum()) + problem.shift

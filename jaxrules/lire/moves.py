@@ -1,10 +1,10 @@
-"""All moves at once, for `search`: rank all full-refit moves, and sweep closed-form moves.
+"""All moves at once, for `search`: full-refit moves are ranked, closed-form moves swept.
 
 Shapes: P patterns (distinct rows), C columns, K columns of the support. The matrix has a byte per
-entry, and is read as float32 for predictions; margins, weights and what is accepted are float64.
-Nearly all of the time goes to one product with the matrix. In NumPy, BLAS computes it, and nothing
-is compiled for any shape of the data or size of the support. `traced` calls the same formulas with
-arrays of JAX.
+entry and is read as float32 for predictions; margins, weights and the objectives of accepted moves
+are float64. Nearly all of the time goes to one product with the matrix. In NumPy, BLAS computes it,
+and nothing is compiled for any shape of the data or size of the support. `traced` calls the same
+formulas with JAX arrays.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
 ADDITIONS = 8
-"""A closed-form sweep may add this many columns."""
+"""The most columns that a closed-form sweep may add."""
 _BLOCK = 192, 1024
-"""Columns and patterns that are cast to float32 at once: the result fits in the cache."""
+"""The numbers of columns and patterns cast to float32 at once: the result fits in the cache."""
 _FEW = 1 << 20
-"""With at most this many entries, threads do not pay."""
+"""With at most this many entries, threads are not worthwhile."""
 ONES = 0
-"""The column of ones, the intercept."""
+"""The index of the column of ones, the intercept."""
 
 _quiet = np.errstate(all="ignore")  # predictions may overflow or vanish; refits decide
 
@@ -51,7 +51,7 @@ def _numpy(array: Array) -> Array:
 
 
 def _put(array: Array, index: Array, values: Array) -> Array:
-    """The array with other values at an index."""
+    """A copy of the array with other values at an index."""
     if isinstance(array, jax.Array):
         return array.at[index].set(values)
     array = array.copy()
@@ -60,7 +60,7 @@ def _put(array: Array, index: Array, values: Array) -> Array:
 
 
 def _inverse(hessian: Array) -> Array:
-    """Of a positive definite matrix, float64."""
+    """The inverse of a positive definite matrix, float64."""
     if isinstance(hessian, jax.Array):
         factor = jnp.linalg.cholesky(hessian)
         return jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(hessian)))
@@ -68,7 +68,9 @@ def _inverse(hessian: Array) -> Array:
 
 
 class Data(NamedTuple):
-    """The matrix (C, P), int8; of every pattern the mean target and the weight (P,), float64."""
+    """The matrix (C, P), int8, and the mean target and the weight of every pattern, (P,)
+    float64.
+    """
 
     columns: NDArray[np.int8]
     target: Floats
@@ -76,8 +78,8 @@ class Data(NamedTuple):
 
 
 class Charges(NamedTuple):
-    """The penalties on every column (C,): its coverage, whether it counts (1 or 0), its ridge; the
-    ends of its weight; and whether it may enter, and leave.
+    """What is charged for every column, (C,) each: its coverage, whether it counts (1 or 0), its
+    ridge; the bounds on its weight; and whether it may enter, and leave, the support.
     """
 
     coverage: Floats
@@ -97,7 +99,7 @@ class Support(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The penalties gamma and lambda, and the largest size of a support (infinite: no limit)."""
+    """The penalties gamma and lambda, and the largest size of a support (infinite for no limit)."""
 
     gamma: float
     lam: float
@@ -117,8 +119,8 @@ class Sums(NamedTuple):
 
 
 def _product(rows: Array, data: Data) -> Array:
-    """rows @ columns.T in float32, (R, C); traced rows keep their dtype. How it rounds does not
-    depend on the number of threads.
+    """rows @ columns.T in float32, (R, C); traced rows keep their dtype. Rounding does not depend
+    on the number of threads.
     """
     if isinstance(rows, jax.Array):
         matrix = data.columns.astype(rows.dtype)
@@ -145,10 +147,10 @@ def _product(rows: Array, data: Data) -> Array:
 
 @_quiet
 def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
-    """One product of shapes (K, P) and (P, C)."""
+    """The sums of all columns, by one product of shapes (K, P) and (P, C)."""
     xp = _numpy(margins)
     value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
-    # The quadratic loss, traced: predictions are exact, as by its Gram matrix
+    # For the quadratic loss, traced, predictions in float64 are exact, as by its Gram matrix.
     single = xp.stack([slope, curvature]).astype(np.float64 if loss.quadratic else np.float32)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
     rows = xp.concatenate(
@@ -173,7 +175,7 @@ def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Array, Arra
 def _move_penalties(
     charges: Charges, columns: Integers, terms: Terms
 ) -> tuple[Reals, Reals, Reals]:
-    """The penalty after every drop (K,), addition (C,) and swap (K, C)."""
+    """The penalty after every drop (K,), addition (C,) and swap (K, C), by Lemma 1."""
     prices = terms.gamma, terms.lam
     size, covered = _size_and_coverage(charges, columns)
     fewer, less = size - charges.counted[columns], covered - charges.coverage[columns]
@@ -185,15 +187,15 @@ def _move_penalties(
 
 
 def _paid(charges: Charges, support: Support) -> Array:
-    """What the ridge takes for the weights."""
+    """The ridge on the weights."""
     return charges.ridge[support.columns] @ support.weights**2 / 2
 
 
 def _allowed(
     charges: Charges, columns: Integers, terms: Terms, moves: tuple[Reals, Reals, Reals]
 ) -> tuple[Reals, Reals, Reals]:
-    """The objectives of drops (K,), additions (C,) and swaps (K, C), infinite for those that may
-    not leave the support or enter it.
+    """The objectives of drops (K,), additions (C,) and swaps (K, C), set to infinity if a column
+    may not leave or enter the support.
     """
     xp, (drop, add, swap) = _numpy(columns), moves
     size, _ = _size_and_coverage(charges, columns)
@@ -213,7 +215,9 @@ def _allowed(
 def rank_moves(
     sums: Sums, charges: Charges, support: Support, terms: Terms, loss: Loss
 ) -> tuple[Reals, Reals, Reals, Floats]:
-    """`_rank` of what the patterns sum to; the ridge joins the Hessian's diagonal and the slope."""
+    """`_rank` from sums over the patterns; the ridge is added to the Hessian's diagonal and to the
+    slope.
+    """
     columns, weights, products = support.columns, support.weights, sums.products
     ridge, own = charges.ridge.astype(products.dtype), (np.arange(len(columns)), columns)
     drawn = (charges.ridge[columns] * weights).astype(products.dtype)
@@ -230,7 +234,7 @@ def rank_moves(
 def rank_moves_by_gram(
     gram: Floats, moment: Floats, squares: float, charges: Charges, support: Support, terms: Terms
 ) -> tuple[Reals, Reals, Reals, Floats]:
-    """`_rank` for the squared loss, where the prediction is exact and the rows are not needed.
+    """`_rank` for the squared loss, where predictions are exact and need no rows.
 
     Args:
         gram: with the ridge on its diagonal.
@@ -255,17 +259,17 @@ def _rank(
     """Predicted objective of every move, all weights refitted, by the second-order model of loss
     and ridge.
 
-    With H the Hessian on the support and g_j its products with column j, the curvature of j once
-    the support follows is s_j = h_jj - g_j' H^-1 g_j; dropping column k costs b_k^2 / (2
-    (H^-1)_kk); a swap does both.
+    Let H be the Hessian on the support and g_j its products with column j. Once the support
+    follows, column j has the curvature s_j = h_jj - g_j' H^-1 g_j (a Schur complement) and gains
+    slope^2 / 2 s_j; dropping column k costs b_k^2 / (2 (H^-1)_kk); a swap does both.
 
     Args:
         products: X_S diag(v) X' (K, C); its dtype is that of the predictions.
         slope: X d (C,).
         own: h_jj (C,).
         value: the loss with the ridge.
-        curved: the exponential loss alone, whose gains are more than quadratic; None for other
-            losses.
+        curved: for the exponential loss, its value without the ridge, as its gains exceed the
+            quadratic ones; None for other losses.
 
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
@@ -317,11 +321,10 @@ def sweep(
     tolerance: float,
     encoding: Encoding,
 ) -> tuple[Support, int]:
-    """Score every move in closed form, the other weights fixed; then take the good ones in turn.
+    """Evaluate every move in closed form, the other weights fixed; then take the good ones in turn.
 
-    The best move of every column (a drop or a swap) and the best additions are sorted by their
-    objective; each is evaluated again in float64 after those taken before it, and taken if it
-    improves.
+    The best move of every column (a drop or a swap) and the best additions are sorted by objective.
+    Each is evaluated again in float64, given the moves already taken, and taken if it improves.
 
     Args:
         sums: at these margins.
@@ -355,11 +358,11 @@ def sweep(
 
 
 class _Sweep(NamedTuple):
-    columns: list[int]  # -1: has left
+    columns: list[int]  # -1 for a column that has left
     weights: list[float]
     margins: Floats
     objective: float
-    paid: float  # for the ridge
+    paid: float  # the ridge on the weights
     size: float
     covered: float
     taken: int = 0
@@ -368,8 +371,8 @@ class _Sweep(NamedTuple):
 def _take_if_better(
     state: _Sweep, slot: int, new: int, data: Data, charges: Charges, terms: Terms, tolerance: float
 ) -> _Sweep:
-    """One move, exactly: the column of the slot leaves (-1: none does), and another one enters (-1:
-    none does).
+    """Evaluate one move exactly: the column of the slot leaves (-1: none does), and another enters
+    (-1: none does).
     """
     columns, weights, margins, size, covered, paid = (
         *state[:3],
@@ -437,8 +440,8 @@ def _closed_form_losses(
 ) -> tuple[Reals, Reals, Reals]:
     """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 
-    Removing a weight b multiplies the loss of a row by e^(+-b x). A signed column has x^2 = 1, so
-    that e^(b x) = cosh b + x sinh b, and one product is enough; a binary one needs a product for
+    Removing a weight b multiplies the loss of a row by e^(+-b x). For a signed column x^2 = 1, so
+    e^(b x) = cosh b + x sinh b, and one product suffices; a binary column needs one product for
     each sign of the target.
     """
     columns, weights, ridge = (

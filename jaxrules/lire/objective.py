@@ -1,5 +1,5 @@
-"""G: the penalty on a support, what a move adds to it (Lemma 1) and what one rule can gain (Theorem
-1 of Kanamori, 2023); and G of a whole model, `objective`.
+"""G: the penalty on a support, what a move adds to it (Lemma 1 of Kanamori, 2023), the best weight
+of one rule (Theorem 1), and G of a whole model, `objective`.
 
 The formulas work element by element on numbers, NumPy arrays and jax arrays, traced ones included.
 The searches call them, and so do the tests.
@@ -21,17 +21,17 @@ from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.table import TableLike, check_order, check_sample_weight, conform, regression_target
 
 SHARE_CLIP = 1e-10
-"""Without a ridge the share of wrongly signed loss is clipped to [1e-10, 1 - 1e-10], so that
-weights on separable data are finite.
+"""Without a ridge, the share of the loss on rows that a rule harms is clipped to [1e-10, 1 -
+1e-10], so that weights on separable data are finite.
 """
 WEIGHT_CAP = 0.5 * math.log((1 - SHARE_CLIP) / SHARE_CLIP)
-"""The largest weight of a signed column under the exponential loss, by this clip: 11.5."""
+"""The largest weight of a signed column under the exponential loss that this clip allows: 11.5."""
 PUBLISHED = "lire.published"
-"""The name of `jaxrules.lire.published` in the settings of its models, whose intercept counts as a
-rule.
+"""The learner's name in the settings of models of `jaxrules.lire.published`, where the intercept
+counts as a rule.
 """
-_NEWTON_STEPS = 3  # to 1e-10 of the loss that a rule moves
-_PURE = 1e-24  # a smaller share of the loss on wrong rows is negligible
+_NEWTON_STEPS = 3  # they reach 1e-10 of the loss on the rows that a rule moves
+_PURE = 1e-24  # a smaller share of the loss on harmed rows is negligible
 
 
 def penalty(size: Array, covered: Array, global_penalty: Array, local_penalty: Array) -> Array:
@@ -72,10 +72,11 @@ def best_weight(
     """The weight of one rule outside the support that minimises G, the other weights fixed (Theorem
     1).
 
-    The printed theorem decides by an interval around 1/2, which comes from squaring an inequality.
-    Squaring loses a sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps. Here the
-    decrease itself decides: the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 - eps-))) >
-    C_m. With a ridge the decrease is that of eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2 / 2.
+    The theorem as printed decides by an interval of eps- around 1/2, derived by squaring an
+    inequality. Squaring loses a sign: the interval is wrong for C_m < 0 and for eps < C_m < 2 eps.
+    Here the decrease itself decides: the rule is kept if and only if eps (1 - 2 sqrt(eps- (1 -
+    eps-))) > C_m. With a ridge the decrease is that of eps ((1 - eps-) e^-b + eps- e^b) + ridge b^2
+    / 2.
 
     >>> float(best_weight(1.0, 0.1, 0.01).round(4)), float(best_weight(1.0, 0.45, 0.01))
     (1.0986, 0.0)
@@ -86,12 +87,12 @@ def best_weight(
         wrong_share: eps-, the share of it on rows of the negative class, in [0, 1]. It is clipped
             to [1e-10, 1 - 1e-10], so that a pure rule has a finite weight.
         increase: C_m, see `penalty_increase`.
-        ridge: on half the squared weight.
-        least, most: the ends of the weight; 0 lies between them, or is one of them.
+        ridge: penalty on half the squared weight.
+        least, most: the bounds on the weight; 0 lies between them, or is one of them.
 
     Returns:
-        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 if the rule stays out: also if eps = 0, and
-        if eps- = 1/2 and C_m < 0 (any tiny weight would do; the infimum is not attained).
+        1/2 ln((1 - eps-) / eps-) without a ridge, or 0 if the rule stays out; this includes eps =
+        0, and eps- = 1/2 with C_m < 0 (any tiny weight would do, but the infimum is not attained).
     """
     xp = jnp if isinstance(loss, jax.Array) else np
     helped, harmed = loss * (1 - wrong_share), loss * wrong_share
@@ -107,12 +108,12 @@ def least_loss(
     least: Array = -WEIGHT_CAP,
     most: Array = WEIGHT_CAP,
 ) -> Array:
-    """What the best weight leaves of the exponential loss on the rows that a rule moves, its own
-    ridge included.
+    """The exponential loss that the best weight leaves on the rows that a rule moves, plus the
+    ridge on that weight.
 
     Args:
-        helped, harmed: that loss on the rows that a positive weight helps and harms: eps (1 - eps-)
-            and eps eps-.
+        helped, harmed: the loss before on the rows that a positive weight helps and harms: eps (1 -
+            eps-) and eps eps-.
         ridge, least, most: as in `best_weight`.
     """
     xp = jnp if isinstance(helped, jax.Array) else np
@@ -127,13 +128,13 @@ def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array
 
 
 def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
-    """The b of least helped e^-b + harmed e^b + ridge b^2 / 2; ties are 0. Since this is convex,
-    clipping b gives the best b between two ends.
+    """The b that minimises helped e^-b + harmed e^b + ridge b^2 / 2; 0 for ties. The function is
+    convex, so clipping b gives the best b between two bounds.
 
-    With s = sqrt(helped harmed) and b_0 = 1/2 ln(helped / harmed), the best weight without a ridge,
-    it solves b + asinh(ridge b / 2 s) = b_0, concave in b > 0. Newton's method starts from the
-    smaller of two upper bounds: b_0, and the weight W(helped / ridge) of a pure rule (Lambert's
-    function, approximately).
+    Let s = sqrt(helped harmed), and b_0 = 1/2 ln(helped / harmed) be the best weight without a
+    ridge (Theorem 1). Then b solves b + asinh(ridge b / 2 s) = b_0, which is concave in b > 0.
+    Newton's method starts from the smaller of two upper bounds: b_0, and the weight W(helped /
+    ridge) of a pure rule (Lambert's function, approximately).
     """
     xp = jnp if isinstance(helped, jax.Array) else np
     least = xp.finfo(xp.result_type(helped)).tiny / _PURE**1.1  # so that nothing below overflows
@@ -155,8 +156,8 @@ def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
 def loss_terms(
     loss: Loss, target: Array, weight: Array, margins: Array
 ) -> tuple[Array, Array, Array]:
-    """The summed loss, and downhill slope and curvature of every pattern at these margins, shape
-    (patterns,).
+    """The summed loss, and the downhill slope and curvature of every pattern at these margins,
+    shape (patterns,) each.
 
     Args:
         target, weight: the mean target and the weight of every pattern, see
@@ -180,12 +181,12 @@ def objective(
     penalise_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """G of a model and a ridge, recomputed in float64 from its predictions.
+    """G of a model plus the ridge, recomputed in float64 from its predictions.
 
     It is mean loss + gamma |supp| + lambda Omega_L + mu / (2 n) sum_m a_m^2.
 
-    Rules of weight 0 are not in the support, even if they are an expert's. (A fit penalises one
-    that is kept only for `required`.)
+    Rules of weight 0 are not in the support, even an expert's. (A fit does penalise a rule of
+    weight 0 that it keeps only for `required`.)
 
     >>> import jaxrules, numpy as np
     >>> X = np.array([[0], [1]] * 50)
@@ -195,14 +196,14 @@ def objective(
     True
 
     Args:
-        model: an ensemble of rules without linear terms; of several outputs, G is the mean over the
-            classes.
+        model: an ensemble of rules without linear terms; for several outputs, G is the mean over
+            the classes.
         X, y: the data, shape (rows, features) and (rows,).
         global_penalty, local_penalty: gamma and lambda.
-        l2_penalty: mu; that of a fit gives its objective, 0 the paper's.
-        penalise_intercept: count the intercept as a rule of coverage 1 unless it is 0; None for
-            what the fit did (`jaxrules.lire.published` always does). With signed rules the
-            intercept is a_0 + sum_m a_m / 2.
+        l2_penalty: mu; the value of a fit gives its objective, 0 the paper's.
+        penalise_intercept: count the intercept as a rule of coverage 1 unless it is 0; None does as
+            the fit did (`jaxrules.lire.published` always counts it). For signed rules, the
+            intercept that counts is a_0 + sum_m a_m / 2.
         sample_weight: weight of every row; all means are weighted.
 
     Raises:
@@ -212,7 +213,7 @@ def objective(
     if not isinstance(model, RuleEnsemble):
         raise TypeError(f"model must be a RuleEnsemble, got {type(model).__name__}")
     if model.linear is not None:
-        raise ValueError("model must have no linear terms: the objective of LIRE knows only rules")
+        raise ValueError("model has linear terms, which the objective of LIRE does not cover")
     gamma = checks.penalty("global_penalty", global_penalty)
     lam = checks.penalty("local_penalty", local_penalty)
     ridge = checks.penalty("l2_penalty", l2_penalty)

@@ -1,4 +1,4 @@
-"""The options of LIRE's functions, and the penalties that follow the data."""
+"""The options of LIRE's functions, and the default penalties, which depend on the data."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0}
 _SHARE = 0.005
 """The default gamma is at least this share of the mean loss of the best constant."""
 _NOISE = 6.0
-"""And this number over the number of rows: the best of many rules without effect lowers the sum of
-the losses by about the logarithm of their number (Foster and George, "The Risk Inflation
-Criterion", 1994).
+"""The default gamma is also at least this number divided by the number of rows, as a share of the
+same loss: the best of many rules without effect lowers the sum of the losses by about the logarithm
+of their number (Foster and George, "The Risk Inflation Criterion", 1994).
 """
 _LESS_NOISE, _LITTLE_NOISE = (0.4, 1.0), (0.15, 0.15)
-"""A model that leaves less than the first share of the constant's loss indicates so little noise
-that the second number is ridge enough. See docs/defaults.md.
+"""Shares and ridges: a model that leaves less than this share of the constant's loss indicates so
+little noise that this ridge suffices. See docs/defaults.md.
 """
 _GRID = np.geomspace(4, 0.2, 5)
 """Default values of gamma for paths and cross-validation, times the default of `fit`."""
@@ -53,7 +53,9 @@ _GRID = np.geomspace(4, 0.2, 5)
 
 
 class Prices(NamedTuple):
-    """gamma, lambda and mu: on a rule, on mean coverage, and on half the squared weights."""
+    """gamma, lambda and mu: the penalties on a rule, on mean coverage, and on half the squared
+    weights.
+    """
 
     global_penalty: float
     local_penalty: float
@@ -61,7 +63,7 @@ class Prices(NamedTuple):
 
     @classmethod
     def of(cls, data: TrainingData, gamma: float | None, lam: float | None, ridge: float) -> Prices:
-        """The given ones; gamma is by default that of the data, and lambda 2 gamma."""
+        """The given penalties; by default gamma is `default_penalty` and lambda is 2 gamma."""
         gamma = default_penalty(data) if gamma is None else gamma
         return cls(gamma, 2 * gamma if lam is None else lam, ridge)
 
@@ -87,7 +89,7 @@ def _loss(name: str, value: Any) -> Any:
 
 
 def _search(name: str, value: Any) -> Any:
-    if isinstance(value, str) and value == "published":  # as it once was called
+    if isinstance(value, str) and value == "published":  # its former name
         raise ValueError(
             'search="published" is a separate function: jaxrules.lire.published(X, y, ...), the '
             "paper's algorithm for the paper's problem"
@@ -104,47 +106,49 @@ class _Shared(ScoreOptions):
             "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), or
             "squared" for regression: the penalties are then in units of the squared target.
         rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
-            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, with
-            ``activations=True`` evaluated on `X` already; or a tree ensemble that it reads, which
-            is fitted to the data if it is unfitted. Of rules that hold for the same rows, or for
-            the opposite ones, one is a candidate.
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, which
+            ``activations=True`` evaluates on `X` beforehand; or a tree ensemble that
+            `extract_rules` reads, which is fitted to the data if it is unfitted. Of rules that hold
+            for the same rows, or for exactly the other rows, only one is a candidate.
         forbidden: columns, by name or position, that no rule may use.
-        required: columns that some rule must use. If the search would do without, the best rule of
-            the column joins, and is exchanged for others of the column as long as that improves. It
-            is penalised like the others, even with a weight of 0. If no rule of trees grown here
-            uses the column, conditions on it at nine quantiles become candidates. With several
-            classes, each uses those that it may.
+        required: columns that some rule must use. If the search would select none of their rules,
+            the best rule of the column joins, and may be exchanged for others of the column as long
+            as that improves the objective. It is penalised like the others, even with a weight of
+            0. If no rule of trees grown here uses the column, conditions on it at nine quantiles
+            become candidates. With several classes, each class uses the required columns that its
+            other constraints allow.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. Weights then have signs, and rules between two
-            values of the column are no candidates.
-        first: an expert's rules. The model starts with them and keeps them; their weights are
-            fitted, and they are penalised like the others. A rule is not penalised if its weight is
-            0: if it holds for the same rows as another of them, or for the opposite ones, for all
-            or for none, or if no sign that `monotone` admits helps.
+            column; see `jaxrules.constraints`. The signs of weights are then restricted, and rules
+            that bound the column on both sides are not candidates.
+        first: an expert's rules. The model starts from them and keeps them; their weights are
+            fitted, and they are penalised like the others. One whose weight is 0 is not penalised:
+            a rule that holds for the same rows as another of them, or for exactly the other rows,
+            for all rows or for none, or whose only helpful sign `monotone` forbids.
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, as in the
             author's program) or "binary" (0 / 1, as in Theorem 1). With a free intercept, models
             and objective are the same; only the path of the search differs.
-        penalise_intercept: count the intercept as a rule that holds for every row, unless it is 0.
+        penalise_intercept: penalise the intercept like a rule that holds for every row, unless it
+            is 0.
         max_rules: the most rules, None for any number.
-        restarts: the number of searches from the best model after two to five of its rules are
+        restarts: the number of searches from the best model after two to five of its rules were
             dropped, or exchanged, at random. A restart makes its most promising moves first, and
-            goes on if they lead within a tenth of the best objective; after eight in a row that do
-            not, there are no more. None: 20 for small data (a million entries of distinct rows and
-            rules) unless ``swap_optimal`` holds, since they are cheap there and lower the
-            objective; else none. With restarts and without a ridge, the search on small data starts
+            continues if they lead within a tenth of the best objective; after eight in a row that
+            do not, there are no more. None: 20 for small data (up to a million entries of distinct
+            rows and rules), where they are cheap and lower the objective, unless ``swap_optimal``
+            holds; else none. With restarts and without a ridge, the search on small data starts
             with two descents along falling ridges, whose results hardly depend on the order of
             rows; other starts must then be as promising.
-        max_iterations: the most moves from each start.
-        engine: what computes the search: "numpy", or "jax", where a whole descent is one compiled
-            program. "auto" is "jax" inside `jaxrules.rows_over`, or if JAX's default device is an
-            accelerator, and "numpy" on a CPU: it compiles nothing. The two try moves in a different
-            order and may end in different local optima. With "jax", `path` searches all penalties
-            side by side, `cross_validate` those of a fold, and with given rules those of all folds;
-            a time limit or Ctrl-C then ends them all, and each fit has its own status. On its first
-            use the program compiles for some seconds. A fit under a time limit waits for it as long
-            as its time allows, and then returns the best of the L1 solutions, which need no
-            program.
-        seed: of the trees that rules come from, of restarts and of liblinear.
+        max_iterations: the most moves of the search from each start.
+        engine: what computes the search: "numpy", or "jax", which makes a whole descent one
+            compiled program. "auto" is "jax" inside `jaxrules.rows_over`, or if JAX's default
+            device is an accelerator; on a CPU it is "numpy", which compiles nothing. The two try
+            moves in a different order and may end in different local optima. With "jax", `path`
+            searches all penalties side by side, `cross_validate` those of a fold or, if rules are
+            given, those of all folds; a time limit or Ctrl-C then ends them all, and each fit has
+            its own status. On its first use the program takes some seconds to compile. A fit under
+            a time limit waits for it as long as time allows, and then returns the best of the L1
+            solutions, which need no compilation.
+        seed: for the trees that rules come from, restarts and liblinear.
     """
 
     learner = "lire"
@@ -171,11 +175,11 @@ class _Shared(ScoreOptions):
         return placement.mesh() is not None or placement.device().platform != "cpu"
 
     def for_target(self, y: ArrayLike) -> Self:
-        """The same, with the loss that None means for this target."""
+        """The same options with the loss that None means for this target."""
         return replace(self, loss=loss_for(y, self.loss))
 
     def constraints(self, schema: Schema) -> Constraints:
-        """What rules of these columns may say."""
+        """The constraints on rules of these columns."""
         return Constraints.of(schema, self.forbidden, self.required, self.monotone)
 
 
@@ -184,15 +188,15 @@ class _Single(_Shared):
     """What `fit` and `path` have in common.
 
     Attributes:
-        l2_penalty: mu, the ridge on the weights of the rules, against the sum of the losses as in
-            `jaxrules.boosting`, at least 0. It shrinks large weights, most of all those of rules
-            that hold for few rows. 0 is the paper's problem. None: 8, and 1 for the exponential
+        l2_penalty: mu, the ridge on the weights of the rules, relative to the sum of the losses as
+            in `jaxrules.boosting`, at least 0. It shrinks large weights, most of all those of rules
+            that hold for few rows. 0 is the paper's problem. None: 8, or 1 for the exponential
             loss. If the loss is logistic and the model leaves less than 40 % of the constant's
-            loss, there is less noise: the search goes on with 1; below 15 %, with .15.
+            loss, there is less noise: the search continues with 1; below 15 %, with .15.
             ``details["chosen"]`` says why; each of several classes has its own. `path` stays at 8.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the
-            candidates, and the search starts from them, too. The result is at least as good as they
-            are with the best weights.
+            candidates, and the search also starts from them. The result is at least as good as
+            these rules with their best weights.
     """
 
     l2_penalty: float | None = option(or_none(checks.penalty), default=None)
@@ -205,14 +209,14 @@ class Options(_Single):
 
     Attributes:
         global_penalty: gamma, the penalty on a rule, at least 0. None: half a percent of the mean
-            loss of the best constant, so that a rule must explain as much; below 1200 rows 6/n of
-            it, because the best of some hundred rules explains as much by chance (n is the
-            effective number of rows, (sum w)^2 / sum w^2). Where `l2_penalty` is None and becomes
-            .15, it is half a percent for any number of rows. With gamma = 0, every rule that lowers
-            the loss, or holds for fewer rows than the average rule of the model, joins it, and only
-            `max_rules`, `max_iterations` and `time_limit` end the fit.
+            loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
+            because the best of some hundred rules explains that much by chance (n is the effective
+            number of rows, (sum w)^2 / sum w^2). If `l2_penalty` is None and becomes .15, it is
+            half a percent for any number of rows. With gamma = 0, every rule joins that lowers the
+            loss, or that holds for fewer rows than the average rule of the model; only `max_rules`,
+            `max_iterations` and `time_limit` then end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
-            paper's experiments. Without it, lambda = 0, this is L0-penalised selection.
+            paper's experiments. With lambda = 0, this is L0-penalised selection.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
             the L1 solution and after `restarts`; the best result counts. "optimal": the same, and
             then branch-and-bound, which proves a bound and improves the model if it can. Most pools
@@ -248,12 +252,12 @@ class Options(_Single):
             )
         if self.loss == "squared" and self.l2_penalty == 0:
             raise ValueError(
-                'l2_penalty must be positive for search="optimal" and the squared loss: nothing '
-                "else bounds the weights"
+                'l2_penalty must be positive for search="optimal" with the squared loss, because '
+                "nothing else bounds the weights"
             )
 
     def prices(self, data: TrainingData) -> Prices:
-        """The penalties; those of noisy data if they are None."""
+        """The penalties; for those that are None, the defaults for noisy data."""
         ridge = _RIDGES[data.loss.name] if self.l2_penalty is None else self.l2_penalty
         return Prices.of(data, self.global_penalty, self.local_penalty, ridge)
 
@@ -309,7 +313,7 @@ class Grid(Folds, _Grid):
     """The options of `cross_validate`.
 
     Attributes:
-        l2_penalties: values of mu, each tried with all pairs of penalties.
+        l2_penalties: values of mu, each tried with every pair of the other penalties.
         restarts: as for `fit`; None: none in the folds, and the default of `fit` at the end.
     """
 

@@ -1,4 +1,4 @@
-"""The data of a search over supports: its columns, and what the loss needs of every pattern."""
+"""The data of a search over supports: columns, and what the loss needs to know of every pattern."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SMALL = 1_000_000
-"""With at most this many entries of the matrix of distinct rows, a problem is small: more starts
-are cheap.
+"""With at most this many entries of the matrix of distinct rows, a problem is small, and more
+starts are cheap.
 """
 SAMPLED = 1 << 25
-"""With more entries, a start is fitted on a random sample of the patterns: enough for a start."""
+"""With more entries, an L1 start is fitted on a random sample of the patterns, which suffices."""
 _FEWEST_SAMPLED = 20_000
-"""Patterns of a sample on which all starts are tried, if there are more entries."""
+"""With more entries, all starts are tried on a sample of at least this many patterns."""
 _SUPPORT = 96
-"""Memory must suffice for supports of this many columns."""
+"""There must be memory for supports of this many columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,24 +35,24 @@ class Problem:
     """Data and bookkeeping of one search; independent of the penalties.
 
     Attributes:
-        activations: the 0/1 columns that were kept, without the intercept, and the pattern of every
-            row.
-        weight: of every row, shape (rows,); sums to 1.
+        activations: the 0/1 columns kept, without the intercept, and the pattern of every row.
+        weight: weight of every row, shape (rows,); sums to 1.
         total: the sum of the weights as given.
         columns: int8, shape (columns, patterns); column 0 is all ones.
-        coverage: p_j, shape (columns,); 0 for an intercept that is free.
+        coverage: p_j, shape (columns,); 0 for a free intercept.
         counted: 1 for penalised columns, shape (columns,); 0 for a free intercept.
         addable: which columns may enter the support, shape (columns,).
-        origin: index of the caller's column, shape (columns,); -1 for the intercept.
+        origin: index of the column in the caller's pool, shape (columns,); -1 for the intercept.
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the
             weights sum to 1.
-        constant: loss that no model removes (squared: the variance within patterns).
-        shift: what was subtracted from the target of the squared loss.
+        constant: the loss that no model can remove (for the squared loss, the variance within
+            patterns).
+        shift: the number subtracted from the target of the squared loss.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2);
             None if all may be both.
         fixed: columns that are in every support.
-        required: sets of columns; every support has one of each, shape (sets, columns).
+        required: sets of columns, shape (sets, columns); every support has a column of each set.
     """
 
     loss: Loss
@@ -86,8 +86,8 @@ class Problem:
 
     @property
     def cap(self) -> float:
-        """The largest absolute weight of a column; twice as large if it is binary, so that the
-        models are the same.
+        """The largest absolute weight of a column; twice as large for binary columns, so that both
+        encodings allow the same models.
         """
         largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[
             self.loss.link
@@ -105,8 +105,8 @@ class Problem:
         return np.where(self.signs[:, 0], -cap, 0.0), np.where(self.signs[:, 1], cap, 0.0)
 
     def within(self, signs: NDArray[np.bool_]) -> Problem:
-        """The problem whose weights have these signs, shape (caller's columns, 2), as in `signs`.
-        A set in which no column admits a weight is not required.
+        """The problem with these restrictions on the signs of weights, shape (caller's columns, 2),
+        as in `signs`. A set in which no column allows a weight is no longer required.
         """
         ours = np.where(self.origin[:, None] >= 0, signs[self.origin], True)
         addable = self.addable & ours.any(axis=1)
@@ -125,12 +125,12 @@ class Problem:
         return chosen.T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
-        """0/1 columns, given by their bits on the patterns, and their weights, as columns of the
-        problem.
+        """0/1 columns, given by their bits on the patterns, and their weights, in terms of the
+        columns of the problem.
 
-        Weights of equal columns add up, those of complements with opposite signs, and a column
-        that does not vary is left out. Of equal columns, those in the most required sets go first,
-        and the first whose sign admits the weight gets it.
+        Weights of equal columns are summed, those of complements with opposite signs, and a column
+        that does not vary is left out. Of equal columns of the problem, the one in the most
+        required sets whose sign allows the weight gets it.
         """
         everywhere, found = (
             pack(np.ones((1, self.activations.n_patterns), bool))[0],
@@ -155,11 +155,12 @@ class Problem:
         return np.array(list(found), np.int64), np.array(list(found.values())) / scale
 
     def ridge(self, l2_penalty: float) -> Floats:
-        """The penalty on half the squared weight of every column, shape (columns,); none on the
+        """The penalty on half the squared weight of every column, shape (columns,); 0 for the
         intercept.
 
         Args:
-            l2_penalty: on half the squared weights of 0/1 columns, against the sum of the losses.
+            l2_penalty: the penalty on half the squared weights of 0/1 columns, relative to the sum
+                of the losses.
         """
         ridge = np.full(
             len(self.origin), l2_penalty / self.total * (4.0 if self.encoding == "signed" else 1.0)
@@ -172,7 +173,7 @@ class Problem:
         return float(penalty(self.counted[columns].sum(), self.coverage[columns].sum(), gamma, lam))
 
     def with_target(self, target: Floats) -> Problem:
-        """The same columns for another target, in the loss's coding, shape (rows,)."""
+        """The same columns with another target, in the coding of the loss, shape (rows,)."""
         shift = float(self.weight @ target) if self.loss.quadratic and self.free_intercept else 0.0
         pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
         mean, mass, constant = merge_rows(
@@ -185,10 +186,10 @@ class Problem:
         return dataclasses.replace(problem, gram=gram, moment=moment)
 
     def with_weights(self, target: Floats, sample_weight: Floats) -> Problem:
-        """The same columns for other weights of the rows, of which some may be 0: a fold.
+        """The same columns with other weights of the rows, some of which may be 0: a fold.
 
         Args:
-            target: in the loss's coding, shape (rows,).
+            target: in the coding of the loss, shape (rows,).
             sample_weight: at least 0, not all of them 0, shape (rows,).
         """
         total = float(sample_weight.sum())
@@ -199,8 +200,8 @@ class Problem:
         return problem.with_target(target)
 
     def sampled(self, seed: int) -> Problem | None:
-        """The same columns, with the coverage of all rows, on a random sample of the patterns;
-        None if it would have more than a quarter of them.
+        """The same columns on a random sample of the patterns, with the coverages of all rows; None
+        if the sample would have more than a quarter of the patterns.
         """
         whole, n_rules = self.activations, max(self.activations.n_rules, 1)
         size = max(SAMPLED // n_rules, _FEWEST_SAMPLED)
@@ -230,11 +231,11 @@ def make_problem(
     n_fixed: int = 0,
     required: Sequence[NDArray[np.bool_]] = (),
 ) -> Problem:
-    """Drop columns that can never help, and encode the rest.
+    """Drop columns that can never help, and encode the others.
 
-    Columns that are the same for every row only shift the intercept and are left out. Of equal
-    columns the first is kept; of complementary ones, if encoding and intercept make them
-    interchangeable, the one of less coverage.
+    Constant columns only shift the intercept and are left out. Of equal columns the first is kept;
+    of complementary ones, if encoding and intercept make them interchangeable, the one with less
+    coverage.
 
     Args:
         activations: the 0/1 columns.
@@ -243,23 +244,23 @@ def make_problem(
         loss, encoding, penalise_intercept: see `search`.
         signs: whether the weight of every column may be negative, and positive; equal columns of
             different signs are all kept, see `Activations.without_copies`.
-        n_fixed: the number of columns, the first, that are in every support; of equal ones, only
-            the first is, and of those that are the same for every row, none.
-        required: sets of columns, bool (columns,) each; every support has one of each set. Equal
-            columns of different sets are all kept.
+        n_fixed: this many columns, the first ones, are in every support, except repeated and
+            constant columns.
+        required: sets of columns, bool (columns,) each; every support has a column of each set.
+            Equal columns of different sets are all kept.
 
     Raises:
         ValueError: if the matrix does not fit in memory.
     """
     n_patterns = activations.n_patterns
-    # The matrix as bits and, twice, as bytes; the sparse one of the L1 start; working space
+    # The matrix as bits and, twice, as bytes; the sparse matrix of the L1 start; working space
     start = 16.0 * min(n_patterns * activations.n_rules, SAMPLED)
     check_memory(n_patterns, activations.n_rules, 2.25, extra=16.0 * _SUPPORT * n_patterns + start)
     total = float(sample_weight.sum())
     weight = sample_weight / total
     coverage = activations.covered(activations.totals(weight))
     interchangeable = encoding == "signed" or not penalise_intercept
-    # Of copies the first is kept: an expert's, then the one of least coverage
+    # Of copies, keep an expert's, else the one with the least coverage
     order = np.lexsort((coverage, np.arange(len(coverage)) >= n_fixed))
     kinds = np.stack(required, axis=1) if len(required) else None
     kept, activations = activations.without_copies(

@@ -1,5 +1,5 @@
-"""The algorithm of the LIRE paper as its author's program runs it, in NumPy: the reference for our
-own search.
+"""The algorithm of the LIRE paper as its author's program runs it, in NumPy, as the reference for
+our own search.
 
 Algorithm 1 of Kanamori (2023) with what the published program (kelicht/lire) adds to the paper:
 
@@ -7,12 +7,12 @@ Algorithm 1 of Kanamori (2023) with what the published program (kelicht/lire) ad
   letter);
 - the intercept is a column of ones, penalised like a rule of coverage 1;
 - the start is the L1-penalised logistic regression of liblinear with C = 1 / (gamma N);
-- one move, then a refit: rules of the support are tried in the order of the number of their earlier
-  failures. A rule is deleted if that pays with the other weights fixed, else its weight is set to
-  the best, else it is replaced with the first outside rule, in ascending order, that is strictly
-  better; nothing is ever added;
-- an outside rule is left out by the printed interval of Theorem 1, also where that is wrong
-  (C_m < 0);
+- each move is followed by a refit. Rules of the support are tried in order of the number of their
+  earlier failures. A rule is deleted if that pays with the other weights fixed; otherwise it is
+  replaced with the first outside rule, in ascending order, that is strictly better than its own
+  best weight; otherwise it gets that weight. Nothing is ever added;
+- outside rules are excluded by the interval of Theorem 1 as printed, even where that is wrong (C_m
+  < 0);
 - the refit is cyclic: at most ten sweeps, until a sweep changes the loss by less than 1e-4.
 
 It keeps every row and every rule, equal ones included, and examines the outside rules one by one.
@@ -54,8 +54,8 @@ _SHARE_CLIP = 1e-10
 _REFIT_SWEEPS = 10
 _REFIT_TOLERANCE = 1e-4
 _LIBLINEAR = 2e-7
-"""Seconds that liblinear takes per entry of the matrix, without a way to interrupt it: with less
-time left the search does without this start.
+"""Seconds that liblinear takes per entry of the matrix. It cannot be interrupted, so with less time
+than that the search starts without it.
 """
 
 
@@ -68,17 +68,17 @@ class PublishedOptions(FitOptions):
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
             paper's experiments.
         rules: where candidate rules come from, as for `jaxrules.lire.fit`; "forest" is the paper's
-            pool, None stands for "boosted_trees". Rules that hold for the same rows all remain.
+            pool, None means "boosted_trees". Rules that hold for the same rows are all kept.
         forbidden: columns, by name or position, that no rule may use.
         encoding: how a rule enters: "signed" (-1 / +1, the author's program) or "binary" (0 / 1,
             the letter of Theorem 1).
-        max_iterations: the paper's I: moves, each with a refit.
-        seed: of the trees that rules come from, and of liblinear.
+        max_iterations: the paper's I, the most moves, each with a refit.
+        seed: for the trees that rules come from, and for liblinear.
         time_limit: seconds; the best model so far is returned when they run out, see
-            `jaxrules.Deadline`. With too little for the start, rules first enter one by one, the
-            best first. With less than about a microsecond per entry of `X`, half of the time fits a
-            model to a sample of the rows (``details["sample"]``); its rules are the candidates on
-            all rows.
+            `jaxrules.Deadline`. With too little time for the L1 start, rules first enter one by
+            one, the best first. With less than about a microsecond per entry of `X`, half of the
+            time is spent on a model for a sample of the rows (``details["sample"]``), whose rules
+            are the candidates on all rows.
     """
 
     learner = PUBLISHED
@@ -95,7 +95,7 @@ class PublishedOptions(FitOptions):
 def published(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
 ) -> Fit[RuleEnsemble]:
-    """Fit a locally interpretable rule ensemble by the paper's algorithm: for comparisons with
+    """Fit a locally interpretable rule ensemble by the paper's algorithm, for comparison with
     `jaxrules.lire.fit`.
 
     It minimises the paper's G, the exponential loss without a ridge (see `jaxrules.lire`), from
@@ -115,15 +115,15 @@ def published(
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit whose objective is G with the intercept counted, as `jaxrules.lire.objective` has it,
-        without a bound, with `jaxrules.lire.PublishedDetails`. Weights of 0/1 rules stay below
+        A Fit without a bound, with `jaxrules.lire.PublishedDetails`. Its objective is G with the
+        intercept counted, as computed by `jaxrules.lire.objective`. Weights of 0/1 rules stay below
         23.1. For more than two classes see `jaxrules.training.one_against_rest`; the objective is
         the mean over the classes.
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, rules of other columns, or a pool of rules that
-            does not fit in memory.
+        ValueError: for an invalid value of an argument, rules built for other columns, or a pool of
+            rules that does not fit in memory.
 
     References:
         Kanamori, "Learning locally interpretable rule ensemble", ECML PKDD 2023, Algorithm 1.
@@ -147,7 +147,7 @@ def published(
 def _rules_of(
     sample: TrainingData, options: PublishedOptions, prices: Prices, run: Run
 ) -> RuleSource | None:
-    """The rules of a model that is fitted to some rows in half of the time."""
+    """The rules of a model fitted to a sample of the rows in half of the time."""
     run.shortened = True
     part = replace(
         options, global_penalty=prices.global_penalty, local_penalty=prices.local_penalty,
@@ -186,7 +186,7 @@ def _fit_output(
 def _searched(
     data: TrainingData, run: Run, pool: RulePool, prices: Prices, options: PublishedOptions
 ) -> tuple[Incumbent, Status]:
-    """The last state, and why the algorithm ended."""
+    """The last state, and the status that says why the algorithm ended."""
     activations = pool.activations
     # float64: encoded, with signs, and liblinear's two copies
     check_memory(activations.n_rows, activations.n_rules, 33.0)
@@ -250,8 +250,8 @@ class PublishedSearch:
     """State of the algorithm.
 
     Attributes:
-        signs: encoded rules times the target (-1 or +1), shape (1 + rules, rows); first the
-            intercept's column of ones.
+        signs: encoded rules times the target (-1 or +1), shape (1 + rules, rows); the first row is
+            for the intercept's column of ones.
         sample_weight: sums to 1, shape (rows,).
         coverage: share of rows that each column covers, shape (1 + rules,); 1 for the intercept.
         gamma, lam: global and local penalty.
@@ -289,8 +289,8 @@ class PublishedSearch:
         return Incumbent(self.weights.copy(), self.objective())
 
     def iterate(self, stopped: Callable[[], bool]) -> bool:
-        """One iteration of Algorithm 1: the first move that improves, and a refit; whether there
-        was one.
+        """One iteration of Algorithm 1: the first move that improves, and a refit. Returns whether
+        there was one.
         """
         support = self.support
         for m in support[np.argsort(self.failures[support], kind="stable")].tolist():
@@ -303,7 +303,8 @@ class PublishedSearch:
         return False
 
     def add(self) -> bool:
-        """Add the column, with its best weight, that lowers the objective most; whether one does.
+        """Add the column that lowers the objective most, with its best weight. Returns whether one
+        does.
 
         This is not part of the algorithm: it replaces the start if time is short.
         """
@@ -335,11 +336,13 @@ class PublishedSearch:
                 return
 
     def _delete_or_replace(self, m: int, support: NDArray[np.int64]) -> bool:
-        """Delete rule m, or replace it, or give it its best weight; whether the support changed."""
+        """Delete rule m, replace it, or give it its best weight. Returns whether the support
+        changed.
+        """
         self._set_weight(m, 0.0)
         others = support[support != m]
         local = self.local_ratio(others)
-        # Lemma 1: C_j of every rule that would take m's place, and of m itself
+        # Lemma 1: C_j of every rule that could take m's place, and of m itself
         increase = self.gamma + self.lam * (self.coverage - local) / len(support)
         weight, decrease = _best_weight(*self._split(m))
         if decrease <= increase[m]:  # Theorem 1: m does not pay for itself
@@ -371,15 +374,15 @@ class PublishedSearch:
 
 
 def _best_weight(helped: float, harmed: float) -> tuple[float, float]:
-    """Theorem 1: the weight 1/2 ln((1 - eps-) / eps-) and how much the loss falls."""
+    """Theorem 1: the weight 1/2 ln((1 - eps-) / eps-), and the decrease of the loss."""
     total = helped + harmed
     share = min(max(harmed / total, _SHARE_CLIP), 1 - _SHARE_CLIP) if total > 0 else 0.5
     return 0.5 * math.log((1 - share) / share), total * (1 - 2 * math.sqrt(share * (1 - share)))
 
 
 def _inside_interval(helped: float, harmed: float, increase: float) -> bool:
-    """Whether Theorem 1 as printed leaves the rule out: also if its interval has no real ends
-    (C_m < 0).
+    """Whether Theorem 1 as printed excludes the rule; it does if its interval has no real ends (C_m
+    < 0).
     """
     total = helped + harmed
     square = increase * (2 * total - increase)
@@ -401,15 +404,15 @@ def encode(satisfied: NDArray[np.bool_], encoding: Encoding) -> Floats:
 def rulefit_start(
     columns: Floats, target: Floats, sample_weight: Floats, gamma: float, seed: int
 ) -> Floats:
-    """Weights of the L1-penalised logistic regression, unscaled, as in the author's program: its
-    log-odds are twice LIRE's score.
+    """Weights of the L1-penalised logistic regression. As in the author's program they are not
+    rescaled, although its log-odds are twice LIRE's score.
 
     Args:
         columns: encoded rules, shape (1 + rules, rows).
         target: -1 or +1, shape (rows,).
         sample_weight: sums to 1, shape (rows,).
         gamma: the global penalty; liblinear's C is 1 / (gamma N). Without a penalty C is 1e6.
-        seed: of liblinear's coordinate order.
+        seed: for liblinear's coordinate order.
     """
     return liblinear(
         columns.T,

@@ -1,8 +1,8 @@
 """The best weights of one support: Newton's method on its distinct rows, in float64.
 
-A support of K two-valued columns takes few of its 2^K patterns: on Adult, 20 rules split 29304 rows
-into 1400. The loss depends on the rows only through these, so a refit takes a few milliseconds in
-NumPy: less than a kernel over all rows, and nothing is compiled.
+On a support of K two-valued columns, few of the 2^K patterns occur: on Adult, 20 rules split 29304
+rows into 1400 patterns. The loss depends on the rows only through these, so a refit takes a few
+milliseconds in NumPy: less than a kernel over all rows, and nothing is compiled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxrules.solvers.linear.newton import newton_on_host
 
 Floats = NDArray[np.float64]
 
-_CONVERGED = 1e-9  # promised decrease of the loss
+_CONVERGED = 1e-9  # the decrease of the loss that Newton's model still promises
 
 
 class Groups(NamedTuple):
@@ -31,16 +31,17 @@ class Groups(NamedTuple):
 
 
 def group_patterns(patterns: NDArray[np.bool_]) -> Groups:
-    """Which columns of a 0/1 matrix (columns, patterns) are equal."""
+    """Groups of patterns that agree on all rows of a 0/1 matrix (columns, patterns)."""
     return Groups(*distinct(pack(patterns.T)))
 
 
 def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bool_]) -> Groups:
-    """The groups after a move, from those before it: much cheaper than from all columns again.
+    """The groups after a move, from those before it, which is much cheaper than starting from all
+    columns.
 
     Args:
-        kept: if columns leave, those that stay, on one pattern of every group, shape (columns,
-            groups).
+        kept: if columns leave, the columns that stay, on one pattern of every group, shape
+            (columns, groups); else None.
         added: the columns that enter, shape (columns, patterns).
     """
     member, group = groups
@@ -69,17 +70,18 @@ def newton(
     most: Floats,
     goal: float = np.inf,
 ) -> tuple[Floats, float]:
-    """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, projected on least <= b <= most.
+    """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, subject to least <= b <= most.
 
-    Ends at a promised decrease of 1e-9, or early if the sum will not fall below `goal`.
+    It ends at a promised decrease of 1e-9, or earlier if the sum cannot be expected to fall below
+    `goal`.
 
     Args:
         columns: shape (patterns, size).
         target, mass: mean target and weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size,).
         ridge: shape (size,).
-        least, most: the ends of the weights, shape (size,), not positive and not negative; infinite
-            for none.
+        least, most: bounds on the weights, shape (size,), at most and at least 0; infinite for
+            none.
     """
     return newton_on_host(
         loss,

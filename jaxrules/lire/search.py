@@ -1,29 +1,30 @@
-"""Which few columns, and with what weights: local search for an L0-penalised additive model.
+"""Local search for an L0-penalised additive model: which few columns, and with what weights.
 
 The problem, over supports S and weights b of two-valued columns x_j:
 
     G = sum_i w_i loss(y_i, f_i) + gamma |S| + lambda mean_{j in S} p_j + sum_{j in S} r_j b_j^2 / 2
     f = b_0 + sum_{j in S} b_j x_j
 
-where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge it is
-Problem 2 of LIRE (Kanamori, 2023) once the mean of |lsupp(x_n)| / |supp| over the rows is written
-as the mean coverage of the support; nothing here depends on rules. Columns are signed (-1, +1) or
-binary (0, 1). Column 0 is all ones, the intercept: always in the support and not penalised, or
-penalised like the others, but without a ridge. A support has a column of every required set, which
-is penalised even with a weight of 0: a move may only exchange the last one for another of the set.
+where p_j, the coverage of column j, and r_j, its ridge, are constants. Without a ridge, this is
+Problem 2 of LIRE (Kanamori, 2023) with the mean of |lsupp(x_n)| / |supp| over the rows written as
+the mean coverage of the support; nothing here depends on rules. Columns are signed (-1, +1) or
+binary (0, 1). Column 0 is all ones, the intercept: either always in the support and not penalised,
+or penalised like the others but without a ridge. A support has a column of every required set,
+which is penalised even with a weight of 0: a move may exchange the last one only for another of the
+set.
 
-Two kinds of moves (add, drop, swap) take turns until none improves:
+Two kinds of moves (additions, drops and swaps) take turns until none improves:
 
-- closed form, exponential loss only: the new column gets its best weight while the others stay
-  (AdaBoost's step). With v = w+ + w-, d = w+ - w- and X_S the support, the products X_S diag(v) X'
-  and X d give the loss after *every* move at once, exactly (`sweep`).
+- closed form, exponential loss only: the new column gets its best weight (Theorem 1, AdaBoost's
+  step) while the others stay. With v = w+ + w-, d = w+ - w- and X_S the support, the products X_S
+  diag(v) X' and X d give the loss after *every* move at once, exactly (`sweep`).
 - full refit: all weights move. X_S diag(v) X' is also the Hessian of the refitted weights against
   all columns, so its inverse and Schur complements predict every move at once (`rank_moves`); the
-  most promising ones are refitted (`refit`), and those that truly improve are taken.
+  most promising ones are refitted (`refit`), and those that actually improve are taken.
 
-Equal rows share one pattern. The big matrix is float32 and only ranks moves; margins, gradients,
-weights and the decision to accept are float64. The squared loss has a constant Gram matrix: it is
-computed once, in float64, and the rows are never read again.
+Equal rows share one pattern. The large matrix is read as float32, to rank moves only; margins,
+gradients, weights and the decision to accept are float64. The squared loss has a constant Gram
+matrix, which is computed once, in float64; the rows are not read again.
 """
 
 from __future__ import annotations
@@ -56,15 +57,15 @@ from jaxrules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.refit import step_within
 
-_TRIALS = 8  # moves that are refitted after a ranking
-_TRIALS_SMALL = 128  # on small problems, where refits are cheap and predictions less sure
-_QUICK = 16  # while a descent must show that it is promising
-_KICKS = (2, 6)  # how many rules a perturbation moves, from and below
-_EXHAUSTIVE_MOVES = 600  # with no more moves than these, stuck means that every one was refitted
+_TRIALS = 8  # the number of moves refitted after a ranking
+_TRIALS_SMALL = 128  # the same on small problems: refits are cheap, predictions less accurate
+_QUICK = 16  # the same while a descent must show that it is promising
+_KICKS = (2, 6)  # a perturbation moves at least 2 and fewer than 6 rules
+_EXHAUSTIVE_MOVES = 600  # with at most this many moves, every one is refitted before giving up
 _FEW_PATTERNS = 512
-"""Merging so few for every refit takes longer than refitting on all of them."""
-DROPPED_AT_ONCE = 0.15  # largest part of the support that one move drops
-_TOLERANCE = 1e-7  # of the loss of the empty model: smaller decreases do not count
+"""With at most this many patterns, merging them for a refit takes longer than refitting on all."""
+DROPPED_AT_ONCE = 0.15  # the largest share of the support that one move drops
+_TOLERANCE = 1e-7  # smaller decreases, relative to the loss of the empty model, do not count
 
 
 # The search
@@ -77,7 +78,7 @@ class Incumbent:
     Attributes:
         columns: indices into `Problem.columns`, shape (size,); a free intercept is the first.
         weights: shape (size,).
-        loss: mean loss, and the ridge.
+        loss: mean loss plus ridge.
         objective: loss plus penalty.
         groups: the patterns that the support distinguishes; None for the squared loss.
     """
@@ -96,7 +97,7 @@ class Search:
     Attributes:
         problem: the data.
         gamma, lam: the penalties on the support's size and on its mean coverage, at least 0.
-        l2_penalty: on the weights, see `Problem.ridge`.
+        l2_penalty: the ridge, see `Problem.ridge`.
         most: the largest size of the support, without a free intercept; None for no limit.
         stopped: asked between moves; the search returns its incumbent when this is True.
         observe: called with every new incumbent.
@@ -126,13 +127,15 @@ class Search:
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
         self.terms = Terms(self.gamma, self.lam, most)
         self._summed: tuple[Incumbent, Floats, Sums] | None = None
-        # Supports that so many trials did not improve, and whether that is certified
+        # Supports that no trial improved: the number of trials, and whether that is certified
         self._stuck: dict[bytes, tuple[int, bool]] = {}
         self._trials = _TRIALS_SMALL if problem.size <= SMALL else _TRIALS
         self._tolerance = _TOLERANCE * self.start_empty().loss
 
     def start_empty(self) -> Incumbent:
-        """The model without rules: the best intercept, or nothing if the intercept is penalised."""
+        """The model without rules: only the best intercept, or nothing if the intercept is
+        penalised.
+        """
         intercept = np.arange(1 if self.problem.free_intercept else 0)
         return self.refit(intercept, np.zeros(len(intercept)))
 
@@ -143,8 +146,8 @@ class Search:
         return self.refit(columns, weights)
 
     def complete(self, start: Incumbent) -> Incumbent:
-        """Of every required set without a column in the support one joins, the best to second order
-        while the others stay. This needs no ranking of moves.
+        """Add a column of every required set that has none in the support: the best one to second
+        order, the others fixed. This needs no ranking of moves.
         """
         problem, best = self.problem, start
         while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
@@ -181,7 +184,7 @@ class Search:
         return best
 
     def needed(self, columns: Integers, weights: Floats) -> NDArray[np.bool_]:
-        """Which columns of a support count: those with a weight, and of required sets without one
+        """Which columns of a support count: those with a weight and, for required sets without one,
         the first.
         """
         needed = weights != 0
@@ -199,7 +202,7 @@ class Search:
         return bool(self.problem.required[:, columns].any(axis=1).all())
 
     def _leaving(self, columns: Integers, order: Integers) -> Integers:
-        """The slots that may leave together, the first in this order."""
+        """The slots that may leave together, chosen greedily in this order."""
         serves, leaving = self.problem.required[:, columns], []
         left = serves.sum(axis=1)
         for slot in order.tolist():
@@ -209,8 +212,8 @@ class Search:
         return np.array(leaving, np.int64)
 
     def thin_out(self, start: Incumbent) -> Incumbent:
-        """Drop every column that is not worth its penalty, one after the other. This needs no
-        ranking of moves.
+        """Drop columns that are not worth their penalty, one after another. This needs no ranking
+        of moves.
         """
         best = start = self.complete(start)
         for column in start.columns[
@@ -230,8 +233,8 @@ class Search:
         """Closed-form moves and refit moves in turn, until neither improves.
 
         Args:
-            promising: if it is finite, the descent begins with a few refit moves, and ends unless
-                they lead below it.
+            promising: if finite, the descent starts with a few refit moves, and ends unless they
+                lead below this objective.
         """
         self.certified = False
         best = self._shrink(self.complete(start))
@@ -258,14 +261,14 @@ class Search:
         goal: float = -np.inf,
         near: Incumbent | None = None,
     ) -> Incumbent:
-        """The best weights of a support, from a first guess; given up early if `goal` is out of
+        """The best weights of a support, from a first guess; abandoned early if `goal` is out of
         reach.
 
-        Fixed columns join it. Columns whose sign does not help leave it, unless they are fixed
-        (with a weight of 0, and no penalty) or required (see `needed`).
+        Fixed columns join it. Columns whose only helpful sign is forbidden leave it, unless they
+        are fixed (then their weight is 0, without a penalty) or required (see `needed`).
 
         Args:
-            near: a support that differs little, whose groups save work.
+            near: a similar support, whose groups save work.
         """
         problem, groups = self.problem, None
         if len(problem.fixed) and len(absent := np.setdiff1d(problem.fixed, columns)):
@@ -323,7 +326,7 @@ class Search:
         return regroup(near.groups, stayed, self.problem.holds(rules[~kept]))
 
     def _sums(self, best: Incumbent) -> tuple[Floats, Sums]:
-        """The margins and what the patterns sum to: both kinds of moves begin with them."""
+        """The margins and the sums over patterns, with which both kinds of moves start."""
         if self._summed is None or self._summed[0] is not best:
             assert best.groups is not None  # not of the squared loss
             member, group = best.groups
@@ -365,8 +368,8 @@ class Search:
         return best
 
     def _charges_of(self, best: Incumbent) -> Charges:
-        """The charges, under which the heaviest column of every required set must stay: a sweep
-        takes many moves.
+        """The charges for a sweep, which takes many moves at once: the heaviest column of every
+        required set must stay.
         """
         if not len(self.problem.required):
             return self.charges
@@ -376,12 +379,12 @@ class Search:
         return self.charges._replace(removable=removable)
 
     def _refit_moves(self, best: Incumbent) -> Incumbent:
-        """Rank all moves by what a refit of all weights promises and take the good ones, until
-        there are none.
+        """Rank all moves by their predicted objective after a full refit and take the good ones,
+        until there are none.
         """
         while not self._over():
             trials, certified = self._stuck.get(key := np.sort(best.columns).tobytes(), (0, False))
-            if trials >= self._trials:  # another descent ended here
+            if trials >= self._trials:  # an earlier descent ended here
                 self.certified = certified
                 break
             moves = self._rank(best)
@@ -397,8 +400,8 @@ class Search:
         return best
 
     def _rank(self, best: Incumbent) -> _Moves:
-        """Every move's objective with all weights refitted, to second order; exact for the squared
-        loss.
+        """The objective of every move with all weights refitted, predicted to second order; exact
+        for the squared loss.
         """
         problem, support = self.problem, Support(best.columns, best.weights)
         if self.gram is not None and problem.moment is not None:
@@ -419,7 +422,9 @@ class Search:
         return _Moves(drop, add + constant, swap, inverse)
 
     def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
-        """Drop several columns whose removal is predicted to pay, half as many if that fails."""
+        """Drop several columns whose removal is predicted to improve the objective; half as many if
+        that fails.
+        """
         goal = best.objective - self._tolerance
         pays = np.flatnonzero(moves.drop < np.float64(goal))  # perhaps beyond float32
         pays = self._leaving(best.columns, pays[np.argsort(moves.drop[pays], kind="stable")])
@@ -433,10 +438,10 @@ class Search:
         return None
 
     def _take_good_moves(self, ranked: Incumbent, moves: _Moves) -> Incumbent:
-        """Refit the most promising moves in turn, and take every one that improves.
+        """Refit the most promising moves in turn, and accept every one that improves.
 
-        Moves after the first that is taken must have been predicted to improve, and must still be
-        possible.
+        After the first accepted move, only moves that were predicted to improve and are still
+        possible are tried.
         """
         self.certified = False
         best = ranked
@@ -468,7 +473,7 @@ class Search:
         return best
 
     def _shrink(self, start: Incumbent) -> Incumbent:
-        """Drop the cheapest columns until the support is no larger than allowed."""
+        """Drop the least useful columns until the support is no larger than allowed."""
         while self.most is not None and not self.fits(start):
             excess = int(self.problem.counted[start.columns].sum()) - self.most
             removable = np.isfinite(drop := self._rank(start).drop).sum()
@@ -528,8 +533,8 @@ def _apply(
 def _solve_squared(
     problem: Problem, gram: Floats, moment: Floats, columns: Integers, least: Floats, most: Floats
 ) -> tuple[Floats, float]:
-    """Least squares on a support, the ridge on the diagonal of `gram`; equal columns share their
-    weight.
+    """Least squares on a support, with the ridge on the diagonal of `gram`; equal columns share
+    their weight.
     """
     on_support = gram[np.ix_(columns, columns)]
     ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))

@@ -1,4 +1,4 @@
-"""The solution of one output as a model, and what a fit reports beside it."""
+"""The solution of one output as a model, and the details that a fit reports with it."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class LireDetails(PublishedDetails):
         paper_objective, loss, global_penalty, local_penalty, n_candidates, sample: as in
             `PublishedDetails`.
         l2_penalty: mu.
-        start: from where the result was reached: "empty", "given", "l1", "sample" (of the rows of
-            large data), "previous" (of a path), "ridge", "signed", "restart" or "branches" (of
+        start: the start that led to the result: "empty", "given", "l1", "sample" (of the rows of
+            large data), "previous" (on a path), "ridge", "signed", "restart" or "branches" (of
             branch-and-bound).
         swap_optimal: True if every single addition, drop and swap was tried with all weights
             refitted and none improves, as for small pools and the squared loss; False if only the
-            most promising were.
-        nodes: of branch-and-bound.
+            most promising moves were tried.
+        nodes: the number of nodes of branch-and-bound.
         engine: what computed the search, "numpy" or "jax". The objective is recomputed in float64
             by NumPy in either case.
         chosen: why the data chose this ridge; empty if it was given.
@@ -73,7 +73,7 @@ class Solution:
     Attributes:
         rules: indices into the pool, shape (size,).
         weights: of the encoded rules, shape (size,).
-        intercept: beside the encoded rules.
+        intercept: the intercept for the encoded rules.
     """
 
     rules: NDArray[np.int64]
@@ -81,13 +81,13 @@ class Solution:
     intercept: float
 
     def in_zero_one(self, encoding: Encoding) -> Solution:
-        """The same scores by 0/1 rules: b (2 r - 1) = 2 b r - b."""
+        """The same scores with 0/1 rules: b (2 r - 1) = 2 b r - b."""
         if encoding == "binary":
             return self
         return Solution(self.rules, 2 * self.weights, self.intercept - float(self.weights.sum()))
 
     def mean_loss(self, pool: RulePool, data: TrainingData) -> float:
-        """Of 0/1 rules, without any penalty."""
+        """The mean loss with 0/1 rules, without penalties."""
         of_pattern = self.intercept + self.weights @ pool.activations.holds(self.rules)
         return mean_loss(data.loss, data.target, of_pattern[pool.activations.pattern], data.weights)
 
@@ -101,7 +101,7 @@ class Solution:
         """The ensemble of 0/1 rules.
 
         Args:
-            settings: which the model keeps.
+            settings: the settings that the model keeps.
             n_first: the number of an expert's rules, the first of the pool, which are in the model
                 whatever their weights.
         """

@@ -1,4 +1,4 @@
-"""Starts of a search: the L1-penalised solution on all columns, cut to a few sizes."""
+"""Starts of a search: the L1-penalised solution on all columns, truncated to a few sizes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ _SIZES = (22, 86)
 _TOLERANCE = 1e-2
 _SMALLEST_PENALTY = 2e-4
 _LIBLINEAR = threading.Lock()
-"""liblinear draws from one generator of the whole process: two fits at once would disturb each
-other.
-"""
+"""liblinear has one random generator per process, which two simultaneous fits would share."""
 
 
 class L1Start:
-    """L1-penalised solutions of one problem, rough: they are only starts.
+    """Rough L1-penalised solutions of one problem, to start from.
 
-    Numbers are fitted by our own `sparse_glm`, warm-started; classes (the logistic loss) by
-    liblinear, the fastest. On Adult (1121 columns, 12309 patterns, penalty 5e-4) it took 0.25 s of
+    Numbers are fitted by `sparse_glm`, warm-started; classes (the logistic loss) by liblinear,
+    which is the fastest. On Adult (1121 columns, 12309 patterns, penalty 5e-4) it took 0.25 s of
     one core in total; `sparse_glm` at a tolerance of .1 to .01 took 0.6 to 1.1 s, and another 9 s
     in a fresh process, to compile.
     """
@@ -51,11 +49,11 @@ class L1Start:
         self._solution: sparse_glm.Solution | None = None
 
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
-        """Columns and encoded weights of the solution at this penalty on signed columns, cut to
-        the columns of the largest influence.
+        """Columns and encoded weights of the solution for this penalty on signed columns, truncated
+        to the columns with the largest influence.
 
         The solvers work on 0/1 columns, where the L1 norm is twice as large. If another thread is
-        solving for this penalty, ahead of the search, its result is awaited.
+        already solving for this penalty, this waits for its result.
         """
         if penalty not in self._starts:
             with self._lock:
@@ -90,7 +88,7 @@ class L1Start:
 
     @cached_property
     def _activations(self) -> Activations:
-        """Of the patterns that starts are fitted on."""
+        """The columns on the patterns that starts are fitted on."""
         whole = self.problem.activations
         if len(self._patterns) == whole.n_patterns:
             return whole
@@ -98,14 +96,14 @@ class L1Start:
         return Activations(bits, np.arange(len(self._patterns)))
 
     def _of_patterns(self) -> tuple[Floats, Floats]:
-        """Their mean targets and weights; the weights sum to 1."""
+        """The mean targets and the weights of these patterns; the weights sum to 1."""
         target, mass = self.problem.target, self.problem.mass
         if len(self._patterns) < len(mass):
             target, mass = target[self._patterns], mass[self._patterns] / mass[self._patterns].sum()
         return target, mass
 
     def _classes(self, penalty: float, run: Run) -> Floats:
-        """Every pattern once for each class that it has."""
+        """Coefficients for classes; every pattern enters once for each class that it has."""
         target, mass = self._of_patterns()
         weights = np.concatenate([mass * (1 + target), mass * (1 - target)]) / 2
         used = np.flatnonzero(weights)
@@ -152,9 +150,9 @@ def liblinear(
     Args:
         columns: (rows, columns), dense or sparse.
         target: two classes, shape (rows,).
-        C: scikit-learn's, against the weighted sum of losses.
-        seed: of the order of coordinates. Equal seeds give equal weights, in threads too.
-        options: others of scikit-learn's ``LogisticRegression``.
+        C: as in scikit-learn, relative to the weighted sum of losses.
+        seed: for the order of coordinates. Equal seeds give equal weights, also in threads.
+        options: other options of scikit-learn's ``LogisticRegression``.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

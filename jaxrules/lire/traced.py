@@ -10,17 +10,17 @@ with the matrix), then tries the most promising ones in turn and takes every one
 The two kinds take turns until neither improves. The scores of moves are those of
 `jaxrules.lire.moves`, here on JAX arrays.
 
-A support lies in K slots. The matrix has one more column than the problem, of zeros, and an empty
-slot holds that one: no formula needs to know which slots are in use, and a drop is a swap for the
-column of zeros. When the slots are full, the host goes on with twice as many.
+A support occupies K slots. The matrix has an additional column of zeros, which empty slots hold: no
+formula needs to know which slots are in use, and a drop is a swap for the column of zeros. When the
+slots are full, the host continues with twice as many.
 
 A `Lane` is one problem at one set of penalties. Lanes that share the matrix (penalties, ridges,
 starts, and folds as weights of rows) run side by side under `vmap`.
 
 Products with the matrix are float32 and only rank moves (float64 for the squared loss, whose
-predictions are exact); margins, weights and what is accepted are float64. The host asks `stopped`
-between bounded chunks of trials, and refits what it reports in NumPy: the objective that a search
-returns is not the program's own.
+predictions are exact); margins, weights and the objectives of accepted moves are float64. The host
+calls `stopped` between bounded chunks of trials, and refits in NumPy the supports that it reports:
+the objective that a search returns does not rest on the program.
 """
 
 from __future__ import annotations
@@ -69,44 +69,47 @@ from jaxrules.solvers.linear.newton import (
 from jaxrules.solvers.patience import Patient
 
 _QUEUE = 128
-"""Moves of a ranking that may be tried, and with no more possible ones all are."""
+"""The most moves of a ranking that may be tried; if no more are possible, all are tried."""
 _SLOTS = 16
 """The smallest capacity for a support."""
 _LANES = 16
-"""The smallest number of lanes side by side, and 4, 16, ... times as many."""
+"""The smallest number of lanes side by side; larger numbers are 4, 16, ... times this."""
 _LARGE = 30
-"""Columns of a start that are thinned out in NumPy first."""
+"""Starts with more columns than this are thinned out in NumPy first."""
 _QUICK = 16
-"""Trials after a ranking while a descent has to show that it is worth more."""
+"""The number of trials after a ranking while a descent must show that it is promising."""
 _NEWTON_STEPS = 60
 _CONVERGED = 1e-2
-"""Newton's method ends when it promises a decrease of less than this part of what counts."""
+"""Newton's method ends when it promises a decrease of less than this share of the tolerance."""
 _SHORTEST = 1e-10
 _MODEL = 0.2
-"""A step that misses the decrease that Newton's model promised by a larger part needs a new
-Hessian.
+"""If the decrease of a step differs from the promised one by more than this share, the Hessian is
+computed again.
 """
-_DAMPING = 1e-6  # of a Hessian whose entries are float32
+_DAMPING = 1e-6  # for a Hessian whose entries are float32
 _SECONDS = 0.2
-"""Of a chunk: so often the host is asked whether to stop."""
+"""The duration of a chunk; between chunks the host checks whether to stop."""
 _PER_PATTERN, _PER_COLUMN = 32, 64
 """Bytes that a lane needs for every slot."""
 _WIDE = 1 << 28
-"""Entries from which the matrix is kept in bytes: four times smaller, and slower on a CPU."""
+"""With at least this many entries, the matrix is stored as bytes: four times smaller, but slower on
+a CPU.
+"""
 
 
 class Lane(NamedTuple):
-    """One problem at one set of penalties, C columns with that of zeros; many have a leading axis.
+    """One problem at one set of penalties, with C columns including that of zeros; several lanes
+    have a leading axis.
 
     Attributes:
         target, mass: of the patterns, (P,); a pattern of mass 0 does not count.
         charges: of the columns.
-        required: of each of these sets of columns every support has one, (sets, C).
+        required: sets of columns, (sets, C); every support has a column of each.
         terms: gamma, lambda, and the largest size.
         tolerance: smaller decreases do not count.
-        trials: how many moves are refitted after a ranking.
-        exact: whether predictions of moves with a refit are.
-        kinds: of moves, 1 or 2.
+        trials: the number of moves refitted after a ranking.
+        exact: whether predictions of full-refit moves are exact.
+        kinds: the number of kinds of moves, 1 or 2.
     """
 
     target: Array
@@ -121,21 +124,22 @@ class Lane(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """The moves of one ranking, the most promising first, T of them, and what refits need of it.
+    """The T best moves of one ranking, the most promising first, and what refits need from the
+    ranking.
 
     Attributes:
         slots, entering: which slot gets which column; slot K is any empty one.
         predicted: the objective after the move.
         untried: which moves are still to be tried.
-        order, together: of the slots by what a drop promises, (K,), and how many may be dropped at
-            once, which is tried first.
+        order, together: the rank of each slot by the promise of a drop, (K,), and the number of
+            slots to drop at once, which is tried first.
         ranked: the columns of the support that was ranked, (K,).
         products, own: X_S diag(v) X' (K, C), and the curvature of every column alone (C,).
         inverse: of the Hessian on the support, (K, K).
-        goal: a move after the first that is taken must have been predicted to fall below.
-        taken: whether a move was.
-        unsettled: whether weights must still be refitted, after a sweep.
-        certain: whether no move improves if none of the queue does.
+        goal: after the first accepted move, only moves predicted to fall below this are tried.
+        taken: whether a move was accepted.
+        unsettled: whether weights must still be refitted after a sweep.
+        certain: whether a queue without an improving move proves that no move improves.
     """
 
     slots: Array
@@ -158,15 +162,16 @@ class State(NamedTuple):
     """A descent between two trials.
 
     Attributes:
-        support: columns (K,), that of zeros in empty slots, and their weights.
+        support: columns (K,), the column of zeros in empty slots, and their weights.
         objective: of the support.
         queue: moves to be tried.
         sweeping: whether they are closed-form moves.
         idle: rankings in a row without a move that improves.
-        certified: whether all moves were refitted in vain, or their predictions are exact.
+        certified: whether no move improves: all were refitted in vain, or their predictions are
+            exact.
         full: whether no slot is left for an addition.
-        moves: how many may still be made.
-        work: rankings and trials of this chunk.
+        moves: the remaining number of moves.
+        work: the number of rankings and trials in this chunk.
     """
 
     support: Support
@@ -195,8 +200,8 @@ class _Newton(NamedTuple):
     promised: Array
     hessian: Array
     fresh: Array  # whether the Hessian is that of the point
-    stay: Array  # which weights stay at an end
-    crossed: Array  # whether more of them must: the next point is this one
+    stay: Array  # which weights are held at a bound
+    crossed: Array  # whether the step would cross a bound: more weights are held, from this point
     finished: Array
     steps: Array
 
@@ -212,16 +217,17 @@ def _refit(
     least: Array,
     most_steps: Array,
 ) -> tuple[Array, Evaluation]:
-    """Weights from a start, and the evaluation there; after one step, that of the start.
+    """Refitted weights from a start, and the evaluation there; with one step, the evaluation of the
+    start.
 
-    A Hessian is kept as long as its model predicts what steps do.
+    A Hessian is kept as long as its model predicts the decrease of steps.
 
     Args:
-        evaluated: loss and ridge, and their derivatives.
-        renewed: the Hessian at a point.
-        hessian: a first guess of it, without use where `stale`.
-        goal: it ends early when the loss will not fall below.
-        least: it ends when a step promises less.
+        evaluated: returns loss plus ridge, and their derivatives.
+        renewed: returns the Hessian at a point.
+        hessian: a first guess, not used if `stale`.
+        goal: it ends early once the loss cannot be expected to fall below this.
+        least: it ends when a step promises a smaller decrease.
     """
 
     def step(state: _Newton) -> _Newton:
@@ -239,7 +245,7 @@ def _refit(
         cut = jnp.where(renew, 1.0, length / 4)
         length = jnp.where(moved, jnp.minimum(2 * length, 1), jnp.where(better, length, cut))
 
-        # Those that stay at an end, first by the gradient, then by the step of the others
+        # Weights held at a bound: first by the gradient, then by the step of the others
         stay = held(point, now.gradient, *ends) | (state.stay & ~moved)
         gradient, eye = jnp.where(stay, 0, now.gradient), jnp.eye(len(stay), dtype=bool)
         free = jnp.where(eye | ~(stay[:, None] | stay[None]), hessian, 0)
@@ -277,7 +283,7 @@ def _refit(
 
 
 def _needed(lane: Lane, columns: Array, weights: Array) -> Array:
-    """Which slots count: of a weight, and of required sets that have none of a weight the first."""
+    """Which slots count: those with a weight and, for required sets without one, the first."""
     used = (weights != 0) | (columns == ONES)
     serves = lane.required[:, columns]
     lacking = serves & ~(serves & used).any(1, keepdims=True)
@@ -301,8 +307,8 @@ def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
 
 
 def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
-    """Drop several columns at once, try the first move of the queue or, after the last one of a
-    sweep, refit all weights.
+    """Make one trial: drop several columns at once, try the next move of the queue or, after the
+    last move of a sweep, refit all weights.
     """
     queue, charges, none = state.queue, lane.charges, X.shape[0] - 1
     dropping = queue.together > 1
@@ -313,7 +319,7 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     slot = jnp.where(queue.slots[move] < K, queue.slots[move], jnp.argmax(columns == none))
     slot = jnp.where(settling | dropping, K, slot)
 
-    # The weights of the rest, refitted to second order once that of the slot is gone
+    # The other weights, refitted to second order without that of the slot
     spread = queue.inverse[:, slot] / queue.inverse[slot, slot]
     stale = queue.taken | state.sweeping | dropping
     guess = jnp.where(stale, weights, weights - spread * weights[slot])
@@ -329,7 +335,7 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     entries = X[columns].astype(lane.mass.dtype)
 
     def evaluated(point: Array) -> Evaluation:
-        score = jnp.where(lane.mass > 0, point @ entries, 0)  # that of another row may overflow
+        score = jnp.where(lane.mass > 0, point @ entries, 0)  # scores of other rows may overflow
         return evaluate(loss, entries, lane.target, lane.mass, ridge, point, score)
 
     def renewed(now: Evaluation) -> Array:
@@ -353,7 +359,9 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
 def _theorem_1(
     moved: Array, helping: Array, ridge: Array, least: Array, most: Array
 ) -> tuple[Array, Array]:
-    """The best weight of one column, the others fixed, and what it changes of loss and ridge."""
+    """The best weight of one column, the others fixed (Theorem 1), and the change of loss plus
+    ridge.
+    """
     helped, harmed = (jnp.maximum(moved + side * helping, 0.0) / 2 for side in (1, -1))
     share = jnp.where(moved > 0, harmed / moved, 0.0)
     weight = best_weight(moved, share, jnp.full_like(moved, -jnp.inf), ridge, least, most)
@@ -368,12 +376,14 @@ def _price(lane: Lane, columns: Array, needed: Array) -> Array:
 
 
 def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: Array) -> State:
-    """The state with the support that was tried, if that is better, and without the trial."""
+    """The state after a trial: with the support that was tried if that is better, and without the
+    trial in the queue.
+    """
     queue, (columns, weights) = state.queue, tried
     dropping, none = queue.together > 1, len(lane.charges.counted) - 1
     needed = _needed(lane, columns, weights)
     objective = value + _price(lane, columns, needed)
-    # A sweep that was not worth its refit keeps the moves that it took: each one improved
+    # If the refit after a sweep does not improve, its moves are kept: each of them improved
     better = objective < state.objective - jnp.where(settling, 0.0, lane.tolerance)
     better &= lane.required[:, columns].any(1).all()
     tried = Support(jnp.where(needed | ~lane.charges.removable[columns], columns, none), weights)
@@ -402,7 +412,7 @@ def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: A
 
 
 def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State) -> State:
-    """A queue of moves; none where slots are full."""
+    """Rank all moves into a queue, which is empty if the slots are full."""
     support, (K, none) = state.support, (len(state.support.columns), X.shape[0] - 1)
     margins = support.weights @ X[support.columns].astype(lane.mass.dtype)
     data = Data(X, lane.target, lane.mass)
@@ -415,7 +425,7 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
         )
         few = jnp.where(add <= -lax.top_k(-add, ADDITIONS)[0][-1], add, jnp.inf)
         closed = _as_slots_and_columns(drop, few, swap).astype(scores.dtype)
-        best = closed.min(axis=1, keepdims=True).at[K].set(jnp.inf)  # one move of every slot
+        best = closed.min(axis=1, keepdims=True).at[K].set(jnp.inf)  # one move per slot
         closed = jnp.where(closed <= best, closed, jnp.inf)
         scores = jnp.where(state.sweeping, closed, scores)
 
@@ -453,12 +463,14 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
 
 
 def _as_slots_and_columns(drop: Array, add: Array, swap: Array) -> Array:
-    """Objectives of moves as those of putting a column into a slot, (K + 1, C)."""
+    """The objectives of moves, each read as putting a column into a slot, (K + 1, C)."""
     return jnp.concatenate([swap.at[:, -1].set(drop), add[None].astype(swap.dtype)])
 
 
 def _concluded(lane: Lane, state: State) -> State:
-    """After the last move of a queue: the same kind of moves again, the other one, or the end."""
+    """What follows the last move of a queue: the same kind of moves again, the other kind, or the
+    end.
+    """
     taken, sweeping = state.queue.taken, state.sweeping
     over = _exhausted(state.queue) & ~state.full
     stuck = over & ~taken
@@ -473,7 +485,7 @@ def _concluded(lane: Lane, state: State) -> State:
 def _descend(
     X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State, limit: Array
 ) -> State:
-    """Go on with a descent for at most so many rankings and trials, or until its slots are full."""
+    """Continue a descent for at most `limit` rankings and trials, or until its slots are full."""
 
     def going_on(state: State) -> Array:
         return (state.moves > 0) & (state.work < limit)
@@ -530,8 +542,8 @@ def _padded(n: int) -> int:
 
 
 def _matrix(problem: Problem) -> Array:
-    """The columns on the device or split over those of a mesh, padded; the last one is of zeros.
-    Problems that differ in targets and weights share it.
+    """The padded columns on the device, or split over the devices of a mesh; the last column is
+    zero. Problems that differ only in targets and weights share them.
     """
     placed = _matrices.setdefault(problem.activations, {})
     place = problem.encoding, placement.mesh()
@@ -553,8 +565,9 @@ class TracedSearch(Search):
         return descend_all([self], [start], [promising])[0]
 
     def begun(self, start: Incumbent) -> Incumbent:
-        """The start as an incumbent: with a column of every required set, no larger than allowed,
-        and, if large, without columns that are not worth their price: few need many slots.
+        """The start as an incumbent: with a column of every required set, no larger than allowed
+        and, if large, without columns that are not worth their penalty, so that few descents need
+        many slots.
         """
         self.certified = False
         best: Incumbent | None = self._shrink(self.complete(start))
@@ -566,7 +579,7 @@ class TracedSearch(Search):
         return begun
 
     def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> Lane:
-        """Of a padded matrix."""
+        """This problem as a lane, for a padded matrix of this shape."""
 
         def padded(part: NDArray[Any], size: int) -> NDArray[Any]:
             return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, size - part.shape[-1])])
@@ -585,7 +598,7 @@ class TracedSearch(Search):
         )
 
     def state(self, start: Incumbent, n_columns: int, slots: int, sweeping: bool) -> State:
-        """A descent that begins with a ranking."""
+        """The state of a descent that starts with a ranking."""
         size, none = len(start.columns), n_columns - 1
         columns, weights = np.full(slots, none, np.int32), np.zeros(slots)
         columns[:size], weights[:size] = start.columns, start.weights
@@ -613,7 +626,9 @@ class TracedSearch(Search):
         return State(support, objective, queue, np.bool_(sweeping), zero, no, no, moves, zero)
 
     def reported(self, best: Incumbent, columns: NDArray[np.integer], weights: Floats) -> Incumbent:
-        """The better of the incumbent and a support, refitted on the host, which is observed."""
+        """The better of the incumbent and a support refitted on the host; a better one is reported
+        to `observe`.
+        """
         if np.array_equal(columns, best.columns):
             return best
         found = self.refit(columns.astype(np.int64), weights, near=best)
@@ -624,7 +639,7 @@ class TracedSearch(Search):
 
 
 def _with_slots(states: State, slots: int, none: int) -> State:
-    """The same descents with more slots: they go on with a ranking."""
+    """The same descents with more slots; they continue with a ranking."""
     now = states.support.columns.shape[-1]
 
     def more(part: Any, axes: tuple[int, ...], value: int = 0) -> NDArray[Any]:
@@ -652,7 +667,9 @@ def _with_slots(states: State, slots: int, none: int) -> State:
 
 @contextlib.contextmanager
 def as_numpy() -> Iterator[None]:
-    """For programs of formulas that serve NumPy too: float64, and shapes broadcast."""
+    """The settings for programs with formulas shared with NumPy: float64, and shapes that
+    broadcast.
+    """
     with our_settings(), jax.enable_x64(True), jax.numpy_rank_promotion("allow"):
         yield
 
@@ -664,12 +681,12 @@ def _together(parts: Sequence[Any]) -> Any:
 def descend_all(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], promising: Sequence[float] = ()
 ) -> list[Incumbent]:
-    """Descents side by side, until all have ended or one is told to stop; as many at once as fit in
+    """Make descents side by side until all have ended or one is stopped, as many at once as fit in
     memory.
 
     Args:
         searches: of problems with the same columns, loss and encoding.
-        starts: one for each.
+        starts: one for each search.
         promising: as in `Search.descend`, one for each; () for none.
     """
     best = [search.begun(start) for search, start in zip(searches, starts, strict=True)]
@@ -703,7 +720,7 @@ def _that_fit(
 
 
 def _slots(starts: Sequence[Incumbent]) -> int:
-    """A capacity for all of them, and two columns more."""
+    """A number of slots that holds each of the starts and two more columns."""
     slots = _SLOTS
     while slots < 2 + max(len(start.columns) for start in starts):
         slots *= 2
@@ -713,7 +730,7 @@ def _slots(starts: Sequence[Incumbent]) -> int:
 def _begun(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
 ) -> tuple[Lane, State]:
-    """Lanes and states on the devices. Idle lanes fill up: few shapes are compiled."""
+    """Lanes and states on the devices, padded with idle lanes so that few shapes are compiled."""
     first, shape, slots = searches[0].problem, _matrix(searches[0].problem).shape, _slots(starts)
     sweeps = bool(first.loss == exponential and not quick)
     lanes = [search.lane(shape, quick, 1 + sweeps) for search in searches]
@@ -732,7 +749,7 @@ def _begun(
 
 
 def _placed(lanes: Lane) -> Lane:
-    """On the devices, what patterns have where their columns are."""
+    """The lanes on the devices, the numbers of patterns beside their columns."""
     target, mass = on_device((lanes.target, lanes.mass), rows=-1)
     others = on_device(lanes._replace(target=None, mass=None))
     return cast(Lane, others._replace(target=target, mass=mass))
@@ -745,7 +762,7 @@ def _idle(state: State) -> State:
 def _in_chunks(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
 ) -> list[Incumbent]:
-    """Descents from the starts, which return at once if one is told to stop while the program
+    """Make descents from the starts; returns at once if one is stopped while the program
     compiles.
 
     Args:

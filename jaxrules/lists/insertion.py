@@ -1,17 +1,17 @@
 """The sub-problem of rule list learning: which rule to insert into a list, and where.
 
-A list has m rules; row i is decided by its first satisfied rule F_i (m: by the default). Inserting
+A list has m rules; row i is decided by its first satisfied rule, F_i (m for the default). Inserting
 the rule "condition c, label l" at position k changes the (distorted) number of correct rows by
 
     G(c, k, l) = sum over rows i covered by c of w_i(k, l) - literal_penalty |c|,
     w_i(k, l)  = alpha [F_i >= k] (n_il - s_i) - [i in mask] n_id,
 
 where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows decided by a rule, else
-0, d the default label, and the mask marks the rows charged for the default label (SSRL Eq. 24 to
-26, Lemma 6). One pass over the rows gives G at all positions and labels: rows are sorted by F, the
-last position first, in blocks; the cover of a condition is counted block by block, and partial sums
-belong to the position where a block ends. Blocks of equal rows are bits, counted exactly; rows with
-weights use a float32 product, exact below 2^24.
+0, d is the default label, and the mask marks the rows charged for the default label (SSRL Eq. 24 to
+26, Lemma 6). One pass over the rows gives G at all positions and labels: rows are sorted by F in
+blocks, the last position first, and the cover of a condition is counted block by block; the partial
+sum at the end of a position's blocks belongs to that position. Blocks of equal rows are bits,
+counted exactly; rows with weights use a float32 product, exact below 2^24.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ Literals = tuple[int, ...]
 _TOLERANCE = 1e-6
 """Gains that differ by less than this share are ties."""
 _PATIENCE = 2
-"""Layers of the beam without a better condition, after which it ends."""
+"""The beam ends after this many layers without a better condition."""
 _FOUND = 4
-"""The number of conditions improved literal by literal at the end."""
+"""The number of conditions that are improved literal by literal at the end."""
 _BLOCK = 64
-"""Conditions that the exact search examines together."""
+"""The number of conditions that the exact search examines together."""
 _WORDS = 8
-"""32-bit words of a block of rows."""
+"""The number of 32-bit words in a block of rows."""
 _SOME_ROWS = 2048
-"""Rows used to choose a literal when there is no time."""
+"""The number of rows used to choose a literal when there is no time to compile."""
 _WEIGHTED = 32
-"""Rows per block of rows with weights."""
+"""The number of rows in a block of rows with weights."""
 
 
 class Insertion(NamedTuple):
-    """A rule to insert: its gain, its literals (none if nothing gains), position and label."""
+    """A rule to insert: its gain, its literals (none if no rule gains), position and label."""
 
     gain: float
     condition: Literals
@@ -82,7 +82,9 @@ class Examples:
     allowed: Bools | None = None
 
     FEW_ROWS: ClassVar[int] = 512
-    """Up to this many distinct rows, products over the distinct rows beat bit counts over all."""
+    """Up to this many distinct rows, products over the distinct rows are faster than bit counts
+    over all.
+    """
 
     @property
     def n_rows(self) -> int:
@@ -94,8 +96,8 @@ class Examples:
 
     @functools.cached_property
     def labels(self) -> NDArray[np.intp] | None:
-        """The class of every row if all weights are one (or zero, class -1), else None:
-        then bits can be counted.
+        """The class of every row if all weights are one (or zero, class -1), so that bits can be
+        counted; else None.
         """
         weight = self.counts.sum(axis=1)
         single = np.isin(self.counts, (0, 1)).all() and (weight <= 1).all()
@@ -122,8 +124,8 @@ class Subproblem:
         alpha, mask: see the module.
         penalty: of a literal.
         max_length: the most literals, None for no limit.
-        max_rules: the most rules that the list will ever have; lists up to that length share
-            compiled kernels.
+        max_rules: the most rules that the list will have; lists up to that length share compiled
+            kernels.
         at_least: only insertions that gain more than this are found.
     """
 
@@ -157,15 +159,15 @@ class Subproblem:
 
 
 Finder = Callable[[Subproblem, Callable[[], bool]], tuple[Literals, float | None]]
-"""Finds the condition of a good insertion, until it is stopped: `by_beam`, `exactly` or `modmod`.
-Also returns a proved bound on the gain of every insertion, None without one.
+"""Finds the condition of a good insertion, unless stopped: `by_beam`, `exactly` or `modmod`. Also
+returns a proved bound on the gain of every insertion, or None.
 """
 
 
 def best_insertion(
     problem: Subproblem, find: Finder, stopped: Callable[[], bool] = never
 ) -> Insertion:
-    """The insertion of the largest gain that a search finds, at its best position and label."""
+    """The insertion with the largest gain that a search finds, at its best position and label."""
     condition, bound = find(problem, stopped)
     if not condition:
         return Insertion(0.0, (), 0, 0, bound)
@@ -184,8 +186,8 @@ def gains_of(
     alpha: float,
     mask: Bools,
 ) -> Floats:
-    """G without its penalty for one condition at every position and label, exactly,
-    shape (rules + 1, classes).
+    """G without its penalty for one condition at every position and label, computed exactly, shape
+    (rules + 1, classes).
     """
     m, rows = len(rule_labels), np.flatnonzero(covered)
     counts, at = examples.counts[rows], first[rows]
@@ -200,11 +202,11 @@ def gains_of(
 
 
 class _Problem(NamedTuple):
-    """A sub-problem on the device. Blocks are sorted by position, the last first;
-    padding rows are in no state.
+    """A sub-problem on the device. Blocks are sorted by position, the last first; padding rows
+    belong to no state.
 
-    Blocks of bits have equal rows: their
-    `cell` gives the effect of covering one of them, see `_worth`.
+    Rows in a block of bits are equal: its `cell` gives the effect of covering one of them, see
+    `_worth`.
     """
 
     literals: Array  # uint32 (words, literals) of bits, or float32 (rows, literals)
@@ -226,8 +228,8 @@ class _Problem(NamedTuple):
 
 
 class _Scores(NamedTuple):
-    """Of all conditions "state and literal" by label, each at its best position;
-    (classes, states, literals).
+    """Scores of all conditions "state and literal" by label, each at its best position, (classes,
+    states, literals).
     """
 
     gain: Array
@@ -237,13 +239,13 @@ class _Scores(NamedTuple):
 
 
 def _worth(cells: Array, default: Array) -> tuple[list[Array], list[Array], Array]:
-    """Sums over the rows from a position on -> by label n_l - s and its positive part,
-    both per alpha; charged rows.
+    """From sums over the rows from a position on: by label, the sums of n_l - s and of its positive
+    part, both divided by alpha, and the charged weight.
 
     Args:
-        cells: bits are counted in 2 classes + 2 cells: rows that no rule gets right, by class, then
-            those of the default class that are charged; then rows that are right, likewise. Rows
-            with weights come as the result.
+        cells: bits are counted in 2 classes + 2 cells: first rows that no rule classifies
+            correctly, by class, and those of the default class that are charged; then the same for
+            correct rows. For rows with weights, the cells are the result already.
         default: code of the default label.
     """
     classes = (len(cells) - 1) // 2
@@ -259,7 +261,7 @@ def _worth(cells: Array, default: Array) -> tuple[list[Array], list[Array], Arra
 
 
 class _Blocks(NamedTuple):
-    """Rows sorted into blocks of one size, and what the kernels read of them."""
+    """Rows sorted into blocks of one size, and the arrays that the kernels read."""
 
     literals: Array
     everything: Array
@@ -299,7 +301,7 @@ def _on_device(problem: Subproblem) -> _Problem:
 
 
 def _blocks_of_bits(problem: Subproblem) -> _Blocks:
-    """Rows of one class each: the rows of a block are equal in position, class and charge."""
+    """For rows of one class each: all rows of a block have the same position, class and charge."""
     examples, m, n = problem.examples, len(problem.rule_labels), problem.examples.n_rows
     classes, K = np.asarray(examples.labels), examples.n_classes
     right = np.array([*problem.rule_labels, -1])[problem.first] == classes
@@ -321,7 +323,7 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
 
 
 def _weighted_blocks(problem: Subproblem) -> _Blocks:
-    """Rows of any weights: the rows of a block are equal in position."""
+    """For rows with any weights: all rows of a block have the same position."""
     examples, first, m = problem.examples, problem.first, len(problem.rule_labels)
     n, rows = examples.n_rows, np.arange(examples.n_rows)
     decided = np.array([*problem.rule_labels, -1])[first]
@@ -384,12 +386,13 @@ def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
 
 @jax.jit
 def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
-    """Score every condition "state and literal" after the penalty; -inf if
-    not allowed or unchanged.
+    """Score every condition "state and literal", penalty included; -inf if it is not allowed or
+    covers the same rows as the state.
 
     Args:
         conditions: bool (states, literals).
-        rows: those that each state covers, like `_Problem.everything`: (states, words or rows).
+        rows: the rows that each state covers, coded like `_Problem.everything`: (states, words or
+            rows).
         problem: the sub-problem.
     """
     bits, n_blocks = rows.dtype == jnp.uint32, len(problem.cell)
@@ -415,7 +418,7 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
         cells, best = sums
         cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
         gains, above, _ = _worth(cells, problem.default)
-        for label, old in enumerate(best):  # one by one, which fuses better than an axis of labels
+        for label, old in enumerate(best):  # one by one: this fuses better than an axis of labels
             ratio = jnp.full(old[2].shape, problem.ratio[step, label])
             better = gains[label] > old[0]
             new = gains[label], above[label], ratio
@@ -452,8 +455,8 @@ class _Beam(NamedTuple):
     """Conditions under refinement, and the best ones found."""
 
     conditions: Array  # bool (states, literals)
-    rows: Array  # those that each state covers; of no state none
-    found: Array  # bool (_FOUND, literals): the best conditions, the first one first
+    rows: Array  # the rows that each state covers; empty slots cover none
+    found: Array  # bool (_FOUND, literals): the best conditions, best first
     gains: Array  # float32 (_FOUND,)
     idle: Array  # layers since the last improvement
 
@@ -477,8 +480,8 @@ def descend(beam: _Beam, problem: _Problem) -> _Beam:
 
 
 def _layer(beam: _Beam, problem: _Problem) -> _Beam:
-    """The children of all states: record the best, and keep the leaders by each
-    score and label, in turn.
+    """Evaluate the children of all states: record the best, and keep the leaders by each score and
+    label in turn.
     """
     n_states, n_literals = beam.conditions.shape
     scores = score(beam.conditions, beam.rows, problem)
@@ -514,7 +517,7 @@ def _layer(beam: _Beam, problem: _Problem) -> _Beam:
 
 
 def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
-    """A beam that starts from the best conditions without one of their literals."""
+    """A beam that starts from the best conditions, each without one of its literals."""
     n_states, n_literals = beam.conditions.shape
     each = n_states // _FOUND
     found = jnp.pad(beam.found, ((0, 0), (0, each)))  # there may be fewer literals
@@ -539,7 +542,7 @@ def _meet(rows: Array, others: Array) -> Array:
 
 
 def _marks(rows: jax.Array) -> jax.Array:
-    """Two hashes of every set of rows, (sets, 2): equal sets have equal ones."""
+    """Two hashes of every set of rows, (sets, 2); equal sets have equal hashes."""
     words = rows.astype(jnp.uint32) ^ (rows.astype(jnp.uint32) >> 16)
     place = jnp.arange(1, rows.shape[1] + 1, dtype=jnp.uint32)
     mixed = words * (place * jnp.uint32(0x9E3779B1) | 1)[None]
@@ -556,11 +559,11 @@ def by_beam(
     width: int = 36,
     literals: int | None = None,
 ) -> tuple[Literals, None]:
-    """The best condition that a beam search finds; no bound.
+    """The best condition that a beam search finds, without a bound.
 
     Args:
-        width: conditions that are refined at once.
-        literals: refine by so many literals only, the best ones alone; None for all.
+        width: the number of conditions refined at once.
+        literals: add only the best literals, this many, to conditions; None for all.
     """
     return _begun(problem, _on_device(problem), width, literals, stopped)[1], None
 
@@ -572,7 +575,7 @@ def exactly(
     width: int = 36,
     literals: int | None = None,
 ) -> tuple[Literals, float]:
-    """The best of all conditions, and a bound on all gains. A beam search begins."""
+    """The best of all conditions, and a bound on all gains. It starts with a beam search."""
     on_device = _on_device(problem)
     gain, condition = _begun(problem, on_device, width, literals, stopped)
     return _exhaust(on_device, gain, condition, problem.limit, stopped)
@@ -585,14 +588,16 @@ def _begun(
     literals: int | None,
     stopped: Callable[[], bool],
 ) -> tuple[float, Literals]:
-    """Gain and condition of a beam search; without the time to compile it, of a single literal."""
+    """Gain and condition of a beam search, or of a single literal if there is no time to compile
+    it.
+    """
     found = _screened_search(on_device, width, literals, stopped)
     return found or (problem.at_least, _one_literal(problem))
 
 
 def _one_literal(problem: Subproblem) -> Literals:
-    """The best condition of one literal at the front of a list, on a sample of the rows; used if
-    there is no time to compile more.
+    """The best single literal at the front of a list, on a sample of the rows; used if there is no
+    time to compile more.
     """
     examples = problem.examples
     some = np.linspace(0, examples.n_rows - 1, min(examples.n_rows, _SOME_ROWS)).astype(np.intp)
@@ -629,10 +634,9 @@ def _screened_search(
 def _beam_search(
     problem: _Problem, width: int, stopped: Callable[[], bool]
 ) -> tuple[float, Literals] | None:
-    """Keep some children of every layer; then leave literals out of the best, as long as
-    that leads to better ones.
-
-    None without the time to compile."""
+    """Keep some children of every layer; then leave literals out of the best conditions, as long as
+    that leads to better ones. None if there is no time to compile.
+    """
     n_states, n_literals = _FOUND * -(-width // _FOUND), problem.literals.shape[1]
     rows = np.zeros((n_states, len(problem.everything)), problem.everything.dtype)
     rows[0] = problem.everything
@@ -654,8 +658,8 @@ _descend_in_time, _score_in_time = Patient(descend), Patient(score)
 
 
 class _State(NamedTuple):
-    """A condition of the exact search: a bound on the gain of its refinements,
-    its literals, and its rows.
+    """A condition of the exact search: a bound on the gain of its refinements, its literals, and
+    the rows that it covers.
     """
 
     potential: float
@@ -669,8 +673,8 @@ class _State(NamedTuple):
 def _exhaust(
     problem: _Problem, best: float, found: Literals, limit: int, stopped: Callable[[], bool]
 ) -> tuple[Literals, float]:
-    """Keep every child that can still win, of equal covers the shortest; returns the best
-    and a bound on all gains.
+    """Layer by layer, keep every child that can still win, of equal covers the shortest; returns
+    the best condition and a bound on all gains.
     """
     literals, labels = np.asarray(problem.covers), np.asarray(problem.labels)
     states = [_State(np.inf, (), np.asarray(problem.everything))]
@@ -729,8 +733,8 @@ def _exhaust(
 
 
 _Round = tuple[jax.Array, jax.Array, Array, Array, Array]
-"""The condition, the best so far and its gain, the number of the round, and whether
-it changed the condition.
+"""The condition, the best so far and its gain, the number of the round, and whether the round
+changed the condition.
 """
 
 
@@ -738,13 +742,13 @@ it changed the condition.
 def _modmod(
     unsatisfied: jax.Array, charge: jax.Array, reward: jax.Array, penalty: jax.Array, rounds: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The best condition after some rounds, or fewer if a round changes nothing.
+    """The best condition after this many rounds, or fewer if a round changes nothing (Algorithm 4).
 
-    With Z_ij = 1 where row i does not satisfy literal j, the gain of a condition c is, but for a
-    constant, omega(c) - v(c), both submodular: omega(c) = sum of P over the rows that some literal
-    of c rejects; v(c) likewise with Q, plus penalty |c|. A round replaces omega by a modular lower
-    bound, tight at c (Eq. 12: marginals along a permutation that begins with c) and v by two upper
-    bounds (Eq. 10 and 11), and keeps the better of both maximisers.
+    Let Z_ij = 1 if row i does not satisfy literal j. Up to a constant, the gain of a condition c is
+    omega(c) - v(c), both submodular (Lemma 6): omega(c) is the sum of P over the rows that some
+    literal of c rejects; v(c) likewise with Q, plus penalty |c|. A round replaces omega with a
+    modular lower bound that is tight at c (Eq. 12: marginals along a permutation that begins with
+    c) and v with two upper bounds (Eq. 10 and 11), and keeps the better of the two maximisers.
 
     Args:
         unsatisfied: Z, float32 (rows, literals).
@@ -775,7 +779,7 @@ def _modmod(
         more_q = product(jnp.where(covered, q, 0.0), unsatisfied) + penalty
         only_q = product(jnp.where(once, q, 0.0), unsatisfied) + penalty
         more_p = product(jnp.where(covered, p, 0.0), unsatisfied)
-        # the condition's literals first, then by what the bounds leave of a literal
+        # the literals of the condition first, then the others by the ratio of marginal gains
         ratio = more_p / jnp.maximum(more_q, 1e-6)
         order = jnp.argsort(
             jnp.where(before, 1e30, 0.0) + jnp.where(before, alone_p - alone_q, ratio)
@@ -806,9 +810,10 @@ _modmod_in_time = Patient(_modmod)
 
 
 def modmod(problem: Subproblem, stopped: Callable[[], bool] = never) -> tuple[Literals, None]:
-    """Algorithm 4 for all positions and labels: the literals of the best condition; no bound.
+    """Algorithm 4 for all positions and labels: the literals of the best condition, without a
+    bound.
 
-    Conditions longer than `max_length` do not count. Nothing is found if already stopped.
+    Conditions longer than `max_length` are ignored. If already stopped, it finds nothing.
     """
     examples, first, alpha = problem.examples, problem.first, problem.alpha
     m, rows = len(problem.rule_labels), np.arange(examples.n_rows)
@@ -819,11 +824,11 @@ def modmod(problem: Subproblem, stopped: Callable[[], bool] = never) -> tuple[Li
     best = 0.0
     condition: Literals = ()
     may_say = problem.allowed
-    # labels that may have the same literals, together
+    # labels with the same allowed literals, together
     for allowed in np.unique(may_say[may_say.any(axis=1)], axis=0):
         some = (may_say == allowed).all(axis=1)
         reward = alpha * behind[:, None, :] * examples.counts.T[some]
-        # a literal that is not allowed holds on no row
+        # a literal that is not allowed holds for no row
         unsatisfied = jnp.asarray(~examples.literals.T | ~allowed, jnp.float32)
         for position, label in itertools.product(range(m + 1), range(int(some.sum()))):
             if stopped():

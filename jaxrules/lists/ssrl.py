@@ -1,16 +1,18 @@
 """SSRL: rule lists by sequence-submodular optimisation (Yang, Yang and Sun, KDD 2024).
 
-A rule list R decides a row by its first satisfied rule, else by the default label. With literals as
-the elements of conditions, learn the list of at most nu rules that maximises (Eq. 14)
+A rule list R classifies a row by the first rule that the row satisfies, else by the default label.
+Conditions consist of literals. SSRL learns the list of at most nu rules that maximises (Eq. 14)
 
-    f(R) = rows right - literal_penalty * literals  =  c(R) + d(R) - literal_penalty * literals,
+    f(R) = correct rows - literal_penalty * literals  =  c(R) + d(R) - literal_penalty * literals,
 
-with c the rows that the rules classify correctly, d those that the default label does. c is
-sequence submodular, d supermodular: d is replaced by one of two modular lower bounds, tight at the
-list of the previous round (Lemma 1). Algorithm 1 inserts rules greedily under a distorted gain: the
-gain of c counts (1 - 1/nu)^(nu - i) in step i. Algorithm 2 repeats that with both bounds until f
-does not rise, then searches locally: delete, exchange, replace, insert. Finding the best rule to
-insert, at any position, with any label, is the sub-problem (`jaxrules.lists.insertion`).
+with c the number of rows that the rules classify correctly, and d the number that the default label
+does. By Lemma 1, c is sequence submodular, and d here is supermodular (the paper's d counts the
+rows that the default loses). d is replaced with one of two modular lower bounds, tight at the list
+of the previous round (Eq. 17 and 18). Algorithm 1 inserts rules greedily by a distorted gain: in
+step i, the gain of c is multiplied by (1 - 1/nu)^(nu - i) (Eq. 20). Algorithm 2 repeats that with
+both bounds until f does not rise, and then searches locally: it deletes, exchanges, replaces and
+inserts rules. The sub-problem is to find the best rule to insert, at any position and with any
+label (`jaxrules.lists.insertion`).
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -66,15 +68,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _TIE = 1e-9
-"""f must rise by more than this share of the rows' weight to count as better."""
+"""A list is better only if f rises by more than this share of the total weight."""
 _SMALL_PENALTY, _LARGE_PENALTY, _LITTLE = 1.0, 4.0, 0.2
-"""The default penalty is the large one, unless a list with the small one leaves less than this
-share of the errors. See docs/defaults.md.
+"""The default penalty is the large one, unless a list with the small one leaves less than the third
+number as a share of the errors. See docs/defaults.md.
 """
 _ROWS_OF_ALL = 20.0
-"""If there is noise, this weight of rows with the shares of all rows joins those of every rule."""
+"""If there is noise, this weight of rows, with the class shares of all rows, is added to the rows
+of every rule.
+"""
 _LARGEST_PENALTY = 1e30
-"""float32, in which the kernels count, holds it."""
+"""The largest penalty that float32, in which the kernels count, can hold."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,14 +87,14 @@ class SSRLDetails(Details):
 
     Attributes:
         n_literals: the number of literals that rules are built from.
-        rounds: of minorise-maximise.
+        rounds: the number of minorise-maximise rounds.
         insertions: the number of sub-problems solved.
         greedy_objective: f before the local search.
         literal_penalty: lambda.
         chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
-        beam_literals: the number of literals that each beam search refines conditions by; None
-            for all.
+        beam_literals: the number of literals that each beam search may add to conditions; None for
+            all.
     """
 
     n_literals: int
@@ -108,8 +112,8 @@ class CrossValidatedDetails(SSRLDetails):
     """What `cross_validate` reports: the figures of the last fit, and of the folds.
 
     Attributes:
-        cross_validation: the folds as a `jaxrules.CrossValidation`; its risk is the share of the
-            held-out weight that is classified wrongly.
+        cross_validation: the folds as a `jaxrules.CrossValidation`; its risk is the misclassified
+            share of the held-out weight.
         max_rules: the chosen limit.
         accuracies: on the held-out rows, shape (folds, literal_penalties, max_rules); NaN if time
             ran out.
@@ -153,13 +157,13 @@ class _Lists(ListOptions):
         max_length: the most literals of a rule; None for no limit.
         propositions: the literals to build rules from; None takes
             `jaxrules.lists.literals.literals_of`.
-        default: the label of rows that no rule covers; "majority" takes the heaviest class.
-        required: columns that the list must use; if the search leaves one out, the cheapest literal
-            on it is added.
+        default: the label of rows that satisfy no rule; "majority" takes the heaviest class.
+        required: columns that the list must use; if the search leaves one out, the literal on it
+            that costs least is added.
         local_search: delete, exchange, replace and insert rules after the greedy rounds, until
             nothing helps.
-        max_rounds: the most rounds of minorise-maximise; None goes on until f does not rise. After
-            two, the local search ends as well as after ten.
+        max_rounds: the most rounds of minorise-maximise; None continues until f does not rise. The
+            local search ends as well after two rounds as after ten.
     """
 
     learner = "ssrl"
@@ -178,12 +182,12 @@ class _Shared(_Lists):
 
     Attributes:
         subproblem: how the rule to insert is found: "beam"; or "exact", which examines all
-            conditions that can still win and may take long (limit it by `max_length` and
+            conditions that can still win, and can take long (limit it by `max_length` and
             `time_limit`). The paper's own ModMod procedure is `published`.
-        beam_width: conditions that the beam refines at once.
-        beam_literals: the most literals that the beam refines conditions by. If there are more,
+        beam_width: the number of conditions that the beam refines at once.
+        beam_literals: the most literals that the beam may add to conditions. If there are more,
             every search keeps the best, ranked by each of its scores and labels in turn; None keeps
-            all. ``details["beam_literals"]`` says how many it was.
+            all. ``details["beam_literals"]`` reports the number.
     """
 
     subproblem: Literal["beam", "exact"] = option(_subproblem, default="beam")
@@ -203,8 +207,9 @@ class PathOptions(_Shared):
     Attributes:
         max_rules: the paper's nu, the most rules.
         literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain. None:
-            1 if a list with 1 leaves less than a fifth of the errors of the heaviest class. Else
-            there is noise: 4, and probabilities are shrunk towards the shares of the classes.
+            1 if a list with 1 leaves less than a fifth of the errors of predicting the heaviest
+            class. Otherwise there is noise: it is 4, and probabilities are shrunk towards the
+            shares of the classes.
     """
 
     max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
@@ -218,9 +223,10 @@ class Options(PathOptions):
     """The options of `fit`.
 
     Attributes:
-        start: a Fit, or its model, a list of any learner on the same columns and for the same
-            classes: the search starts from its rules, after those of `first`, and with the default
-            of this fit; its conditions are extra literals. The result is no worse than that list.
+        start: a list, as a Fit or its model, of any learner, with the same columns and classes. The
+            search starts from its rules, after those of `first`, with the default label of this
+            fit; its conditions become additional literals. The result is at least as good as that
+            list.
     """
 
     start: Fit[RuleList] | RuleList | None = None
@@ -234,10 +240,10 @@ class Grid(Folds, _Shared):
         literal_penalties: the penalties to choose from.
         max_rules: the limits on the number of rules to choose from; an integer for one limit.
         one_standard_error: choose the setting with the fewest literals within one standard error of
-            the best mean accuracy, not the best (ties go to the fewest literals).
-        seed: of the folds.
-        time_limit: seconds for everything; four fifths are for the folds; settings that no fold
-            reached are excluded.
+            the best mean accuracy; False chooses the best accuracy (in ties, the fewest literals).
+        seed: seed of the folds.
+        time_limit: seconds for everything, of which four fifths are for the folds; settings that no
+            fold reached are excluded.
     """
 
     literal_penalties: Sequence[float] = option(_penalties, default=(0.5, 1.0, 5.0, 7.0, 10.0))
@@ -249,7 +255,7 @@ class Grid(Folds, _Shared):
         return _sizes("max_rules", self.max_rules)
 
     def settings_tried(self) -> list[dict[str, Any]]:
-        """Every penalty with every number of rules, which changes fastest."""
+        """Every penalty with every number of rules; the number changes fastest."""
         return [
             {"literal_penalty": penalty, "max_rules": size}
             for penalty in self.literal_penalties
@@ -275,15 +281,16 @@ def fit(
 
     Returns:
         A Fit with f as objective, to be maximised, and `SSRLDetails`; "converged" is a local
-        optimum. The probabilities of the model are the weights of the classes among the training
-        rows that each rule decides, one row of each class added. If the penalty was chosen and
-        there is noise, a weight of 20 with the shares of all rows is added instead, or less if the
-        label would not stay the most probable class. The history has a step per insertion.
+        optimum. The probabilities of the model are the class shares of the training rows that each
+        rule decides, after adding one row of each class. If the penalty was chosen from the data
+        and there is noise, rows of weight 20 with the class shares of all rows are added instead,
+        or fewer if the label would otherwise not remain the most probable class. The history has a
+        step per insertion.
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: for a bad value of an argument, a single class, columns without variation, or
-            more rows than can be counted exactly (2^24).
+        ValueError: for an invalid value of an argument, only one class, columns without variation,
+            or more rows than can be counted exactly (2^24).
     """
     run = options.run()
     data, settings = list_data(X, y, sample_weight, options), options.settings()
@@ -299,7 +306,7 @@ def fit(
 
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
-    """The list that a sample of the rows shows, rated on all rows."""
+    """The list found on a sample of the rows, evaluated on all rows."""
     limit, penalty, rules = sample_limit(run), options.literal_penalty, None
     if limit is not None:
         own = replace(options, time_limit=limit, progress=False)
@@ -334,16 +341,16 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
 
 
 def _why(penalty: float, left: float) -> str:
-    """Why the data chose this penalty."""
+    """Why this penalty was chosen from the data."""
     return (
         f"literal_penalty={penalty:g}: a list with {_SMALL_PENALTY:g} leaves {left:.0%} of the "
-        "errors of the heaviest class"
+        "errors of predicting the heaviest class"
     )
 
 
 def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _Search | None]:
-    """The penalty of a literal, why it was chosen, and the search that showed it; that took at most
-    half of the time.
+    """The penalty on a literal, why it was chosen, and the trial search, if any, which takes at
+    most half of the time.
     """
     if options.literal_penalty is not None:
         return options.literal_penalty, "", None
@@ -363,10 +370,10 @@ def path(
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
     what `fit` returns with that limit, that start and the same `literal_penalty`. No list is worse
-    than a shorter one.
+    than the one before.
 
-    The lists are no prefixes of one run: the gains of the greedy steps depend on `max_rules`. Data
-    are read and kernels compiled once.
+    The lists are not prefixes of one list: the gains of the greedy steps depend on `max_rules`.
+    Data are read, and kernels compiled, only once.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -377,8 +384,8 @@ def path(
         X, y, sample_weight: as for `fit`.
 
     Returns:
-        The fits. With rules in `first` the sizes begin after them. Every size has an equal share of
-        the remaining time; the list is shorter if that runs out.
+        The fits. Sizes start after the rules in `first`. Every size has an equal share of the
+        remaining time; there are fewer fits if time runs out.
 
     Raises:
         TypeError, ValueError: as `fit`.
@@ -412,7 +419,7 @@ def cross_validate(
 
     The cut points are quantiles of all rows of X and do not depend on labels: all folds have the
     same literals and share one set of compiled kernels. To measure the accuracy of the whole
-    procedure, call it inside the training rows of an outer split.
+    procedure, call it on the training rows of an outer split.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -461,8 +468,8 @@ def _figures(
     options: Grid,
     part: Run,
 ) -> Floats:
-    """Accuracy, rules and literals of every fold and setting, (3, folds, settings); NaN if the time
-    ran out before.
+    """Accuracy, rules and literals of every fold and setting, (3, folds, settings); NaN if time ran
+    out.
     """
     n_folds, workers = options.n_folds, check_workers(options.n_jobs)
     each = [_Fold(task, fold == k, grid, options) for k in range(n_folds)]
@@ -486,7 +493,7 @@ class _Fold:
     """One fold, also as the task of a worker.
 
     Attributes:
-        held: its rows, bool (rows,).
+        held: the held-out rows, bool (rows,).
     """
 
     task: _Task
@@ -498,7 +505,7 @@ class _Fold:
         return list(self.measured(Run("fold", seconds)))
 
     def measured(self, run: Run) -> Iterator[tuple[float, int, int]]:
-        """Accuracy, rules and literals, setting by setting, as far as the time goes."""
+        """Accuracy, rules and literals, setting by setting, until time runs out."""
         task, first, options = self.task, self.task.first, self.options
         inside, outside = task.data.weights * ~self.held, task.data.weights * self.held
         for setting in self.grid:
@@ -521,8 +528,8 @@ class PublishedOptions(_Lists):
     Attributes:
         max_rules: the paper's nu, the most rules.
         literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
-        max_length: the most literals of a rule: longer conditions that ModMod finds are dropped.
-        max_rounds: the most rounds of minorise-maximise; None, as in the paper, goes on until f
+        max_length: the most literals of a rule; longer conditions that ModMod finds are dropped.
+        max_rounds: the most rounds of minorise-maximise; None, as in the paper, continues until f
             does not rise.
     """
 
@@ -541,8 +548,8 @@ def published(
 ) -> Fit[RuleList]:
     """The paper's own algorithm, with its ModMod procedure (Algorithm 4) for the rule to insert.
 
-    ModMod replaces the gain, a difference of submodular functions, by modular bounds in turn. `fit`
-    has a beam search instead.
+    ModMod repeatedly replaces the gain, a difference of submodular functions, with modular bounds.
+    `fit` uses a beam search instead.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -571,7 +578,7 @@ _Start = tuple[tuple[tuple[int, ...], int], ...]
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """The data of a fit, and their rows by literals.
+    """The data of a fit, and the literals on its rows.
 
     Attributes:
         default: the code of the default label; None for the heaviest class.
@@ -598,7 +605,7 @@ class _Task:
         max_rules: int,
         start: Fit[RuleList] | RuleList | None = None,
     ) -> _Task:
-        """Make the literals; `first` and `start` fit into `max_rules` rules."""
+        """Make the literals; `first` and `start` must fit in `max_rules` rules."""
         table, codes, n_classes = data.table, data.codes, len(data.classes or ())
         if options.propositions is None:
             run.preparing("literals")
@@ -644,8 +651,8 @@ class _Task:
             )
 
     def begin(self, model: RuleList, max_length: int | None) -> _Start:
-        """A list in terms of the literals, without rules that hold on no row, and without those
-        after a rule that holds on all.
+        """A list in terms of the literals, without rules that hold for no row, and without those
+        after a rule that holds for all rows.
         """
         n_classes, table = len(self.data.classes or ()), self.data.table
         rules = model.conjunctions.with_schema(table.schema)
@@ -662,8 +669,8 @@ class _Task:
         )
 
     def examples(self, weights: Floats, default: int | None = None) -> Examples:
-        """Rows unmerged if bits can be counted and few rows are equal;
-        else with equal rows merged.
+        """The rows, unmerged if bits can be counted and many rows are distinct, else with equal
+        rows merged.
         """
         n_classes = len(self.data.classes or ())
         default = self.default if default is None else default
@@ -686,9 +693,9 @@ class _Task:
         room: int = 0,
         start: _Start = (),
     ) -> _Search:
-        """A finished search on rows of these weights, for what comes after the expert's rules.
+        """A finished search on rows with these weights, for the rules after the expert's.
 
-        Lists of up to `room` rules share compiled kernels.
+        Searches for lists of up to `room` rules share compiled kernels.
         """
         totals = np.bincount(self.codes, weights, len(self.data.classes or ()))
         default = int(totals.argmax()) if self.default is None else self.default
@@ -702,7 +709,7 @@ class _Task:
     def finished(
         self, search: _Search, run: Run, settings: Settings, why: str = ""
     ) -> Fit[RuleList]:
-        """The best list of a search on all rows as a model."""
+        """The best list of a search on all rows, as a Fit."""
         best, examples = search.best, search.examples
         noisy = bool(why) and search.penalty == _LARGE_PENALTY
         shrinkage = _ROWS_OF_ALL if noisy else None
@@ -738,7 +745,7 @@ def _pool(table: Table, options: _Lists) -> PropositionPool:
     checks.instance("propositions", pool, PropositionPool, "jaxrules.lists.literals.literals_of")
     if pool.schema.features != table.schema.features:
         raise ValueError(
-            "propositions was built for columns other than those of X; build them from the same "
+            "propositions were built for columns other than those of X; build them from the same "
             "table"
         )
     checks.require(
@@ -779,7 +786,7 @@ class _Rules:
         return self.right() - self.penalty * sum(map(len, self.conditions))
 
     def insert(self, rule: Insertion) -> _Rules:
-        """With a further rule."""
+        """This list with one more rule."""
         order = [*range(rule.position), len(self), *range(rule.position, len(self))]
         return _Rules(
             self.examples,
@@ -801,8 +808,8 @@ class _Rules:
         )
 
     def merged(self) -> _Rules:
-        """The same list on rows merged by the rules that cover them; equivalent
-        for deleting and reordering.
+        """The same list on rows merged by the rules that cover them, which suffices for deleting
+        and reordering rules.
         """
         if not len(self):
             return self
@@ -812,8 +819,8 @@ class _Rules:
 
 
 class _Search:
-    """Algorithm 2: rounds of distorted greedy insertion, then local search.
-    Keeps the best list of all.
+    """Algorithm 2: rounds of distorted greedy insertion, then local search. It keeps the best list
+    found.
     """
 
     def __init__(
@@ -834,7 +841,7 @@ class _Search:
         self.offset = 0.0 if first is None else first.objective(self.penalty)
         self.before = 0 if first is None else len(first.rules)
         self.max_rules = options.max_rules - self.before
-        # few sizes of kernels: lists of one to four rules share theirs, and so on
+        # few sizes of kernels: lists of one to four rules share them, those of five to eight, ...
         self.room = 4 * -(-max(room, options.max_rules) // 4)
         self.best = _Rules(examples, self.penalty)
         self.start = replace(
@@ -863,7 +870,7 @@ class _Search:
         self.watch.step(self.offset + objective, self.before + len(rules))
 
     def run(self) -> None:
-        """Both parts, until nothing rises or the run is stopped; the last step of the
+        """Run both parts, until nothing improves or the run is stopped; the last step of the
         history is the best list.
         """
         with self.watch:
@@ -890,7 +897,7 @@ class _Search:
         )
 
     def use(self, literals: Bools) -> None:
-        """If no rule has one of these literals, add one where the list loses least."""
+        """If no rule has one of these literals, add one where the objective falls least."""
         rules, examples = self.best, self.examples
         if any(literals[list(condition)].any() for condition in rules.conditions):
             return
@@ -904,7 +911,7 @@ class _Search:
                     tuple(sorted((*condition, literal))),
                     rules.take([k for k in places[:-1] if k != place]),
                 )
-                for grown in (longer, (literal,)):  # the rule longer, or another in its place
+                for grown in (longer, (literal,)):  # a longer rule, or another in its place
                     if self.allows(grown, label) and examples.cover(grown).any():
                         lists.append(rest.insert(Insertion(0.0, grown, place, label)))
             if len(rules) < self.max_rules and self.allows((literal,), label):
@@ -951,8 +958,8 @@ class _Search:
         mask: Bools,
         at_least: float = 0.0,
     ) -> Insertion:
-        """The sub-problem: the best rule to insert into a list, if it
-        gains more than `at_least`.
+        """Solve the sub-problem: the best rule to insert into a list, if it gains more than
+        `at_least`.
         """
         self.insertions += 1
         problem = Subproblem(
@@ -962,9 +969,9 @@ class _Search:
         return best_insertion(problem, self.find, self.watch.stopped)
 
     def greedy(self, known: _Rules, bound: int) -> bool:
-        """Algorithm 1 with d bounded at a known list: d_1 charges a rule for all rows of the
-        default label that it covers (a rule of the list for those that it alone covers), d_2 for
-        those that the list does not cover.
+        """Algorithm 1 with d bounded at a known list. The bound d_1 (Eq. 17) charges a rule for all
+        rows of the default label that it covers (a rule of the known list only for those that it
+        alone covers); d_2 (Eq. 18) charges it for those that the known list does not cover.
         """
         examples, nu = self.examples, self.max_rules
         covering = np.sum(known.covers, axis=0) if len(known) else np.zeros(examples.n_rows, int)
@@ -997,14 +1004,14 @@ class _Search:
                 better |= self.keep(rules)
             elif step == nu or best(nu).gain <= 0:
                 break
-            else:  # gains grow with alpha: to the first step at which something gains
+            else:  # gains grow with alpha: go to the first step with a gain
                 step = bisect_left(
                     range(nu), True, step + 1, key=lambda later: best(later).gain > 0
                 )
         return better
 
     def reorder(self) -> None:
-        """Delete every useless rule, and exchange every pair that helps."""
+        """Delete every useless rule, and exchange every pair of rules if that helps."""
         rules = self.best.merged()
         kept, objective = list(range(len(rules))), rules.objective()
         place = 0
@@ -1026,8 +1033,8 @@ class _Search:
             self.best, self.best_objective = self.best.take(kept), objective
 
     def replace(self) -> None:
-        """Replace each rule in turn by the best one; at the end insert
-        one more if there is room.
+        """Replace each rule in turn with the best one; at the end, insert another if there is
+        room.
         """
         for place in [*range(self.max_rules), None]:
             rules = self.best

@@ -21,8 +21,8 @@ from jaxrules.solvers.patience import Patient
 
 _STEPS_PER_CHUNK = 25
 _DECAYS = (0.9, 0.99)
-"""Of Adam's two running means; the second forgets faster than usual, since there are only a few
-hundred steps.
+"""The decay rates of Adam's two running means; the second forgets faster than usual, because there
+are only a few hundred steps.
 """
 
 
@@ -31,15 +31,15 @@ Objective = Callable[[Tree, Tree, Tree, Array], Array]
 """What is minimised: (parameters, rows, fixed arrays, number of the step) -> values, (lanes,), one
 per problem.
 
-The first axis of the parameters is that of problems solved side by side. The rows are arrays whose
-last axis is that of the rows. The row weights come first; they sum to one over all rows, and over a
+The first axis of the parameters indexes problems solved side by side. The rows are arrays whose
+last axis indexes the rows. The row weights come first; they sum to one over all rows, and over a
 batch in expectation.
 """
 
 
 class Descent(NamedTuple):
-    """The descent after a chunk: the number of steps, the parameters, and the mean values over the
-    chunk.
+    """The descent after a chunk of steps: the number of steps so far, the parameters, and the mean
+    values over the chunk.
     """
 
     steps: int
@@ -62,22 +62,22 @@ def adam(
     ends: tuple[Tree, Tree] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Descent]:
-    """Descend, and report after every chunk of steps; ends early when stopped.
+    """Minimise, and report after every chunk of steps; ends early when stopped.
 
     Args:
         objective: hashable, see `Objective`.
         parameters: a pytree of float64 arrays.
-        rows: row weights first; arrays with the rows as last axis. They may be padded with rows of
-            weight 0.
-        fixed: other arrays.
-        n_rows: without the padding.
+        rows: arrays whose last axis indexes the rows, the row weights first. They may be padded
+            with rows of weight 0.
+        fixed: other arrays that the objective needs.
+        n_rows: the number of rows without the padding.
         iterations: the number of steps.
-        learning_rate: of the first step; with `cosine` it falls to 0 along a cosine.
+        learning_rate: the rate of the first step; with `cosine` it falls to 0 along a cosine.
         batch_size: rows drawn for every step; None, or at least `n_rows`, for all.
-        seed: of the draws.
-        ends: the least and the greatest values of the parameters: two pytrees like them, of arrays
-            with the same axes or axes of length 1. Every step ends with a projection on them. The
-            start keeps them.
+        seed: seed of the batches.
+        ends: lower and upper bounds on the parameters: two pytrees like them, of arrays with the
+            same axes or axes of length 1. Every step ends with a projection onto the bounds. The
+            start must satisfy them.
         stopped: whether to stop; asked before every chunk.
 
     Yields:

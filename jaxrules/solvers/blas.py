@@ -15,15 +15,15 @@ from typing import Any
 
 _LOCK = threading.Lock()
 _held: list[Any] = []
-"""The limit, once for each context that holds it: it applies to the whole process, and ends with
-the last of them.
+"""The limit, once per context that holds it. It applies to the whole process and ends with the last
+context.
 """
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context or a decorator in which BLAS has one thread; may be nested, and entered by several
-    threads.
+    """A context or decorator in which BLAS uses one thread. It may be nested, and several threads
+    may enter it.
     """
     with _LOCK:
         _held.append(_held[0] if _held else _controller().limit(limits=1, user_api="blas"))
@@ -38,7 +38,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @functools.cache
 def _controller() -> Any:
-    import scipy.linalg  # noqa: F401  the controller knows the libraries that are loaded
+    import scipy.linalg  # noqa: F401  the controller sees only libraries that are loaded
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -1,16 +1,16 @@
-"""Layered search: grow every state by one move, bound, prune, cut to a width; and the certificate
-of any search.
+"""Layered search, which grows every state by one move, bounds, prunes and cuts the layer to a
+width; and the certificate of any search.
 
-A solution is a sequence of moves (features of a path, rules of a list); a state is what matters of
-a prefix. Layer by layer, a `LayeredProblem` expands states to children, each with a bound on all
-solutions with this prefix. Children that cannot beat the incumbent are pruned, of children with
-equal futures the best stays, and of the rest the most promising form the next layer, up to a width.
-The bounds of dropped children enter the certificate: a narrow search is a beam search with a proved
-gap, and a search that drops nothing is a proof.
+A solution is a sequence of moves (features of a path, rules of a list); a state is the part of a
+prefix that determines its future. Layer by layer, a `LayeredProblem` expands states to children,
+each with a bound on all solutions with this prefix. Children that cannot beat the incumbent are
+pruned; of children with equal futures only the best stays; the most promising of the others form
+the next layer, up to a width. The bounds of dropped children enter the certificate: a narrow search
+is a beam search with a proved gap, and a search that drops nothing is a proof.
 
-The rule of closure, for every search: objectives that differ by at most `Certificate.tolerance`
-count as equal. A state is pruned unless its bound is better than the incumbent by more; a
-certificate is closed unless its bound is.
+One rule decides when to prune and when to stop: objectives that differ by at most
+`Certificate.tolerance` count as equal. A state is pruned unless its bound is better than the
+incumbent by more than that; a certificate is closed unless its own bound is.
 """
 
 from __future__ import annotations
@@ -42,17 +42,16 @@ class Certificate(Generic[SolutionT]):
     """The best solution of a search so far, and a proved bound on all solutions.
 
     Attributes:
-        solution: the incumbent; to begin with, any solution.
-        evaluate: the objective of a solution, computed from the solution alone, never from a
-            search's own figures.
+        solution: the incumbent; at the start, any solution.
+        evaluate: computes the objective from the solution alone, never from figures of the search.
         bound: no solution has a better objective.
         sense: "min" or "max".
         relative, absolute: the two parts of `tolerance`.
         improved: called with the objective of every new incumbent, and when a better bound is
             proved.
-        objective: the incumbent's.
+        objective: the objective of the incumbent.
         nodes: the number of states examined.
-        dropped: the number of them left out because layers are cut to a width.
+        dropped: the number of states left out because layers are cut to a width.
     """
 
     solution: SolutionT
@@ -77,12 +76,16 @@ class Certificate(Generic[SolutionT]):
 
     @property
     def tolerance(self) -> float:
-        """Objectives that differ by no more count as equal: relative |objective| + absolute."""
+        """Objectives that differ by at most this count as equal: relative |objective| +
+        absolute.
+        """
         return self.relative * abs(self.objective) + self.absolute
 
     @property
     def settled(self) -> float:
-        """The bound of what is pruned: the objective, improved by the tolerance."""
+        """States whose bound is no better than this are pruned: the objective, improved by the
+        tolerance.
+        """
         return self.objective - self.sign * self.tolerance
 
     @property
@@ -111,8 +114,8 @@ class Certificate(Generic[SolutionT]):
         return objective
 
     def prove(self, bound: float) -> None:
-        """Take a proved bound. Only by rounding can it pass the incumbent's objective: it stops
-        there.
+        """Take a proved bound, clipped to the objective of the incumbent, which it can pass only by
+        rounding.
         """
         known = self.bound
         self.bound = self._possible(self.sign * max(self.sign * known, self.sign * bound))
@@ -124,18 +127,19 @@ class Certificate(Generic[SolutionT]):
 
 
 class Children(NamedTuple):
-    """The children of states of a layer: arrays with an entry per child.
+    """The children of some states of a layer: arrays with one entry per child.
 
     Attributes:
         parents: positions of the parents among the expanded states.
-        moves: appended to the parents, in the problem's own code; further axes are allowed.
-        bounds: no solution with this prefix is better.
-        reached: of children with equal `LayeredProblem.keys`, the better one has futures at least
-            as good.
-        values: the objective of stopping here, if that is a solution. On the last layer it is, and
-            equals the bound.
-        promise: of the children that are not pruned, those with the better promise form the next
-            layer; None for the bounds.
+        moves: the moves appended to the parents, in the problem's own coding; further axes are
+            allowed.
+        bounds: no solution with this prefix has a better objective.
+        reached: the objective so far; of children with equal `LayeredProblem.keys`, the one that is
+            better here has a future at least as good.
+        values: the objective if the sequence ends here, if that is a solution. On the last layer it
+            always is, and equals the bound.
+        promise: the unpruned children with the best promise form the next layer; None to use the
+            bounds.
         left_out: a bound on children that are not listed, or None if all are.
     """
 
@@ -160,7 +164,7 @@ class Children(NamedTuple):
 
     @classmethod
     def together(cls, some: list[Children]) -> Children:
-        """Those of several chunks, as parents of the next layer."""
+        """The children of several chunks, as parents of the next layer."""
         if len(some) == 1:
             return some[0]
         parents, moves, bounds, reached = (
@@ -177,9 +181,9 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
     arrays.
 
     Attributes:
-        depth: the greatest number of moves.
-        chunk: the number of states expanded at once, between two looks at the clock.
-        max_open: children of one layer beyond which it is cut to its width before it is complete.
+        depth: the most moves of a solution.
+        chunk: the number of states expanded at once, between two checks of the clock.
+        max_open: with more children than this, a layer is cut to its width before it is complete.
     """
 
     depth: int
@@ -188,7 +192,7 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
 
     @abstractmethod
     def root(self) -> StatesT:
-        """The layer of the one state without moves."""
+        """The first layer: the single state without moves."""
 
     @abstractmethod
     def expand(self, states: StatesT, some: slice, step: int, incumbent: float) -> Children:
@@ -217,12 +221,12 @@ def search(
     widths: Iterable[int],
     stopped: Callable[[], bool] = never,
 ) -> None:
-    """Search with one width after the other until the certificate is closed. It is valid at any
-    time.
+    """Search with one width after another until the certificate is closed. The certificate is valid
+    at any time.
 
     Args:
-        problem: of the solutions.
-        certificate: takes solutions and bounds.
+        problem: defines the solutions.
+        certificate: receives solutions and bounds.
         widths: states kept per layer, ascending.
         stopped: polled between chunks of states.
     """
@@ -232,10 +236,10 @@ def search(
 
 
 class _Layers(Generic[StatesT, SolutionT]):
-    """One search with one width. Here bounds are costs: times the sign.
+    """One search with one width. Here bounds are costs: bounds times the sign, to be minimised.
 
     Attributes:
-        states, costs: the present layer, and the bounds of its states.
+        states, costs: the current layer, and the bounds of its states.
         trail: the parent and the move of every state, by layer.
         dropped: the least bound of the children left out.
     """
@@ -261,7 +265,7 @@ class _Layers(Generic[StatesT, SolutionT]):
         return self.certificate.sign * self._least_cost(stopped)
 
     def _least_cost(self, stopped: Callable[[], bool]) -> float:
-        """No solution costs less; also if the search is stopped."""
+        """No solution costs less than this, even if the search was stopped."""
         problem = self.problem
         for step in range(problem.depth):
             open_children: list[Children] = []
@@ -288,7 +292,9 @@ class _Layers(Generic[StatesT, SolutionT]):
         return min(self.dropped, self.settled)
 
     def _expanded(self, first: int, step: int) -> Children:
-        """The children of a chunk of states; the best solution among them is offered."""
+        """The children of a chunk of states; offers the best solution among them to the
+        certificate.
+        """
         problem, certificate = self.problem, self.certificate
         some = slice(first, first + problem.chunk)
         children = problem.expand(self.states, some, step, certificate.objective)

@@ -2,9 +2,9 @@
 
 CVXPY's own call of HiGHS hides Ctrl-C until HiGHS returns. Here HiGHS runs in a thread of its own
 while this one polls. Once the fit is stopped, HiGHS stops at its next callback (every node, every
-few steps of the simplex method) and keeps its best solution so far. We make the thread, because
-highspy's `startSolve` allows only one per process, and its thread, a daemon, aborts a process that
-ends while it runs.
+few steps of the simplex method) and keeps its best solution so far. The thread is our own because
+highspy's `startSolve` allows only one per process, and its daemon thread aborts a process that ends
+while it runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LISTENING = 0.05
 """Seconds between two checks of the limits."""
 _PATIENCE = 0.3
-"""Seconds that HiGHS has to stop. Only its preprocessing of large programs, which finds no
+"""Seconds to wait for HiGHS to stop. Only its preprocessing of large programs, which finds no
 solution, takes longer.
 """
 _FEASIBLE = 2
@@ -52,10 +52,10 @@ def solve(
     found by then.
 
     Args:
-        program: the values of its variables become the best solution; if none is found, they stay
-            as they are, None in a new program.
+        program: its variables get the values of the best solution; if none is found, they keep
+            their values (None in a new program).
         stopped: asked twenty times a second.
-        remaining: the remaining seconds, asked when CVXPY has compiled the program.
+        remaining: returns the remaining seconds; asked once CVXPY has compiled the program.
         options: of HiGHS.
     """
     import cvxpy as cp
@@ -89,7 +89,7 @@ def solve(
         found = {
             "solution": solution,
             "info": info,
-            "model_status": "kOptimal",  # of other programs CVXPY takes no values
+            "model_status": "kOptimal",  # with another status, CVXPY takes no values
             "run_time": solver.getRunTime(),
         }
         program.unpack_results(found, chain, inverse)
@@ -99,7 +99,7 @@ def solve(
 
 
 def _linear_program(data: dict[str, Any]) -> Any:
-    """CVXPY's standard form, min c'x with the rows of Ax = b before those of Ax <= b, for HiGHS."""
+    """CVXPY's standard form for HiGHS: min c'x, with the rows of Ax = b before those of Ax <= b."""
     import highspy
     from cvxpy import settings as s
 

@@ -1,5 +1,5 @@
-"""Kernels whose first use compiles for seconds, which cannot be interrupted: it is abandoned when
-time runs out.
+"""Kernels that compile for seconds at their first use. Compilation cannot be interrupted, so it
+runs in a thread that is abandoned when time runs out.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _LISTENING = 0.02
 
 
 class Patient:
-    """A jitted kernel that compiles in a thread of its own, for no longer than its caller has time.
+    """A jitted kernel that compiles in a thread of its own, so that its caller can stop waiting.
 
-    An abandoned compilation continues, and a later call finds it; the interpreter waits for it at
-    its end.
+    An abandoned compilation continues in the background for later calls; the interpreter waits for
+    it before it exits.
     """
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
@@ -30,13 +30,13 @@ class Patient:
         self._lock = threading.Lock()
 
     def __call__(self, stopped: Callable[[], bool], *args: Any, **static: Any) -> Any:
-        """The kernel's result for these arguments; None if `stopped` while it compiles for them."""
+        """The kernel's result for these arguments; None if `stopped` said so while it compiled."""
         leaves, structure = jax.tree.flatten(args)
         key = structure, *map(_kind, leaves), *static.items()
         with self._lock:
             first = key not in self._compiled
             compiled = self._compiled.setdefault(key, threading.Event())
-        answer: list[Any] = []  # empty after an error: the call is made again, in this thread
+        answer: list[Any] = []  # empty after an error: this thread repeats the call
         if first:
             config: Any = jax.config  # JAX adds its options at run time
             device = config.jax_default_device

@@ -1,9 +1,9 @@
 """A matrix of zeros and ones as bits, and its products.
 
-Eight columns and eight rows are 64 bits, which are transposed in a register. Then a row's eight
-entries are one octet, an index: of the 256 sums of eight coefficients (scores), or of 256 sums over
-rows (sums). So a product with a vector takes an eighth of the additions, and an eighth of the
-memory of bytes.
+Eight columns and eight rows are 64 bits, which are transposed in a register. A row's eight entries
+are then one octet, which serves as an index: into the 256 possible sums of eight coefficients (for
+scores), or into 256 sums over rows (for sums). A product with a vector thus takes an eighth of the
+additions, and an eighth of the memory that bytes would take.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 512
 """Octets of a column, eight rows each, that are converted at once to numbers for BLAS."""
 _ENTRIES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
-"""(256, 8) the eight bits of every octet."""
+"""The eight bits of every octet, (256, 8)."""
 _STRANDS = 2
 """Threads that share the blocks; sums do not depend on the number of cores."""
 
@@ -35,9 +35,9 @@ class BitColumns:
     ``coefficients @ columns``.
 
     Attributes:
-        words: (columns, words) uint64, see `jaxrules.bits.Words`. Every bit counts as a row: those
-            that pad the last word are zeros.
-        compiled: False keeps to NumPy, for few columns when there is no time to load numba.
+        words: (columns, words) uint64, see `jaxrules.bits.Words`. Every bit counts as a row; the
+            bits that pad the last word are zeros.
+        compiled: False uses NumPy alone, for few columns if there is no time to load numba.
     """
 
     words: Words
@@ -98,12 +98,13 @@ class BitColumns:
         dtype: type[np.floating] | np.dtype[np.floating] = np.float32,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Floats | None:
-        """sum_i weights_i x_ij x_ik, for j in `left` (all) and all k; None if it was stopped.
+        """sum_i weights_i x_ij x_ik, for j in `left` (None for all) and all k; None if it was
+        stopped.
 
         Args:
             weights: (rows,), at least 0.
             left: indices of columns.
-            dtype: of the products of blocks of rows, which are summed in float64.
+            dtype: the precision of products within blocks of rows; blocks are summed in float64.
         """
         if not self.compiled:
             numbers = np.array([self._numbers(j) for j in range(len(self))])

@@ -1,5 +1,5 @@
-"""Products of bits and vectors for `jaxrules.solvers.linear.bit_columns`, compiled; imported on
-first use because numba is.
+"""Compiled products of bits and vectors for `jaxrules.solvers.linear.bit_columns`; imported on
+first use, as it loads numba.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
 _TILE = 1024
-"""Octets of a column, eight rows each, that are transposed at once: their scores stay in the cache.
+"""The number of octets of a column (eight rows each) transposed at once, so that their scores stay
+in the cache.
 """
 
 
@@ -42,8 +43,8 @@ def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
     """Add each row's number at the index that its eight entries of a group of columns form, in
     (groups, 4, 256).
 
-    Neighbours add to different tables: most rows of rare rules have the same index, and each
-    addition would wait for the one before.
+    Neighbouring rows add to different tables: most rows of rare rules have the same index, so each
+    addition would otherwise wait for the one before.
     """
     count = octets.shape[1]
     buffer = np.empty(_TILE, np.uint64)
@@ -85,8 +86,8 @@ def _scaled(
     factors: NDArray[np.floating],
     out: NDArray[np.floating],
 ) -> None:
-    """Set `out`, (columns, some rows), to the entries from octet `start` on, times a number per
-    row; `bits`, (256, 8), are those of every octet.
+    """Set `out`, (columns, some rows), to the entries from octet `start` on, times one factor per
+    row; `bits`, (256, 8), holds the bits of every octet.
     """
     for j in range(len(octets)):
         for b in range(out.shape[1] // 8):

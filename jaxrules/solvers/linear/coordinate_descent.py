@@ -1,5 +1,5 @@
-"""Coordinate descent on quadratic functions plus separable penalties, compiled; imported on first
-use because numba is.
+"""Compiled coordinate descent on quadratic functions plus separable penalties; imported on first
+use, as it loads numba.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def sweep(
     gradient: Floats,
     sweeps: int,
 ) -> None:
-    """Set each coefficient in turn to its best value, soft-thresholded, and to 0 if its sign is not
-    allowed in `negative` or `positive`, (k,); b and the gradient, (k,), change in place.
+    """Set each coefficient in turn to its best value by soft-thresholding, or to 0 if `negative` or
+    `positive`, (k,), forbid its sign; b and the gradient, (k,), change in place.
     """
     for _ in range(sweeps):
         for j in range(len(b)):
@@ -59,10 +59,10 @@ def reverse_huber_sweep(
     gradient: Floats,
     sweeps: int,
 ) -> None:
-    """As `sweep`, for |b| <= cap and penalties that are slope |b| up to |b| = turn, and of
+    """As `sweep`, for |b| <= cap and reverse Huber penalties: slope |b| up to |b| = turn, with
     curvature ridge beyond.
 
-    It ends early when no change lowers the function by more than about 1e-14.
+    It ends early once no change lowers the function by more than about 1e-14.
     """
     for _ in range(sweeps):
         largest = 0.0

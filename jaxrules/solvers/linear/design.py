@@ -1,5 +1,5 @@
-"""A matrix as the linear-model solvers want it: columns first; bits, equal rows merged, or float32,
-padded.
+"""A matrix in the form of the solvers of linear models: columns first; as bits with equal rows
+merged, or as padded float32.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ Parts = tuple[jax.Array, jax.Array]
 
 @dataclass(frozen=True)
 class Design:
-    """The matrix as the solver keeps it. Create it once with `Design.of`; every function accepts it
-    as X.
+    """The matrix as the solver stores it. Create it once with `Design.of`; every function accepts
+    it as X.
 
-    Binary matrices: equal rows are merged, zeros and ones are bits; where JAX has an accelerator,
-    matrices of more than a million entries are float32 there. Columns of other matrices are centred
-    (an exact change of variables when there is an intercept), scaled, and kept as the sum of two
-    float32 numbers, which hold 48 bits. One copy on the device serves all kernels.
+    In binary matrices, equal rows are merged and zeros and ones become bits; if JAX has an
+    accelerator, matrices of more than a million entries are stored there as float32. Columns of
+    other matrices are centred (an exact change of variables when there is an intercept), scaled,
+    and kept as the sum of two float32 numbers, which hold 48 bits. One copy on the device serves
+    all kernels.
 
     Attributes:
         n_columns: columns of the original matrix.
-        n_patterns: rows kept: fewer than the original ones where equal rows were merged.
-        inverse: (rows,) the kept row that stands for each original row.
-        centre: (n_columns,) what was subtracted from each column: zeros, or the design serves only
-            fits with an intercept.
-        scale: (n_columns,) what each column was divided by after that.
-        storage: (stored columns, padded rows): bits, or float32: the high parts, columns of zeros,
-            the low parts.
-        low: (padded_columns,) where the low part of each column is stored; a column of zeros for
-            none.
+        n_patterns: the number of stored rows, fewer than the original ones if equal rows were
+            merged.
+        inverse: (rows,) the stored row that represents each original row.
+        centre: (n_columns,) the number subtracted from each column; unless all are 0, the design
+            serves only fits with an intercept.
+        scale: (n_columns,) the number each column was then divided by.
+        storage: (stored columns, padded rows): bits; or float32: the high parts, columns of zeros,
+            and the low parts.
+        low: (padded_columns,) where the low part of each column is stored; a column of zeros if it
+            has none.
     """
 
     n_columns: int
@@ -69,10 +71,11 @@ class Design:
             X: (rows, columns) of finite numbers or booleans; or a tuple of such matrices side by
                 side, of which the binary ones are not copied to floats on the host; or bits, with
                 `inverse`; or a Design, returned as it is.
-            intercept: False if no intercept will be fitted: columns are then not centred.
-            inverse: where rows are merged already, the row of X that stands for each original row;
-                arange keeps rows apart, so that matrices that differ only in their columns have one
-                shape and share compiled kernels. None merges equal rows of a binary matrix.
+            intercept: False if no intercept will be fitted; columns are then not centred.
+            inverse: if rows are already merged, the row of X that represents each original row.
+                arange keeps all rows separate, so that matrices that differ only in their columns
+                have the same shape and share compiled kernels. None merges equal rows of a binary
+                matrix.
 
         Raises:
             TypeError: if X is not numeric.
@@ -83,7 +86,7 @@ class Design:
         if isinstance(X, BitColumns):
             if inverse is None:
                 raise ValueError(
-                    "X is bits; inverse must say which of their rows stands for each original row"
+                    "X is given as bits, so inverse must name the row of bits of each original row"
                 )
             return cls._of_bits(X, inverse)
         blocks = [_matrix(block) for block in (X if isinstance(X, tuple) else (X,))]
@@ -132,26 +135,28 @@ class Design:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the original matrix."""
+        """The number of rows of the original matrix."""
         return len(self.inverse)
 
     @property
     def padded_columns(self) -> int:
-        """Columns of the solver: those of the matrix; for kernels, then columns of zeros."""
+        """The number of columns that the solver sees: those of the matrix and, for kernels, columns
+        of zeros.
+        """
         return len(self.low)
 
     @functools.cached_property
     def on_host(self) -> NDArray[np.float32]:
-        """`storage` of float32 as NumPy's: on a CPU no copy."""
+        """`storage` in float32 as a NumPy array; on a CPU this copies nothing."""
         return np.asarray(self.storage)
 
     @our_settings()
     def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:
-        """The high and low parts of some columns, (size, padded rows); filled up with zeros."""
+        """The high and low parts of some columns, (size, padded rows), padded with zeros."""
         return _take(self.storage, self.low, self.pad(columns, size))
 
     def pad(self, columns: NDArray[np.integer], size: int) -> NDArray[np.int32]:
-        """Indices of columns, filled up with that of a column of zeros."""
+        """Indices of columns, padded with the index of a column of zeros."""
         padded = np.full(size, self.padded_columns - 1, np.int32)
         padded[: len(columns)] = columns
         return padded
@@ -199,7 +204,7 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
         centre = np.where(plain, 0.0, values.mean(axis=1))
         values -= centre[:, None]
     largest = np.abs(values).max(axis=1)
-    # Centring leaves only rounding of a constant.
+    # Of a constant column, centring leaves only rounding.
     constant = ~plain & (largest <= 1e-14 * magnitude)
     values[constant] = 0.0
     scale = np.where(plain | constant, 1.0, largest)
@@ -211,9 +216,7 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
 
 
 def padded_size(size: int) -> int:
-    """The next size on a grid of steps of at most 1/16, so that similar shapes share compiled
-    kernels.
-    """
+    """The size rounded up by at most 1/16, so that similar shapes share compiled kernels."""
     step = max(64, 2 ** ((size - 1).bit_length() - 5))
     return -(-size // step) * step
 

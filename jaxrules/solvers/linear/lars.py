@@ -1,9 +1,9 @@
 """Least-angle regression: the supports along the path of the lasso, for several problems at once.
 
 Efron, Hastie, Johnstone and Tibshirani, "Least Angle Regression" (Annals of Statistics 2004), with
-the lasso's modification (Sec. 3.1): a coefficient that reaches zero leaves. The problems are
-weighted least squares on the same columns, each with row weights and a response of its own. A step
-of all problems takes one matrix product, for the products of the entering columns with all others.
+the lasso modification (Sec. 3.1): a coefficient that reaches zero leaves the active set. The
+problems are weighted least squares on the same columns, each with its own row weights and response.
+One step of all problems takes a single matrix product, of the entering columns with all others.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ Floats = NDArray[np.float64]
 _CONSTANT = 1e-6
 """A column whose deviation is below this share of its norm is constant on the weighted rows."""
 _DEPENDENT = 1e-6
-"""A column with less than this share of its square outside of the span of the active ones stays
-out.
+"""A column stays out if at most this share of its square lies outside the span of the active
+columns.
 """
 _TINY = 1e-12
 
 
 class Subset(NamedTuple):
-    """The nonzero columns at a knot of the path, and the least squares problem on them.
+    """The active columns at a knot of the path, and the least-squares problem on them.
 
     Attributes:
         columns: ascending, (k,).
-        gram: (k, k) weighted covariance times the sum of weights.
-        slope: (k,) weighted covariance with the response times the sum of weights.
+        gram: (k, k), their weighted covariance times the sum of weights.
+        slope: (k,), their weighted covariance with the response times the sum of weights.
     """
 
     columns: NDArray[np.intp]
@@ -47,16 +47,16 @@ def lasso_subsets(
     steps: int,
     sides: NDArray[np.int_] | None = None,
 ) -> list[list[Subset]]:
-    """The supports of 1 to `largest` columns on each path, in order, without repetitions.
+    """The distinct supports of 1 to `largest` columns along each path, in order.
 
     Columns are centred and scaled under the weights of each problem.
 
     Args:
         columns: (columns, rows).
-        weights: of the rows, at least 0, (problems, rows).
+        weights: row weights, at least 0, (problems, rows).
         moments: weights times response, (problems, rows).
-        largest: the most columns of a support.
-        steps: of the path; a column enters, or leaves, at each.
+        largest: the most columns in a support.
+        steps: the number of steps; at each one a column enters or leaves.
         sides: the signs that coefficients may have, 0 for any, (columns,).
     """
     path = _Paths(columns, weights, moments, steps, sides)
@@ -75,10 +75,11 @@ def lasso_subsets(
 
 
 class _Paths:
-    """The paths so far. A column takes the slot of the step at which it enters.
+    """The state of all paths. A column occupies the slot of the step at which it enters.
 
-    `order`, `active`, `sign`, `coefficients`: of the slots, (problems, slots); `gram`: their
-    products with all columns, (problems, slots, columns); `slope`: of the columns now.
+    `order` (the column of each slot), `active`, `sign` and `coefficients` are (problems, slots);
+    `gram` holds the products of the slots with all columns, (problems, slots, columns); `slope` is
+    the current covariance of each column with the residual.
     """
 
     def __init__(
@@ -114,7 +115,9 @@ class _Paths:
         self.ended = ~self.running
 
     def enter(self, slot: int) -> None:
-        """Make the entering columns active, but for those that depend on the active ones."""
+        """Make the entering columns active, except those that depend linearly on the active
+        ones.
+        """
         new = self.running & (self.entering >= 0)
         at = np.where(new, self.entering, 0)
         products = (self.weights * self.columns[at]) @ self.columns.T

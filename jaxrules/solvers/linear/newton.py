@@ -36,11 +36,13 @@ Floats = NDArray[np.float64]
 _RIDGE = 1e-9
 """Added to the Hessian, relative to its diagonal: repeated columns share their coefficient."""
 _SUFFICIENT = 0.1
-"""Share of the promised decrease that a step must keep (Armijo)."""
+"""Share of the promised decrease that a step must achieve (Armijo)."""
 _ROUNDING = 4.0
-"""Units of rounding by which the objective may rise: near the minimum all decreases are smaller."""
+"""Units of rounding by which the objective may rise: near the minimum, decreases are smaller than
+that.
+"""
 _SHORTEST = 1e-10
-"""Steps that descend only at a shorter length do not count."""
+"""The search for a shorter step ends below this length."""
 
 Numbers = Any  # an array of NumPy or JAX, or a number
 
@@ -104,19 +106,19 @@ def ends_of(signs: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def held(point: Numbers, slope: Numbers, least: Numbers, most: Numbers) -> Numbers:
-    """Which coefficients stay: those at an end that a step down this slope would cross."""
+    """Which coefficients stay fixed: those at an end that a step down this slope would cross."""
     return ((point <= least) & (slope > 0)) | ((point >= most) & (slope < 0))
 
 
 def within(point: Numbers, least: Numbers, most: Numbers) -> Numbers:
-    """The point projected on its ends."""
+    """The point projected onto its ends."""
     xp = _numpy(point)
     return xp.minimum(xp.maximum(point, least), most)  # faster than np.clip
 
 
 def accepted(now: Numbers, trial: Numbers, length: Numbers, promised: Numbers) -> Numbers:
-    """Whether a step of this length keeps enough of the decrease that the full one promised; never
-    if it leads to NaN.
+    """Whether a step of this length achieves enough of the decrease that the full step promised;
+    never if it leads to NaN.
     """
     xp = _numpy(now)
     rounding = _ROUNDING * xp.finfo(xp.result_type(now, 1.0)).eps * abs(now)
@@ -141,8 +143,8 @@ def newton_on_host(
     goal: float = np.inf,
     max_steps: int = 100,
 ) -> tuple[Floats, float]:
-    """The minimiser and its objective, from a start. A step that does not descend is tried again at
-    a quarter of its length.
+    """The minimiser and its objective, from a start. A step that does not descend is retried at a
+    quarter of its length.
 
     Args:
         loss: convex in the score.
@@ -154,9 +156,9 @@ def newton_on_host(
         offset: a fixed part of the scores, (rows,).
         ends: the least and the greatest coefficients, (k,) each, at most and at least 0; None for
             none.
-        relative, absolute: it stops when Newton's model promises no larger decrease, relative to
-            the objective and absolute.
-        goal: it stops early when the objective will not fall below.
+        relative, absolute: it stops once Newton's model promises no larger decrease than these,
+            relative to the objective and in absolute terms.
+        goal: it stops early once the objective cannot be expected to fall below this.
         max_steps: bound on the steps.
 
     Raises:
@@ -181,7 +183,7 @@ def newton_on_host(
                 not promised > max(relative * abs(now.value), absolute)
                 or now.value - 2 * promised >= goal
             ):
-                # For a quadratic loss the first step left only what the ridge kept back.
+                # For a quadratic loss, a second step removes the error that the ridge left.
                 if loss.quadratic and promised > absolute:
                     point = within(point + step, least, most)
                 break
@@ -212,8 +214,8 @@ def _step(
 ) -> tuple[Floats, float]:
     """Newton's step, and the decrease that it promises.
 
-    Coefficients at an end that it would cross stay as well, and the others move as if those were
-    constants.
+    Coefficients at an end that the step would cross stay fixed too; the others move as if those
+    were constants.
     """
     hessian = damped_hessian(columns, now.curvature, penalties)
     if not ((point <= least) | (point >= most)).any():
@@ -233,7 +235,7 @@ def _step(
 
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:
-    # LAPACK itself: SciPy's checks take as long as so small a system.
+    # Calls LAPACK directly: for such small systems, SciPy's checks take as long as the solution.
     _, step, failed = dposv(hessian, gradient)
     return np.asarray(gradient / np.diagonal(hessian) if failed else step)
 
@@ -270,8 +272,8 @@ def newton(
 ) -> Array:
     """The minimiser, from a start. Traceable; the dtype of `columns` rules.
 
-    A step that does not descend is tried again at a quarter of its length; from there the length
-    doubles with every step.
+    A step that does not descend is retried at a quarter of its length; after that, the length
+    doubles with every successful step.
 
     Args:
         loss: convex in the score (static).
@@ -280,9 +282,9 @@ def newton(
         weights: (rows,), at least 0; rows of weight 0 do not count.
         penalties: (k,), at least 0.
         start: (k,).
-        signs: (k,), see `ends_of`; None if all are 0. The start keeps them.
-        tolerance: it stops when Newton's model promises no larger decrease, relative to the
-            objective.
+        signs: (k,), see `ends_of`; None if all are 0. The start must satisfy them.
+        tolerance: it stops once Newton's model promises no larger decrease than this, relative to
+            the objective.
         max_steps: bound on the steps.
 
     Returns:

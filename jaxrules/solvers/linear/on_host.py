@@ -1,10 +1,10 @@
-"""Proximal Newton in NumPy: for zeros and ones, for small problems, and for fits with a time limit,
-which do not wait until the kernels of `proximal_newton` are compiled.
+"""Proximal Newton in NumPy: for binary matrices, for small problems, and for fits with a time
+limit, which cannot wait for the kernels of `proximal_newton` to compile.
 
-The steps and formulas are the same, without the kernels' care for the last digits in the line
-search. Most of the work is the model's Gram matrix, weighted by the curvature of every row. It is
-kept from step to step, from one working set to the next and down a path, while steps towards its
-minimum make good progress: `Curvature`.
+The steps and formulas are the same, but the line search takes less care of the last digits. Most of
+the work is the Gram matrix of the model, weighted by the curvature of every row. `Curvature` keeps
+it from step to step, from one working set to the next and along a path, as long as steps towards
+its minimum make good progress.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from jaxrules.solvers.linear.proximal_newton import (
 from jaxrules.solvers.linear.quadratic import Floats
 
 FEW = 1 << 20
-"""Entries of a matrix up to which NumPy, on one thread, is as fast as the kernels, and saves their
-compilation.
+"""For matrices of up to this many entries, NumPy on one thread is as fast as the kernels, and needs
+no compilation.
 """
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
@@ -49,15 +49,15 @@ _ROUNDING32 = 8 * float(np.finfo(np.float32).eps)  # of its products, relative t
 
 
 class Point(NamedTuple, Generic[Numbers]):
-    """A score and what follows from it for all columns, whatever the penalty.
+    """A score and what follows from it for all columns, independently of the penalty.
 
     Attributes:
         shift: scalar, the best change of the intercept; `score` includes it.
         score: (rows,).
         loss: scalar.
         gradient: of the loss, (columns,).
-        dual: the gradient of the loss at each row, made orthogonal to everything unpenalised,
-            (rows,).
+        dual: the gradient of the loss by the score of each row, made orthogonal to the unpenalised
+            columns and the constant, (rows,).
         dual_gradient: sum_i weights_i dual_i x_ij, (columns,).
     """
 
@@ -89,11 +89,11 @@ class Visit(NamedTuple):
 class Curvature:
     """Second derivatives of the loss at some score, for changing sets of columns.
 
-    Products of pairs of columns are kept: down a path each pair is multiplied about once.
+    Products of pairs of columns are kept, so that along a path each pair is multiplied about once.
 
     Attributes:
-        rows: (rows,) times the weights; None before the first.
-        columns: (k,) names of the columns whose products are known.
+        rows: the second derivatives times the row weights, (rows,); None at the start.
+        columns: (k,) indices of the columns whose products are known.
         products: (k, k).
     """
 
@@ -102,7 +102,7 @@ class Curvature:
     products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def renew(self, rows: Floats) -> None:
-        """Start again at another score, with no products."""
+        """Start again at another score, without products."""
         self.rows, self.columns, self.products = rows, self.columns[:0], self.products[:0, :0]
 
     def model(
@@ -116,14 +116,15 @@ class Curvature:
 
         Args:
             matrix: the columns, (k, rows).
-            columns: their names, (k,) ascending.
+            columns: their indices in the design, (k,), ascending.
         """
         assert self.rows is not None
         _, place, known = np.intersect1d(
             columns, self.columns, assume_unique=True, return_indices=True
         )
         new = np.setdiff1d(np.arange(len(columns)), place)
-        # Only new pairs, unless they are more than half: the whole is symmetric, half the work.
+        # Compute only new pairs, unless they are more than half: the full product is symmetric and
+        # takes half the work.
         left = new if 2 * len(new) <= len(columns) else None
         kind = np.float32 if matrix.size > _LARGE else np.float64
         if isinstance(matrix, BitColumns):
@@ -143,8 +144,8 @@ class Curvature:
         coupling, total = matrix @ self.rows, intercept_curvature(self.rows, fit_intercept)
         hessian = without_intercept(found, coupling, total)
         if kind is np.float32:
-            # Nested rules are nearly collinear: rounding makes their smallest eigenvalues negative,
-            # and a model without a minimum costs the minimiser all its rounds.
+            # Nested rules are nearly collinear, so rounding can make the smallest eigenvalues
+            # negative; on a model without a minimum, the minimiser would use up all its rounds.
             diagonal = np.diag_indices_from(hessian)
             hessian[diagonal] += _ROUNDING32 * hessian[diagonal].max(initial=0.0)
         return SecondOrder(hessian, coupling, total)
@@ -167,7 +168,7 @@ def newton(
 ) -> Visit:
     """Minimise over the columns of `data`, bits or float64, from a start and its score, until no
     KKT violation exceeds the tolerance. The curvature may be that of an earlier score; `names` are
-    the columns' in it.
+    the indices of the columns in it.
     """
     columns, weights, target, fit_intercept = data
     model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
@@ -239,7 +240,7 @@ def point(
     """The point at a score, its intercept shifted to the best one.
 
     Args:
-        sums: rows (rows,) -> sum_i rows_i x_ij for all columns.
+        sums: maps rows (rows,) to sum_i rows_i x_ij for all columns.
         unpenalised: some of these columns, bits or float64.
     """
     _, weights, target, fit_intercept = data

@@ -1,5 +1,5 @@
-"""The parts of proximal Newton for an L1-penalised loss of a linear score, as traceable functions
-of arrays.
+"""The building blocks of proximal Newton for an L1-penalised loss of a linear score, as traceable
+functions of arrays.
 
 Minimises, over the coefficients b (one per column) and an unpenalised intercept b0,
 
@@ -8,13 +8,13 @@ Minimises, over the coefficients b (one per column) and an unpenalised intercept
 with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type
 methods for minimizing composite functions") makes a quadratic model of the loss (`second_order`),
 minimises it plus the penalty (`model_minimum`, on the host) and searches along the line
-(`advance`): the step is halved until F falls, so that F never rises, even if the loss has no bound
-on its curvature. `jaxrules.solvers.linear.sparse_glm` puts the parts together.
+(`advance`): the step is halved until F falls, so that F never rises, even if the curvature of the
+loss is unbounded. `jaxrules.solvers.linear.sparse_glm` combines these parts.
 
 All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the
 columns decides; the loss is static. The formulas (`objective`, `derivatives`, `without_intercept`,
-`line`, `project_out`, `dual_bound`) are for arrays of NumPy, too: `on_host` makes the same steps
-with them.
+`line`, `project_out`, `dual_bound`) also accept NumPy arrays: `on_host` makes the same steps with
+them.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ INEXACT = 0.01  # violation left in a quadratic model, relative to that of the p
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
 
 Numbers = TypeVar("Numbers", Array, Floats)
-"""All arrays of JAX, inside kernels, or all of NumPy, outside."""
+"""Arrays are all of JAX (inside kernels) or all of NumPy (outside)."""
 Flag = Array | np.bool_ | bool
 Signs = Array | NDArray[np.bool_]
 
 
 class Data(NamedTuple, Generic[Numbers]):
-    """The rows, as the solver keeps them.
+    """The rows as the solver stores them.
 
     Attributes:
         columns: (k, rows): columns come first, so that each is contiguous.
         weights: (rows,), at least 0, sum 1; 0 masks a row.
-        target: (rows,) in the loss's coding, or means of it for merged rows.
+        target: (rows,) in the coding of the loss; for merged rows, the mean.
         fit_intercept: scalar bool; False keeps the intercept where it starts.
     """
 
@@ -70,8 +70,8 @@ def _numpy(array: Array | Floats) -> ModuleType:
 
 
 def centring_shift(loss: Loss, data: Data[Array], score: Array) -> Array:
-    """The change of the intercept that minimises the loss of `score + shift`: its weighted gradient
-    is then zero.
+    """The change of the intercept that minimises the loss of `score + shift`; there the weighted
+    gradient sums to zero.
 
     `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not
     read.
@@ -106,9 +106,9 @@ def project_out(
     """`dual` (rows,) made orthogonal, under the weights, to the columns of `data` and to the
     constant.
 
-    A dual point is feasible only if it is orthogonal to everything without a penalty. The
-    correction is the change that a Newton step of the score makes: proportional to the curvature,
-    it keeps duals of saturated rows in the domain of the conjugate.
+    A dual point is feasible only if it is orthogonal to the unpenalised columns and the constant.
+    The correction is the change of the gradient by a Newton step of the score. It is proportional
+    to the curvature, so the duals of saturated rows stay in the domain of the conjugate.
 
     Args:
         curvature: (rows,) of the loss.
@@ -150,19 +150,20 @@ def dual_bound(
     penalties: Numbers,
     signs: Signs | None = None,
 ) -> Numbers:
-    """A lower bound on the minimum of F, from a dual point orthogonal to everything without a
-    penalty.
+    """A lower bound on the minimum of F, from a dual point orthogonal to the unpenalised columns
+    and the constant.
 
     Fenchel duality: -sum_i v_i conjugate(t_i, theta_i) is a bound for every theta with
     |sum_i v_i theta_i x_ij| <= penalty_j and sum_i v_i theta_i = 0. `dual` is shrunk until the
-    former holds. (theta = 0 gives another bound: the least loss of every row by itself.)
+    first condition holds. (theta = 0 gives another bound: the sum of the least losses of the single
+    rows.)
 
     Args:
         dual: (rows,), the gradient of the loss at some score after `project_out`.
         dual_gradient: (k,), sum_i v_i dual_i x_ij.
-        penalties: (k,); columns without a penalty are taken as orthogonal.
-        signs: whether a coefficient may be negative, and positive, (2, k): the dual point has to
-            respect the penalty on these sides only. None for both sides of every column.
+        penalties: (k,); `dual` is taken to be orthogonal to columns without a penalty.
+        signs: whether a coefficient may be negative, and positive, (2, k): the condition above
+            applies only on these sides. None for both sides of every column.
     """
     xp = _numpy(dual_gradient)
     conjugate = require(loss, "conjugate", "a bound by duality")
@@ -182,7 +183,7 @@ class SecondOrder(NamedTuple, Generic[Numbers]):
     Attributes:
         hessian: (k, k).
         coupling: (k,), second derivatives by a coefficient and the intercept.
-        total: scalar, the second derivative by the intercept; infinite where it is fixed.
+        total: scalar, the second derivative by the intercept; infinite if it is fixed.
     """
 
     hessian: Numbers
@@ -191,7 +192,7 @@ class SecondOrder(NamedTuple, Generic[Numbers]):
 
 
 class Iterate(NamedTuple, Generic[Numbers]):
-    """Where proximal Newton is, without the scores of the rows.
+    """The state of proximal Newton, without the scores of the rows.
 
     Attributes:
         coefficients: (k,).
@@ -202,7 +203,7 @@ class Iterate(NamedTuple, Generic[Numbers]):
         violation: scalar, the largest KKT violation over coefficients and intercept.
         steps: scalar int, Newton steps taken.
         stale: scalar bool, the second-order model must be computed again.
-        stalled: scalar bool, no step decreases the objective in this precision.
+        stalled: scalar bool, no step decreases the objective at this precision.
     """
 
     coefficients: Numbers
@@ -225,7 +226,7 @@ def first_iterate(
     signs: Signs | None = None,
     score: Array | None = None,
 ) -> tuple[Iterate[Array], Array]:
-    """The start, and the scores there (rows,); given ones may contain columns not in `data`."""
+    """The first iterate, and its scores (rows,); given scores may include columns not in `data`."""
     if score is None:
         score = intercept + coefficients @ data.columns
     gradient, by_intercept, violation = derivatives(
@@ -240,7 +241,7 @@ def first_iterate(
 
 
 def second_order(loss: Loss, data: Data[Array], score: Array) -> SecondOrder[Array]:
-    """The second-order model at a score: the costly product over the rows."""
+    """The second-order model at a score; this takes the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
     coupling, total = data.columns @ curvature, intercept_curvature(curvature, data.fit_intercept)
     return SecondOrder(
@@ -268,7 +269,9 @@ def without_intercept(gram: Numbers, coupling: Numbers, total: Numbers) -> Numbe
 def line(
     model: SecondOrder[Numbers], at: Iterate[Numbers], goal: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """The changes of the coefficients (k,) towards a goal and of the intercept, which follows."""
+    """The changes of the coefficients (k,) towards a goal, and the change of the intercept that is
+    best for them.
+    """
     change = goal - at.coefficients
     return change, -(at.intercept_gradient + model.coupling @ change) / model.total
 
@@ -286,7 +289,7 @@ def model_minimum(
     quadratic = Quadratic(
         np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs
     )
-    # A minimum far more exact than the next step needs would be wasted.
+    # More accuracy than the next step needs would be wasted.
     return quadratic.minimum(max(INEXACT * float(at.violation), tolerance / 2))
 
 
@@ -300,8 +303,8 @@ def advance(
     goal: Array,
     signs: Signs | None = None,
 ) -> tuple[Iterate[Array], Array]:
-    """The line search from an iterate and its scores towards the model's minimum; without descent
-    the iterate stays.
+    """The line search from an iterate and its scores towards the minimum of the model; if nothing
+    descends, the iterate stays.
     """
     b, (d, d0) = at.coefficients, line(model, at, goal)
     score_step = d0 + d @ data.columns
@@ -310,7 +313,8 @@ def advance(
         + at.intercept_gradient * d0
         + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
     )  # below 0 unless b is optimal
-    # Close to the optimum the objective's rounding exceeds the decrease: full steps are then safe.
+    # Close to the optimum, rounding of the objective exceeds the decrease; full steps are safe
+    # there.
     rounding = 8 * jnp.finfo(b.dtype).eps * jnp.abs(at.objective)
 
     def too_long(search: tuple[Array, Array]) -> Array:

@@ -1,8 +1,8 @@
 """The quadratic subproblem of proximal Newton: a quadratic function of the coefficients plus their
 L1 penalty.
 
-It knows no rows and is small, so it is solved on the host: compiled coordinate descent finds the
-support, and Newton steps on the support (LAPACK) finish. No size needs a compilation of its own.
+It involves no rows and is small, so it is solved on the host: compiled coordinate descent finds the
+support, and Newton steps on the support (LAPACK) finish. Nothing is compiled per size.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def best_along(
     d = trials - b[None]
     heights = (numpy.abs(trials) - numpy.abs(b)[None]) @ penalties
     change = d @ gradient + heights + numpy.sum(d * (d @ hessian), axis=1) / 2
-    # Take the full step even if it is worse than the best, or than b, by rounding only.
+    # Prefer the full step, even if by rounding it is worse than another, or than b.
     rounding = 8 * _EPS * (numpy.abs(gradient) + penalties) @ numpy.abs(d[0])
     change = numpy.where(numpy.isnan(change), np.inf, change)
     change = numpy.concatenate([change[:1] - rounding, change[1:]])
@@ -111,7 +111,7 @@ class Quadratic:
         anchor: (k,).
         penalties: (k,), at least 0.
         signs: whether b may be negative, and positive, bool (2, k); a coefficient that may not be
-            both has a penalty above 0. None if all may be both. The anchor obeys them.
+            both must have a penalty above 0. None if all may be both. The anchor must satisfy them.
     """
 
     hessian: Floats
@@ -140,12 +140,12 @@ class Quadratic:
         """The coefficients b (k,) that minimise the function, from the anchor.
 
         Rounds of coordinate descent, which finds the support, and Newton steps on the support. If
-        the support is not found at once (nested rules are nearly collinear columns, on which
-        coordinate descent takes thousands of sweeps), an interior-point solution is the new start:
-        about ten Cholesky factorisations.
+        they do not find the support soon (nested rules are nearly collinear columns, on which
+        coordinate descent takes thousands of sweeps), they restart from an interior-point solution,
+        which takes about ten Cholesky factorisations.
 
         Args:
-            tolerance: the largest KKT violation to leave.
+            tolerance: the largest KKT violation allowed.
             max_rounds: bound on the rounds.
         """
         from jaxrules.solvers.linear.coordinate_descent import sweep
@@ -193,16 +193,16 @@ class Quadratic:
 
         Mehrotra's predictor-corrector method on b = up - down with up, down >= 0 (Wright 1997,
         "Primal-Dual Interior-Point Methods", chapter 10). The number of iterations hardly depends
-        on the conditioning. A coefficient without a penalty has no bounds: its `up` takes any sign,
-        and its `down` stays zero.
+        on the condition number. A coefficient without a penalty has no bounds: its `up` takes
+        either sign, and its `down` stays zero.
 
         Args:
-            start: (k,), need not be inside.
+            start: (k,); it need not be inside the bounds.
             tolerance: for the complementarity and the residuals.
             max_iterations: bound on the factorisations.
 
         Returns:
-            (k,) b, with zeros where complementarity says so; NaN if numbers leave float64.
+            (k,) b, with zeros where complementarity implies them; NaN if numbers overflow float64.
         """
         free, curvature, steepest = self.penalties == 0, self.curvature.max(), self.penalties.max()
         count = 2 * max(int(np.sum(~free)), 1)
@@ -232,8 +232,8 @@ class Quadratic:
                     right = np.sum(_SIDES * wanted / barrier, axis=0) / inverse
                     right = np.where(free, -gradient, right)
                     along = cho_solve(factor, right, check_finite=False)  # NaN ends it below
-                    # Of the two parts, the one with the higher barrier follows its own equation,
-                    # and the other one follows from their difference.
+                    # Of the two parts, the one with the higher barrier takes its own equation; the
+                    # other follows from their difference, `along`.
                     change = (wanted - _SIDES * (regular @ along)) / barrier
                     other = change[::-1] + _SIDES * along
                     change = np.where(barrier < barrier[::-1], other, change)
@@ -257,10 +257,11 @@ class Quadratic:
     def _inside(
         self, start: Floats, gradient: Floats, free: NDArray[np.bool_]
     ) -> tuple[Floats, Floats, Floats]:
-        """Penalties (2, k) or (k,), parts and duals (2, k) from which the interior point starts.
+        """Penalties (2, k) or (k,), and the parts and duals (2, k) from which the interior-point
+        method starts.
 
         Every part and every dual is at least a small share of the largest. A part of a forbidden
-        sign gets so large a penalty that its dual stays positive.
+        sign gets a penalty so large that its dual stays positive.
         """
         penalties, curvature, steepest = self.penalties, self.curvature.max(), self.penalties.max()
         parts = np.maximum(_SIDES * start, 0.0) + steepest / curvature + np.abs(start).max() / 100

@@ -44,10 +44,10 @@ def refit_weights(
         l2_penalty: >= 0; the intercept is not penalised.
         intercept: whether there is one.
         sample_weight: float64 (rows,).
-        start: weights (rules,) and intercept.
+        start: weights (rules,) and the intercept.
         offset: a fixed part of the scores, (rows,).
         signs: 1 for weights that must not be negative, -1 for those that must not be positive, 0
-            for others, (rules,); the start keeps them.
+            for others, (rules,); the start must satisfy them.
         max_steps: of Newton's method.
 
     Raises:
@@ -83,8 +83,8 @@ def refit_weights(
 
 
 def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
-    """The step d within its ends that minimises slope'd + d'Hd / 2, as a bounded problem of least
-    squares: with H = R'R it is min |R d + R'^-1 slope|^2 / 2.
+    """The step d between its ends that minimises slope'd + d'Hd / 2, by bounded least squares: with
+    H = R'R it minimises |R d + R'^-1 slope|^2 / 2.
     """
     from scipy.optimize import lsq_linear
 
@@ -112,10 +112,11 @@ def refit_softmax(
     signs: NDArray[np.int_] | None = None,
     max_steps: int = 1000,
 ) -> tuple[Floats, Floats]:
-    """The best weights of K classes together under `jaxrules.losses.softmax`, by L-BFGS.
+    """The best weights of K classes fitted together under `jaxrules.losses.softmax`, by L-BFGS.
 
-    Its coordinates are those in which Boehning's bound on the Hessian (1992), 1/2 F'SF + penalty
-    for every class, is the identity; only its diagonal if some weights are held or bounded.
+    It works in coordinates in which Böhning's bound on the Hessian (1992), 1/2 F'SF + penalty for
+    every class, is the identity, or only its diagonal is 1 if some weights are fixed or bounded. F
+    has the rules and the intercept as columns, S the row weights.
 
     Args:
         y: +1 for the row's class, -1 for the others, (rows, K).
@@ -159,7 +160,7 @@ def refit_softmax(
     ends = None
     if bounded and signs is not None:
         ends = np.stack(ends_of(np.append(signs, np.zeros((1, y.shape[1]), int), 0).ravel()), 1)
-    # A slope of this size promises a fall of the objective by its square: of rounding.
+    # A slope of this size promises a decrease by its square, which is rounding.
     options = {
         "maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20, "ftol": 1e-15,
         "gtol": 1e-9 * float(np.sqrt(sample_weight.sum())),
@@ -173,7 +174,9 @@ def refit_softmax(
 
 
 def _to_weights(metric: Floats, diagonal: bool) -> Floats:
-    """From coordinates in which a metric, or its diagonal alone, is the identity."""
+    """The map to weights from coordinates in which a metric is the identity, or its diagonal
+    is 1.
+    """
     scale = np.sqrt(np.diag(metric)) + np.finfo(np.float64).tiny
     if diagonal:
         return np.diag(1.0 / scale)

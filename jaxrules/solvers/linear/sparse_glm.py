@@ -4,17 +4,17 @@ certificate.
     minimise  sum_i w_i loss(y_i, f_i) / sum_i w_i  +  l1_penalty * sum_j c_j |b_j|,
     f_i = b_0 + x_i'b
 
-with the losses of `jaxrules.losses`, or any other with a conjugate; the intercept b_0 is not
+with the losses of `jaxrules.losses`, or any other loss with a conjugate. The intercept b_0 is not
 penalised; c are the penalty factors. In scikit-learn's terms l1_penalty = 1 / (C n) for
 `LogisticRegression` and 2 alpha for `Lasso`, whose squared loss is halved.
 
-Method: proximal Newton on a working set, the support and the columns whose gradient is closest to
-the penalty (as celer and skglm do); equal rows of a binary matrix are merged; the matrix is kept
+Method: proximal Newton on working sets, the support and the columns whose gradient is closest to
+the penalty (as in celer and skglm). Equal rows of a binary matrix are merged; the matrix is stored
 once, as bits or float32. Bits are multiplied on the host (`bit_columns`), where a path shares the
 products of its columns (`on_host.Curvature`). Gradients, objective and duality gap are float64. A
-solution is converged when its duality gap, a proved bound on any further decrease, is small
-relative to its objective (to the part above the least loss of every row by itself, if that is
-negative, as it is for large counts).
+solution has converged if its duality gap, a proved bound on any further decrease, is small relative
+to its objective. (If the sum of the least losses of the single rows is negative, as for large
+counts, the objective is measured from there.)
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)
@@ -69,9 +69,9 @@ Bools = NDArray[np.bool_]
 _WORKING_SETS = 64, 256, 512, 1024, 2048, 4096
 """Columns per kernel call: few shapes, few compilations."""
 _BLOCK = 1 << 12  # rows that NumPy casts at once
-_STEPS_PER_VISIT = 12  # Newton steps on one working set, between two looks at the clock
+_STEPS_PER_VISIT = 12  # Newton steps on one working set, between two checks of the clock
 NEARLY_PERFECT = 1e-6
-"""A perfect fit has objective 0: gaps are then relative to this share of the null model's."""
+"""A perfect fit has objective 0: gaps are then relative to this share of that of the null model."""
 
 
 # -----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Solution:
 
     Attributes:
         coefficients: (columns,) float64; exactly zero outside the support.
-        intercept: b_0, or 0 where none was fitted.
+        intercept: b_0, or 0 if none was fitted.
         l1_penalty: the penalty it was fitted with.
         objective: the value of the objective.
         bound: a proved lower bound on the minimum of the objective (Fenchel duality).
@@ -164,7 +164,7 @@ class Path(Sequence[Solution]):
 
 def _gradient(storage: jax.Array, low: jax.Array, rows: jax.Array) -> jax.Array:
     """sum_i rows_i x_ij for all columns, summed in float64."""
-    # A fused product and sum: a matrix product would first write a float64 copy of the matrix.
+    # XLA fuses product and sum; a matrix product would first write a float64 copy of the matrix.
     stored = jnp.sum(storage.astype(jnp.float64) * rows[None, :], axis=1)
     return stored[: len(low)] + stored[low]
 
@@ -238,7 +238,7 @@ def _newton(
 
 
 class Position(NamedTuple):
-    """Coefficients of the kernels' columns, with everything known about them."""
+    """Coefficients of the padded columns, with everything that follows from them."""
 
     coefficients: Floats  # (padded columns,)
     intercept: float
@@ -262,7 +262,7 @@ class _Certificate(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """All but the penalty, in the kernels' padded shapes and centred and scaled columns."""
+    """Everything but the penalty, in padded shapes, with centred and scaled columns."""
 
     design: Design
     loss: Loss
@@ -272,11 +272,11 @@ class Problem:
     )
     constant: float  # of the loss of merged rows
     factors: Floats  # (padded columns,) penalty factors; 1 for padding
-    least: float  # the least loss of every row by itself: no objective is below
+    least: float  # the sum of the least losses of the single rows: no objective is below
     worth: float  # the objective at score 0, above the floor: the scale for a nearly perfect fit
     signs: Bools | None  # (2, padded columns) whether a coefficient may be negative, and positive
-    run: Run | None = None  # its time limit says which engine makes the steps
-    without_kernels: bool = False  # NumPy makes them whatever the size
+    run: Run | None = None  # its time limit decides which engine makes the steps
+    without_kernels: bool = False  # NumPy makes the steps, whatever the size
     curvature: Curvature = field(default_factory=Curvature)  # of the host's steps
     latest: _Latest = field(default_factory=_Latest)
 
@@ -320,7 +320,10 @@ class Problem:
         allowed = None
         if signs is not None and not signs.all():
             if (factors[: design.n_columns][~signs.all(axis=1)] == 0).any():
-                raise ValueError("signs constrain a coefficient without a penalty; give it one")
+                raise ValueError(
+                    "signs constrains a coefficient without a penalty; set its penalty factor "
+                    "above 0"
+                )
             allowed = np.ones((2, design.padded_columns), bool)
             allowed[:, : design.n_columns] = signs.T
         return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed)
@@ -342,7 +345,8 @@ class Problem:
         problem = replace(self, run=run)
         position = problem.start(start)
         if start is not None and problem.loss.curvature_bound is None:
-            # If the curvatures of the rows differ beyond all digits, Newton's method does not move.
+            # If the curvatures of rows differ beyond float64 precision, Newton's method does not
+            # move.
             null = problem.start(None)
             if (
                 problem.certificate(null, l1_penalty).objective
@@ -455,14 +459,14 @@ class Problem:
 
     @property
     def by_kernels(self) -> bool:
-        """Whether JAX's kernels make the steps, or NumPy: they do for matrices of float32 with more
-        entries than `on_host.FEW`, in fits without a time limit.
+        """Whether JAX's kernels make the steps, and not NumPy: for float32 matrices of more entries
+        than `on_host.FEW`, in fits without a time limit.
 
-        A kernel takes a second or more to compile for each loss and shape, for an unknown time and
-        without interruption: under a limit nothing is compiled. On two cores of a CPU, a path of 20
-        logistic fits to 20000 rows and 100 columns took 8.6 s of the processor in NumPy, 3.3 s with
-        kernels in a new process and 0.8 s with compiled ones; one to 100000 rows and 60 columns
-        took 6.7 s, 5.8 s and 4.0 s.
+        For each loss and shape, a kernel takes a second or more to compile, which can be neither
+        predicted nor interrupted; under a time limit nothing is compiled. On two cores of a CPU, a
+        path of 20 logistic fits to 20000 rows and 100 columns took 8.6 s of the processor in NumPy,
+        3.3 s with kernels in a new process and 0.8 s with compiled ones; one to 100000 rows and 60
+        columns took 6.7 s, 5.8 s and 4.0 s.
         """
         bits = isinstance(self.design.storage, BitColumns)
         if self.without_kernels or bits or self.design.storage.size <= on_host.FEW:
@@ -515,8 +519,8 @@ class Problem:
         return certificate.objective - min(self.least, 0.0)
 
     def converged(self, certificate: _Certificate, l1_penalty: float, tolerance: float) -> bool:
-        # A small gap alone leaves coefficients at zero that should just have entered: it is of
-        # second order in their violation.
+        # A small gap alone would leave at zero coefficients that should just have entered, because
+        # the gap is of second order in their violation.
         loose = np.maximum(math.sqrt(tolerance) * l1_penalty * self.factors, 1e-14)
         settled = (certificate.violation <= loose) | (self.factors * l1_penalty == 0)
         gap = certificate.objective - certificate.bound
@@ -575,7 +579,9 @@ class Problem:
         return np.sort(np.argpartition(-closeness, size)[:size])
 
     def _working_size(self, size: int) -> int:
-        """The number of columns of the kernel that holds `size` of them; bits need none."""
+        """The number of columns of the smallest kernel that holds `size` columns; bits need no
+        kernel.
+        """
         if isinstance(self.design.storage, BitColumns):
             return max(size, _WORKING_SETS[0])
         return next(
@@ -614,8 +620,8 @@ def _minimise(
         working = problem.working_set(position, l1_penalty)
         outside = np.delete(certificate.violation, working).max(initial=0.0)
         size = float(np.abs(position.coefficients).sum())
-        # A violation v leaves a gap of up to 2 v sum_j |b_j|; solving the working set far better
-        # than the columns outside of it is useless.
+        # A violation v leaves a gap of up to 2 v sum_j |b_j|. There is no point in solving the
+        # working set far more accurately than the columns outside allow.
         wanted = (
             tightening * tolerance * problem.excess(certificate) / size if size > 0 else math.inf
         )
@@ -663,38 +669,37 @@ def solve(
         X: (rows, columns) of numbers or booleans, a tuple of such matrices side by side, or a
             `Design`. Rows of zeros and ones are merged where equal.
         y: (rows,) in the loss's coding: -1 and +1 for classes, counts for "poisson", any numbers
-            for "squared"; or its mean for a row that stands for several (then `sample_weight` holds
-            their number).
-        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (columns that depend
-            on each other) and, for separable classes, not finite: the objective then falls to its
-            infimum 0 and the fit ends, with finite coefficients, once the rest is below the
+            for "squared"; or, for a row that represents several, their mean (`sample_weight` then
+            holds their number).
+        l1_penalty: lambda, at least 0. With 0 the minimiser need not be unique (for linearly
+            dependent columns) nor finite (for separable classes): the objective then approaches its
+            infimum 0, and the fit ends with finite coefficients once the gap is below the
             tolerance.
         loss: "squared", "logistic", "exponential", "poisson", or a `Loss` with a conjugate.
-        sample_weight: (rows,) at least 0; a row of weight 0 counts as absent. None for equal
-            weights.
+        sample_weight: (rows,) at least 0; a row of weight 0 is ignored. None for equal weights.
         intercept: False fits without b_0.
         penalty_factors: (columns,) c_j, at least 0; 0 leaves a coefficient without a penalty. None
             for ones.
-        signs: whether coefficients may be negative, and positive, bool (columns, 2): those that
-            must not be both have a penalty. None for no constraint. The bound holds for the
-            objective within the signs.
-        start: a solution, or (coefficients, intercept), to start from; it keeps the signs.
+        signs: whether coefficients may be negative, and positive, bool (columns, 2); those that may
+            not be both must have a penalty. None for no constraint. The bound is for the problem
+            with these constraints.
+        start: a solution, or (coefficients, intercept), to start from; it must satisfy the signs.
         tolerance: converged when gap <= tolerance * objective (see the module for negative ones;
             for nearly perfect fits, tolerance times a millionth of the null model's objective) and
             every optimality condition holds up to sqrt(tolerance) of its penalty. 1e-9 is
             reachable, 1e-12 usually is.
         max_iterations: bound on the Newton steps.
-        run: asked between steps whether to stop; the best coefficients so far are returned. With a
-            time limit the steps are made in NumPy, and nothing is compiled.
+        run: asked between steps whether to stop; the best coefficients so far are then returned.
+            With a time limit, the steps are made in NumPy and nothing is compiled.
 
     Returns:
         The solution with its certificate; see `Solution.status` for whether it converged.
 
     Raises:
         TypeError: if X or y is not numeric.
-        ValueError: names the argument that has a wrong shape, is not finite or is out of range, y
-            if the rows of positive weight hold only one class or no count, and a loss without a
-            conjugate.
+        ValueError: names the argument that has a wrong shape, is not finite or is out of range;
+            names y if the rows of positive weight hold only one class or no positive count; and for
+            a loss without a conjugate.
     """
     problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
     return problem.solve(
@@ -715,7 +720,7 @@ def max_penalty(
 ) -> float:
     """The smallest penalty at which every penalised coefficient is zero.
 
-    It is max_j |gradient_j| / c_j at the best model of the intercept and the columns without a
+    It is max_j |gradient_j| / c_j at the best model of only the intercept and the columns without a
     penalty; 0 if no column has a penalty. Arguments and errors as in `solve`.
     """
     return Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs).max_penalty(run)
@@ -736,7 +741,7 @@ def path(
     max_iterations: int = 1000,
     run: Run | None = None,
 ) -> Path:
-    """Solutions along descending penalties, each started at the one before.
+    """Solutions along descending penalties, each started from the one before.
 
     Args:
         X, y, loss, sample_weight, intercept, penalty_factors, tolerance: as in `solve`.
@@ -746,8 +751,8 @@ def path(
         max_support: end the path with the first solution that has more non-zero coefficients than
             this.
         max_iterations: bound on the Newton steps of each solution.
-        run: records one step per solution, and ends the path early when it is stopped; the last
-            solution then says so in its status.
+        run: records one step per solution, and ends the path early if it is stopped; the status of
+            the last solution then says so.
 
     Raises:
         TypeError, ValueError: as `solve`; also for penalties that are empty, negative or not
@@ -755,7 +760,7 @@ def path(
     """
     check_limits(tolerance, max_iterations)
     if max_support is not None and max_support < 0:
-        raise ValueError(f"max_support must be at least 0 or None, got {max_support}")
+        raise ValueError(f"max_support must be None or at least 0, got {max_support}")
     if not 0 < smallest_ratio < 1:
         raise ValueError(f"smallest_ratio must lie between 0 and 1, got {smallest_ratio}")
     given = None
@@ -825,9 +830,9 @@ def _check_target(y: ArrayLike, n_rows: int, loss: Loss) -> Floats:
 def _check_varied(loss: Loss, mean: float) -> None:
     """Refuse a target whose best intercept is infinite."""
     if loss.target == "sign" and not -1 < mean < 1:
-        raise ValueError("y holds one class among the rows of positive weight; both are needed")
+        raise ValueError("y has only one class among the rows of positive weight; it needs two")
     if loss.target == "count" and mean == 0:
-        raise ValueError("y holds no count above 0 among the rows of positive weight")
+        raise ValueError("y has no positive count among the rows of positive weight")
 
 
 def _check_factors(penalty_factors: ArrayLike | None, n_columns: int) -> Floats:

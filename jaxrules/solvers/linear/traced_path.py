@@ -1,15 +1,15 @@
 """Paths of L1-penalised linear models as one JAX program, for several problems on the same columns
 at once: folds and classes are lanes of `jax.vmap`, penalties steps of `jax.lax.scan`.
 
-Each solution is found by proximal Newton (`proximal_newton`) on working sets, as in `sparse_glm`,
-from the one before; the working sets have a fixed size, doubled when the support fills it.
-The quadratic model plus the penalty is minimised by FISTA (Beck and Teboulle 2009, "A fast
-iterative shrinkage-thresholding algorithm", with the restarts of O'Donoghue and Candès 2015), which
-finds the support, and Newton steps on the support. Proximal steps are products with a matrix;
-coordinate descent, which takes fewer of them on the host, would update one coefficient at a time.
+Proximal Newton (`proximal_newton`) on working sets, as in `sparse_glm`, finds each solution from
+the one before; working sets have a fixed size, which doubles when the support fills it. The
+quadratic model plus the penalty is minimised by FISTA (Beck and Teboulle 2009, "A fast iterative
+shrinkage-thresholding algorithm", with the restarts of O'Donoghue and Candès 2015), which finds the
+support, and Newton steps on the support. Proximal steps are matrix products; coordinate descent,
+which needs fewer steps on the host, would update one coefficient at a time.
 
-The solutions are starts for `sparse_glm.Problem.solve`, which computes the certificate on the host
-and finishes those that do not meet it.
+`sparse_glm.Problem.solve` starts from these solutions: it computes the certificate on the host, and
+continues if a solution has not converged.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _FILLED = 0.75  # share of a working set that the support may take
 
 
 class Lane(NamedTuple):
-    """What problems on the same columns have of their own.
+    """What differs between problems on the same columns.
 
     Attributes:
         weights, target: (rows,) as in `proximal_newton.Data`.
         signs: (2, k) as in `quadratic.Quadratic`.
-        floor: scalar, the gap is relative to the objective above it.
-        least: scalar, but at least to this.
+        floor: scalar; the gap is relative to the objective minus this,
+        least: scalar; but at least to this.
     """
 
     weights: Array
@@ -84,8 +84,8 @@ class Lane(NamedTuple):
 def minimum(
     model: SecondOrder[Array], at: Iterate[Array], penalties: Array, tolerance: Array, signs: Array
 ) -> Array:
-    """The coefficients (k,) that minimise a quadratic model plus the penalty, to this KKT violation
-    unless the rounds end before; as `Quadratic.minimum`.
+    """The coefficients (k,) that minimise a quadratic model plus the penalty, up to this KKT
+    violation or the most rounds; as `Quadratic.minimum`.
     """
     hessian, anchor = model.hessian, at.coefficients
     linear = at.gradient - model.coupling * (at.intercept_gradient / model.total)
@@ -133,8 +133,8 @@ def minimum(
 
 
 class Place(NamedTuple):
-    """Where a lane is: coefficients (k,), intercept, score (rows,), gradient of the loss (k,), the
-    largest KKT violation and the objective.
+    """The state of a lane: coefficients (k,), intercept, score (rows,), gradient of the loss (k,),
+    the largest KKT violation and the objective.
     """
 
     coefficients: Array
@@ -154,7 +154,7 @@ class Task(NamedTuple):
     tolerance: Array
 
     def allowed(self, at: Place | Iterate[Array]) -> Array:
-        """The KKT violation to leave: v leaves a gap of about v sum |b|; see also
+        """The KKT violation to stop at: a violation of v leaves a gap of about v sum |b|; see also
         `Problem.converged`.
         """
         tiny = jnp.finfo(self.penalties.dtype).tiny
@@ -173,7 +173,7 @@ class Task(NamedTuple):
 
 
 def visit(loss: Loss, task: Task, at: Place, width: int) -> Place:
-    """Proximal Newton on the columns closest to having a coefficient."""
+    """Proximal Newton on the support and the columns closest to entering it."""
     data, lane, penalties, _ = task
     must = (at.coefficients != 0) | (penalties == 0)
     closeness = jnp.where(must, jnp.inf, pull(at.gradient, lane.signs) / penalties)

@@ -1,4 +1,4 @@
-"""One rule search: objectives say what a conjunction is worth, searches find the best one."""
+"""The search for one rule: objectives say what a conjunction is worth, searches find the best."""
 
 from jaxrules.solvers.rule_search.beam import search_beam, search_beams
 from jaxrules.solvers.rule_search.best_first import search_best_first, search_published

@@ -1,9 +1,9 @@
-"""Beam search, with width 1 greedy search: quick, without a certificate.
+"""Beam search (greedy search if the width is 1): quick, without a certificate.
 
 Every level extends each partial conjunction by one proposition and keeps the `width` best
-extensions that select different rows: of those that raise the value by more than the proposition
-costs and, if the objective knows a potential, could still lead to something better. All rows of
-weights of an objective are searched side by side.
+extensions that select different rows, among those that raise the value by more than the penalty on
+the proposition and, if the objective has a potential, could still lead to something better. All
+rows of weights of an objective are searched side by side.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
 Rule = tuple[int, ...]
 _BLOCK = 2**24
-"""Row-proposition visits between two looks at the clock: some ten milliseconds."""
+"""Row-proposition visits between two checks of the clock: some ten milliseconds."""
 _PATIENCE = 3
-"""Per unit of complexity, a beam ends after this many levels without a better conjunction, because
-values may rise for ever.
+"""With `per_unit`, a beam ends after this many levels without a better conjunction, because values
+may rise for ever.
 """
 
 
@@ -40,9 +40,9 @@ def search_beam(
 ) -> Found:
     """The best conjunction that a beam of `width` partial conjunctions reaches.
 
-    With width 1 the greedy search of "Better Short than Greedy": the proposition that raises the
-    value most, until none does; where two raise it alike, with both. A stopped search has
-    examined at least all single propositions.
+    Width 1 is the greedy search of "Better Short than Greedy": add the proposition that raises the
+    value most, until none does; if two raise it equally, follow both. Even a stopped search has
+    examined all single propositions.
     """
     return search_beams(space, objective, width=width, max_length=max_length, stopped=stopped)[0][0]
 
@@ -59,8 +59,8 @@ def search_beams(
     """A beam search for every row of weights of the objective.
 
     Returns:
-        Per row of weights the `count` best conjunctions, best first, that select different rows and
-        are worth more than the empty one; the empty one if there is none.
+        Per row of weights, the `count` best conjunctions that select different rows and are worth
+        more than the empty one, best first; the empty one if there are none.
     """
     terms = objective.terms(space)
     beams, status = run_beams(space, objective, terms, width, max_length, count, stopped)
@@ -82,8 +82,8 @@ class _Partial(NamedTuple):
 
 
 class Beam:
-    """The search for one row of weights: what is under construction, and the best so far by the
-    rows selected.
+    """The search for one row of weights: the conjunctions under construction, and the best ones so
+    far, by the rows that they select.
     """
 
     def __init__(self, start: _Partial, worth_of_nothing: float, count: int) -> None:
@@ -97,7 +97,7 @@ class Beam:
 
     @property
     def floor(self) -> float:
-        """Conjunctions must be worth more than this."""
+        """A conjunction must be worth more than this to be kept."""
         return self.ranked()[-1][0] if len(self.best) == self.count else self.worth_of_nothing
 
     def select(
@@ -109,8 +109,8 @@ class Beam:
         objective: Objective,
         width: int,
     ) -> None:
-        """Keep the best extensions: value, worth and outlook by partial conjunction and
-        proposition.
+        """Keep the best extensions. Value, worth and outlook are (partial conjunctions,
+        propositions).
         """
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
         rise = max(TIE, objective.growth) * np.abs(before) + objective.condition_price
@@ -132,7 +132,7 @@ class Beam:
             if outlook.flat[place] > floor
         )
         kept = list(itertools.islice(promising, width))
-        # A proposition and its opposite are worth the same if weights are refitted: both stay.
+        # If weights are refitted, a proposition and its opposite are worth the same: keep both.
         if width == 1:
             least = kept[0].value - TIE * abs(kept[0].value) if kept else 0.0
             kept += [other for other in itertools.islice(promising, 1) if other.value >= least]
@@ -161,8 +161,8 @@ class Beam:
 
 
 def _best_first(values: Floats) -> NDArray[np.intp]:
-    """Places by falling value; ties, which rounding breaks otherwise on every machine, stay in
-    their order.
+    """Places by descending value; ties, which rounding would break differently on every machine,
+    stay in their order.
     """
     order = np.argsort(-values, kind="stable")
     falling = values[order]
@@ -217,8 +217,8 @@ def _extend(
     bits: list[np.ndarray],
     stopped: Callable[[], bool],
 ) -> tuple[Floats, Floats]:
-    """Value and potential of every extension of sets of rows, (sets, propositions); fewer sets when
-    it is stopped.
+    """Value and potential of every extension of sets of rows, (sets, propositions); of fewer sets
+    if stopped.
     """
     from jaxrules.solvers.rule_search.kernels.extensions import extension_sums
 

@@ -1,10 +1,10 @@
-"""Best-first search: the conjunction of the greatest bound is extended next, so the proved gap is
-as small as possible.
+"""Best-first search: it always extends the conjunction with the greatest bound, so the proved gap
+is as small as possible.
 
-`search_best_first` takes every objective that has bounds: it is the exact search for those that are
-not compiled. `search_published` is Algorithm 1 of "Better Short than Greedy" with its core queries:
-an oracle for tests, the reference for gaps, and the only search with the pruning counts of the
-paper's Table 2. `search_depth_first` is faster than either by one to three orders of magnitude.
+`search_best_first` accepts every objective with bounds, and is the exact search for those without
+compiled code. `search_published` is Algorithm 1 of "Better Short than Greedy" with its core
+queries: an oracle for tests, the reference for gaps, and the only search with the pruning counts of
+the paper's Table 2. `search_depth_first` is faster than either by one to three orders of magnitude.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
-BEAM_WIDTH = 4  # of the beam that comes first
+BEAM_WIDTH = 4  # of the beam search that finds the first incumbent
 Words = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 DetailsT = TypeVar("DetailsT")
@@ -43,7 +43,7 @@ def search_best_first(
 ) -> Found:
     """A best conjunction, with a certificate; arguments and result as of `search_depth_first`.
 
-    It evaluates all rows for each node in NumPy: for small problems, or with a limit.
+    Each node evaluates all rows in NumPy, which suits small problems, or searches with a limit.
     """
     return _BestFirst(space, objective, max_length, approximation).run(max_evaluations, stopped)
 
@@ -60,12 +60,12 @@ def search_published(
     """A best conjunction by the paper's Algorithm 1; arguments and result as of
     `search_depth_first`.
 
-    With ``exhaust`` it does not end when nothing in the boundary can be better, but takes all of
-    it, as the authors' program did: it finds nothing better, and most augmentations count as pruned
-    by their propagated bound. Propositions are ordered by ascending support, as in the authors'
-    code. ``counts`` has the four numbers of Table 2 (immediate_bound, immediate_equivalence,
-    propagated_bound, propagated_equivalence), the checks skipped by (3.7), and the nodes taken from
-    the boundary.
+    With ``exhaust`` it does not end when nothing in the boundary can be better, but empties it,
+    like the authors' program. That finds nothing better, but most augmentations then count as
+    pruned by their propagated bound. Propositions are ordered by ascending support, as in the
+    authors' code. ``counts`` has the four numbers of Table 2 (immediate_bound,
+    immediate_equivalence, propagated_bound, propagated_equivalence), the checks skipped by (3.7),
+    and the nodes taken from the boundary.
     """
     search = _Published(space, objective, approximation)
     search.exhaust = exhaust
@@ -82,7 +82,7 @@ class _Node(NamedTuple, Generic[DetailsT]):
 
 
 class _Boundary(Generic[DetailsT]):
-    """The conjunctions still to be extended, the incumbent, and the bound of the rest."""
+    """The conjunctions still to be extended, the incumbent, and the bound on the pruned ones."""
 
     exhaust = False  # whether to continue when nothing can be better
 
@@ -105,7 +105,7 @@ class _Boundary(Generic[DetailsT]):
         raise NotImplementedError  # every search has its own
 
     def hopeful(self, bounds: Floats) -> NDArray[np.bool_]:
-        """Whether something within these bounds could be better than the incumbent."""
+        """Whether conjunctions with these bounds could be better than the incumbent."""
         return self.approximation * bounds > self.worth * (1.0 + TIE)
 
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
@@ -133,10 +133,11 @@ class _Boundary(Generic[DetailsT]):
 
 
 class _BestFirst(_Boundary[Words]):
-    """Children rank by bound; the child of the greatest may be extended by the fewest propositions.
+    """Children are ranked by bound; the one with the greatest may be extended by the fewest
+    propositions (OPUS).
 
-    details of a node: the propositions behind it, whose branches have all conjunctions that select
-    the same rows.
+    The details of a node are the propositions ranked behind it. If one of them holds on all of its
+    rows, that one's branch has all conjunctions of this one.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The exact search: a compiled depth-first branch and bound with a certificate.
 
-Its bound is the mandatory-rows bound (docs/mandatory-rows-bound.md). `best_first.search_published`
-is the algorithm of "Better Short than Greedy" itself.
+It uses the mandatory-rows bound (docs/mandatory-rows-bound.md). `best_first.search_published` is
+the original algorithm of "Better Short than Greedy".
 
     space = SearchSpace.of(masks)
     found = search_depth_first(space, SecondOrder(g, h, ridge=1.0))
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
 FIRST_SLICE = 250_000  # visits in about the time of a beam search
-SLICE = 500_000  # visits between two looks at the clock: one or two milliseconds
+SLICE = 500_000  # visits between two checks of the clock: one or two milliseconds
 BEAMS = {0: 2, 10_000_000: 10}
-"""The width of a beam, by the visits after which an unfinished search takes its incumbent."""
+"""Beam searches that improve the incumbent of a long search: visits after which, and width."""
 _NO_LIMIT = 2**62
 Entries = TypeVar("Entries", bound=np.generic)
 
@@ -53,11 +53,11 @@ def search_depth_first(
 
     Args:
         space: the propositions.
-        objective: one that is compiled, see `objectives`.
+        objective: an objective with compiled code, see `objectives`.
         max_length: of the conjunction, in propositions; None for no limit.
         approximation: alpha in (0, 1]; the objective is at least alpha times the optimum.
-        max_evaluations: stop after about this many evaluations; with a limit one thread searches,
-            so that searches repeat exactly.
+        max_evaluations: stop after about this many evaluations; a search with a limit uses one
+            thread, so that its result is reproducible.
         stopped: asked every few milliseconds; True ends the search with the best rule so far.
         threads: 2 lets a second thread join a long search; the rule found is the same.
     """
@@ -122,7 +122,7 @@ class _DepthFirst:
         return self._result(workers, status, bound, stopped)
 
     def _take_beam(self, worker: _Worker, width: int, stopped: Callable[[], bool]) -> None:
-        """Give a worker the result of a beam search to beat."""
+        """Improve the incumbent of a worker by a beam search."""
         beams, _ = run_beams(
             self.space, self.objective, self.terms[None], width, self.longest, stopped=stopped
         )
@@ -226,7 +226,7 @@ class _Worker:
             self.search.best[: len(propositions)] = propositions
 
     def fork(self) -> _Worker:
-        """A worker with the same expanded root and the same incumbent, and no work yet."""
+        """A second worker with the same expanded root and incumbent, and no work done."""
         stack = copy.deepcopy(self.stack)
         search = copy.deepcopy(self.search)._replace(found=self.search.found)
         search.counters[:] = 0
@@ -282,7 +282,9 @@ class _Worker:
         return int(self.counters["work"])
 
     def open_bound(self, top: int) -> float:
-        """The largest bound of what this worker has left open from level `top` down."""
+        """The largest bound on the conjunctions that this worker has left open from level `top`
+        down.
+        """
         levels, bounds = self.stack.levels, self.stack.bounds
         longest, largest = self.task.longest, 0.0
         for level in range(top, min(int(self.counters["level"]) + 1, longest)):
@@ -302,7 +304,7 @@ class _Pair:
     """Two workers in two threads that take the root's remaining children in turn, highest bound
     first.
 
-    Which worker takes a child has no influence on the rule found: candidates are kept by child and
+    The rule found does not depend on which worker takes a child: candidates are stored by child and
     compared in the order in which one worker would have found them.
     """
 
@@ -358,7 +360,7 @@ class _Pair:
         return [self.by_child[child] for child in sorted(self.by_child, reverse=True)]
 
     def untouched(self) -> float:
-        """The largest bound of the children that no worker has begun."""
+        """The largest bound of the children that no worker has started."""
         if self.next_child <= 0:
             return 0.0
         worker = self.workers[0]

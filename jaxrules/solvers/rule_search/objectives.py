@@ -3,7 +3,7 @@
     worth = (value - price(length)) / divisor(length).
 
 The value is a function of sums over the rows that the conjunction selects; price and divisor depend
-on the number of its propositions. An objective defines
+on its number of propositions. An objective defines
 
     terms        the numbers per row that are summed; `SignedWeights` has a set of them
                  per row of weights
@@ -13,8 +13,8 @@ on the number of its propositions. An objective defines
     compiled     the class of `kernels.problems` with this value, and thereby a bound;
                  for depth-first and published search
 
-so a new objective can be searched by beam once its value is defined; each further piece opens a
-further search.
+so a beam can search for a new objective as soon as its value is defined; each further piece makes
+another search available.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
-"""Gives (propositions of the first, of the second) for every pair of partitions."""
+"""Returns (propositions of the first, of the second) for every pair of partitions."""
 _EPSILON = 1e-6
 _WORTH_COMPILING = 20_000_000
-"""Rows times pairs of partitions from which compiled histograms win back the loading of numba."""
+"""From this many rows times pairs of partitions on, compiled histograms repay loading numba."""
 _IN_CACHE = 32_768
-"""Numbers of the rows that a histogram of pairs reads at a time: 256 KiB."""
+"""How many numbers a histogram of pairs reads at a time: 256 KiB."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Objective:
-    """What objectives have in common: the price of length.
+    """What objectives have in common: the penalties on length.
 
     Attributes:
-        rule_price: of any conjunction but the empty one.
-        condition_price: of each of its propositions.
+        rule_price: penalty on any conjunction but the empty one.
+        condition_price: penalty on each of its propositions.
         per_unit: divide by the complexity to the `power`: gain per unit of complexity.
         condition_units: the complexity is 1 + this for every proposition.
-        power: of the complexity.
-        growth: divide by (1 + growth)^length: every proposition has to raise the value, at least 0,
-            by this share.
-        one_sided: sums of the gradient below 0 are worth nothing: for a rule whose weight must be
+        power: exponent of the complexity.
+        growth: at least 0; divide by (1 + growth)^length, so that every proposition must raise the
+            value by this share.
+        one_sided: sums of the gradient below 0 count as 0, for a rule whose weight must be
             negative.
     """
 
@@ -75,7 +75,7 @@ class Objective:
         raise NotImplementedError  # every objective has its own
 
     def value(self, sums: Floats) -> Floats:
-        """Of sums over rows, (sums, ...), shape (...)."""
+        """The values for sums over rows, (sums, ...); shape (...)."""
         raise NotImplementedError  # every objective has its own
 
     def potential(self, sums: Floats) -> Floats:
@@ -83,20 +83,20 @@ class Objective:
         return np.full(sums.shape[1:], math.inf)
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
-        """Upper bounds on the values of the subsets of some sets of rows, the columns of a 0/1
-        matrix.
+        """Upper bounds on the values of all subsets of some sets of rows, which are the columns of
+        a 0/1 matrix.
         """
         return self.potential(terms @ members)
 
     def shares(self, terms: Floats, members: Floats) -> Floats:
-        """The least share of its curvature that a subset of some sets of rows keeps, see
-        `CorrectiveDecrease`.
+        """For each of some sets of rows, the least share of its curvature that a subset keeps after
+        the refit, see `CorrectiveDecrease.shares`.
         """
         return np.ones(members.shape[1])
 
     def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
-        """The values of all pairs of propositions of two partitions by compiled code, given the
-        terms of `one_row`; None: by `value`.
+        """A compiled function for the values of all pairs of propositions of two partitions, given
+        the terms of `one_row`; None to use `value`.
 
         Args:
             work: rows times pairs of partitions.
@@ -112,19 +112,21 @@ class Objective:
         return np.where(length > 0, self.rule_price + self.condition_price * length, 0.0)
 
     def divisor(self, length: ArrayLike, units: ArrayLike | None = None) -> Floats:
-        """For conjunctions of this length and complexity; None for that of single columns."""
+        """The divisor for a length and a complexity; None for the complexity of conditions on
+        single columns.
+        """
         length = np.asarray(length, np.float64)
         units = 1.0 + self.condition_units * length if units is None else np.asarray(units)
         grown = np.exp(np.minimum(length * math.log1p(self.growth), _LARGEST_EXPONENT))
         return (units**self.power if self.per_unit else 1.0) * grown
 
     def worth(self, value: Floats, length: ArrayLike) -> Floats:
-        """Of conjunctions with this value and length."""
+        """The worth of conjunctions with this value and length."""
         return (value - self.price(length)) / self.divisor(length)
 
     def worth_of_nothing(self, terms: Floats) -> float:
-        """The worth of the empty conjunction: of all rows, or 0 if it is not a rule because rules
-        have a price.
+        """The worth of the empty conjunction, which selects all rows; 0 if it is not a rule because
+        rules are penalised.
         """
         return float(self.value(terms.sum(axis=1))) if self.empty_is_rule else 0.0
 
@@ -134,7 +136,7 @@ class Objective:
 
     @property
     def any_length(self) -> bool:
-        """Whether a longer conjunction for the same rows is worth as much."""
+        """Whether a longer conjunction for the same rows is worth the same."""
         return self.condition_price == 0.0 and not self.per_unit and not self.growth
 
     def one_row(self, space: SearchSpace) -> Floats:
@@ -149,7 +151,7 @@ class Objective:
     def problem(
         self, space: SearchSpace, terms: Floats, longest: int, approximation: float
     ) -> Problem:
-        """The problem of a compiled search; terms as of `one_row`."""
+        """The problem of a compiled search; terms as from `one_row`."""
         from jaxrules.solvers.rule_search.kernels import problems
 
         if not self.compiled:
@@ -202,7 +204,7 @@ def _greatest_of_ends(
     """Theorem 3.1: no subset has a greater G^2 / (ridge + share H) than a prefix or a suffix in the
     order of g / h.
 
-    A sum G that counts on one side only is greatest, and its value with it, on a prefix.
+    If G counts on one side only, a prefix has the greatest value.
 
     Args:
         objective: says which sums count.
@@ -223,16 +225,16 @@ class CorrectiveDecrease(Objective):
     risk when all weights are refitted with the rule; `SecondOrder` is the same with all other
     weights fixed.
 
-    H = diag(h), Q has the rules found as columns, c = Q'H q, and M = Q'H Q + diag(penalties). The
-    weights found must be optimal: Q'g is then the penalties' slope, and only the new rule has a
-    slope to descend. In the metric of h, with an additional row per penalty, the denominator is
-    ||q_perp||^2, as in `Orthogonal`.
+    H = diag(h), the columns of Q are the rules found so far, c = Q'H q, and M = Q'H Q +
+    diag(penalties). Their weights must be optimal: the slope Q'g then cancels that of the
+    penalties, and only the new rule has a slope to descend. In the metric of h, with an additional
+    row per penalty, the denominator is ||q_perp||^2, as in `Orthogonal`.
 
     Args:
         gradient, curvature, ridge: as of `SecondOrder`.
-        found: (rows, rules): the extents of the rules found so far, and all rows for an intercept;
-            also other columns of the model, of numbers.
-        penalties: of their weights, (rules,); 0 for an intercept.
+        found: (rows, rules): the extents of the rules found so far, all rows for an intercept, and
+            any numeric columns of the model.
+        penalties: ridge on each of their weights, (rules,); 0 for an intercept.
     """
 
     gradient: Floats
@@ -263,9 +265,9 @@ class CorrectiveDecrease(Objective):
         return np.where(rest > IN_SPAN * whole, gain / np.maximum(rest, IN_SPAN * whole), 0.0)
 
     def shares(self, terms: Floats, members: Floats) -> Floats:
-        """1 - rho: for q inside a set E of rows, c'M^-1 c <= rho H_qq, rho the greatest eigenvalue
-        of the sum over E of b b' / h, b the last terms of a row. So the value is at most that of
-        `SecondOrder` with this share of h.
+        """1 - rho: for q inside a set E of rows, c'M^-1 c <= rho H_qq, where rho is the greatest
+        eigenvalue of the sum over E of b b' / h, b the last terms of a row (Cauchy-Schwarz). The
+        value is thus at most that of `SecondOrder` with this share of h.
         """
         if len(terms) == 2:
             return np.ones(members.shape[1])
@@ -273,11 +275,11 @@ class CorrectiveDecrease(Objective):
         outer = (b[:, None] * b).reshape(len(b) ** 2, -1)
         s = (outer @ members).T.reshape(members.shape[1], len(b), len(b))
         rho = np.linalg.eigvalsh(s)[:, -1]
-        # A rule closer to the span than IN_SPAN is worth nothing.
+        # A rule closer to the span than IN_SPAN has value 0.
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)
 
     def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
-        """Of one class, if the work is worth loading numba."""
+        """For one class, if there is enough work to repay loading numba."""
         if self.one_sided or work < _WORTH_COMPILING:
             return None
         return _values_of_classes(terms[None], self.ridge)
@@ -303,9 +305,7 @@ class SumOverClasses(Objective):
     parts: tuple[CorrectiveDecrease, ...]
 
     def terms(self, space: SearchSpace) -> Floats:
-        """Those of the classes one after the other, each with as many rows of 0 as make all of
-        one length.
-        """
+        """The terms of one class after another, each padded with zeros to the same number."""
         of_class = [part.terms(space)[0] for part in self.parts]
         longest = max(map(len, of_class))
         padded = [np.pad(terms, ((0, longest - len(terms)), (0, 0))) for terms in of_class]
@@ -320,7 +320,7 @@ class SumOverClasses(Objective):
         return np.asarray(sum(part.value(of_class) for part, of_class in pairs))
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
-        """The sums of the bounds of the classes, each with its own best subset."""
+        """The sum over the classes of their bounds, each for its own best subset."""
         pairs = zip(self.parts, self._by_class(terms), strict=True)
         with np.errstate(over="ignore"):  # without a ridge a bound may be infinite
             return np.asarray(sum(part.bounds(of_class, members) for part, of_class in pairs))
@@ -330,7 +330,7 @@ class SumOverClasses(Objective):
 
 
 def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
-    """Of g, h and corrective terms, (classes, terms of one, merged rows)."""
+    """Compiled values from g, h and the corrective terms, (classes, terms of one, merged rows)."""
     from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows, add_values
 
     by_row = np.ascontiguousarray(terms.transpose(0, 2, 1))
@@ -354,7 +354,7 @@ def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
 
 @dataclass(frozen=True, eq=False)
 class GradientSum(Objective):
-    """|sum g|: gradient boosting, and with prices the pricing problem of generalised linear rule
+    """|sum g|: gradient boosting; with prices, the pricing problem of generalised linear rule
     models.
     """
 
@@ -452,19 +452,19 @@ class Orthogonal(Objective):
         return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
-        """Two bounds for every q inside a set E of rows, by the positive part of g, and likewise by
-        the negative one.
+        """Two bounds for every q inside a set E of rows, from the positive part of g; likewise from
+        its negative part.
 
         1. ||B'q||^2 <= rho |q| for the largest eigenvalue rho of S, the sum over E of b b'. So
            value(q)^2 is at most the greatest G^2 / ((1 - rho) |prefix|) of the prefixes in
            descending g.
-        2. If y is orthogonal to the span and y >= g on E, then
+        2. If y is orthogonal to the span and y >= g on E, then, by Cauchy-Schwarz,
            g'q <= y'q = y'q_perp <= ||y|| ||q_perp||. With y = max(g, 0) on E and the smallest
            correction outside that makes it orthogonal,
            ||y||^2 = ||max(g, 0)||_E^2 + v'(I - S)^-1 v, v = B'max(g, 0) over E.
            And y = g gives ||g||.
 
-        Both are loose while E contains whole rules found before.
+        Both are loose if E contains whole rules found before.
         """
         count, b = terms[1], terms[2:]
         outer = (b[:, None] * b / count).reshape(len(b) ** 2, len(count))
@@ -492,16 +492,16 @@ class Orthogonal(Objective):
                 squared_bound[safe] = np.minimum(squared_bound[safe], by_dual)
             bound = np.maximum(bound, np.sqrt(squared_bound))
         norm = math.sqrt(float(np.sum(terms[0] ** 2 / count)))
-        return np.minimum(bound, norm) * (1.0 + 1e-9)  # the solve and the eigenvalues are rounded
+        return np.minimum(bound, norm) * (1.0 + 1e-9)  # allow for rounding of solve and eigenvalues
 
 
 @dataclass(frozen=True, eq=False)
 class Given(Objective):
-    """Another objective, of conjunctions that have one given proposition beside those that a search
-    finds.
+    """Another objective for conjunctions that include one given proposition besides those that a
+    search finds.
 
     The search runs over the merged rows of that proposition, `SearchSpace.within`; the empty
-    conjunction stands for it alone. Create one with `of`.
+    conjunction represents that proposition alone. Create it with `of`.
 
     Args:
         whole: the other objective.

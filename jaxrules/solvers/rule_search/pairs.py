@@ -1,11 +1,11 @@
-"""The exact search over conjunctions of at most two propositions: all of them, by histograms.
+"""The exact search over all conjunctions of at most two propositions, by histograms.
 
-Propositions on one column, or on a few columns of few values, divide the rows into some dozen
-cells, and each is a set of cells: a `Partition`. For two partitions the sums of g, h, ... over the
-rows of every pair of cells are one histogram, in time proportional to the rows, and the sums of
-every pair of propositions are sums of its entries. So with d partitions a search takes rows x d^2 /
-2 steps per term, whatever the number of propositions, while branch and bound examines pair by pair.
-Every objective that defines its value can be searched, and the result is proved.
+Propositions on one column, or on a few columns of few values, divide the rows into a few dozen
+cells, and each proposition is a set of cells: a `Partition`. For two partitions the sums of g, h,
+... over the rows of every pair of cells are one histogram, in time proportional to the rows, and
+the sums of every pair of propositions are sums of its entries. With d partitions, a search thus
+takes rows x d^2 / 2 steps per term, whatever the number of propositions, while branch and bound
+examines pair by pair. It needs only the value of an objective, and its result is proved.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpac
 
 LeftOut = Callable[[tuple[int, ...]], bool]
 _AT_ONCE = 8
-"""Pairs of partitions that read the rows together."""
+"""The number of pairs of partitions that share one pass over the rows."""
 _MOST = float(np.finfo(np.float64).max)
 
 
@@ -45,11 +45,11 @@ def search_pairs(
         space: the propositions, with `SearchSpace.partitions`.
         objective: with one row of weights.
         max_length: 0, 1 or 2.
-        max_pairs: about the most pairs of partitions that are examined, None for all. If there are
-            more, the partitions of the best single propositions are paired with all others, and the
-            bound is that on any rows; `counts` says how many pairs were left out.
-        left_out: whether a conjunction, by its propositions, is no candidate; the bound is that of
-            the others. It is asked of those that would be the best so far.
+        max_pairs: roughly the most pairs of partitions to examine, None for all. If there are more,
+            the partitions of the best single propositions are paired with all others, and the bound
+            is the one on all subsets of the rows; `counts` reports the number of pairs left out.
+        left_out: says whether a conjunction, given its propositions, is to be excluded; the bound
+            is then on the others. It is called for conjunctions that would be the best so far.
         stopped: asked every few milliseconds, once all single propositions are examined; True ends
             the search with the best rule so far.
     """
@@ -86,12 +86,13 @@ def search_triples(
     left_out: LeftOut | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """A best conjunction of at most three propositions: the best pair, then for one proposition
-    after the other the best pair of later ones among its rows, while its bound allows a better one.
+    """A best conjunction of at most three propositions: first the best pair; then, for one
+    proposition after another, the best pair of later propositions within its rows, as long as its
+    bound allows a better conjunction.
 
-    Arguments and result as of `search_pairs`; the limit ends the search between two propositions.
-    The searched propositions come in descending order of their bounds, so the first one left out
-    bounds all others.
+    Arguments and result as for `search_pairs`; the limit is checked between two propositions. The
+    propositions are taken in descending order of their bounds, so the first one left out bounds all
+    later ones.
     """
     terms = objective.one_row(space)
     masks = space.masks.astype(np.float64)
@@ -130,7 +131,7 @@ def search_triples(
 
 
 def _given(left_out: LeftOut | None, proposition: int, others: NDArray[np.intp]) -> LeftOut | None:
-    """The same of conjunctions of some others with one proposition."""
+    """`left_out` for conjunctions of one proposition with some others."""
     if left_out is None:
         return None
     return lambda places: left_out((proposition, *others[list(places)].tolist()))
@@ -159,15 +160,15 @@ class _Pairs:
         self.of_cells = self._of_cells()
 
     def examine_single(self) -> None:
-        """All single propositions."""
+        """Evaluate all single propositions."""
         self.singles = np.full(len(self.partitions), -math.inf)
         for at, (part, sums) in enumerate(zip(self.partitions, self.of_cells, strict=True)):
             values = self.objective.value(sums @ part.members)
             self.singles[at] = self._take_best(values[:, None], 1, part, part)
 
     def screen(self, max_pairs: int | None) -> int:
-        """Pair only the partitions of the best single propositions with all others, so that there
-        are about so many pairs; returns the number of pairs left out.
+        """Pair only the partitions of the best single propositions with all others, to get about
+        `max_pairs` pairs; returns the number of pairs left out.
         """
         n = len(self.partitions)
         if max_pairs is None or n * (n + 1) // 2 <= max_pairs:
@@ -178,7 +179,9 @@ class _Pairs:
         return rest * (rest + 1) // 2
 
     def examine_pairs(self, stopped: Callable[[], bool]) -> bool:
-        """All pairs, partition by partition; False if the search was stopped before the end."""
+        """Evaluate all chosen pairs of partitions; False if the search was stopped before the
+        end.
+        """
         places = itertools.combinations_with_replacement(self.order.tolist(), 2)
         n = len(self.order)
         chosen = n * self.all_with - self.all_with * (self.all_with - 1) // 2
@@ -228,11 +231,11 @@ class _Pairs:
         return np.stack([np.bincount(cell, row, size) for row in self.terms])
 
     def _take_best(self, values: Floats, length: int, first: Partition, second: Partition) -> float:
-        """Take the best of the conjunctions of a proposition of each partition if it is better;
-        returns its worth.
+        """Update the best conjunction from those of one proposition of each partition; returns the
+        greatest worth among these.
 
         Args:
-            values: (propositions of the first, of the second); the latter one for length 1.
+            values: (propositions of the first, of the second); (propositions, 1) for length 1.
         """
         worths = np.ravel(self.objective.worth(values, length))
         self.evaluations += len(worths)

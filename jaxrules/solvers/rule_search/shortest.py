@@ -13,11 +13,11 @@ from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
 
 _MOST_STEPS = 20_000
-"""Bound on the steps of the search for a smaller cover than the greedy one."""
+"""The most steps of the search for a cover smaller than the greedy one."""
 _SOME_WORDS = 64
-"""Words of rows that are compared first."""
+"""The number of words of rows compared first."""
 _MANY_ROWS = 4096
-"""Above this many rows, reducing them to the hardest before this search saves time."""
+"""Above this many rows, it saves time to reduce them to the hardest ones first."""
 
 
 def conclude(
@@ -31,11 +31,11 @@ def conclude(
     counts: Mapping[str, int] | None = None,
     stopped: Callable[[], bool] = never,
 ) -> Found:
-    """The result of a search that ended with this conjunction: the shortest for its rows, and what
-    it is worth.
+    """The result of a search that ended with this conjunction: the shortest description of its
+    rows, and its worth.
 
-    If length has a price and a shorter description is not excluded, the bound is the worth that the
-    shortest possible one would have, and the result is not proved.
+    If length is penalised and a shorter description has not been ruled out, the bound is at least
+    the worth that the shortest possible one would have, and the result is not proved.
     """
     short, least = _shortest(space, space.selected_groups(propositions), stopped)
     no_rule = not short and not objective.empty_is_rule
@@ -75,8 +75,8 @@ def shortest_equivalent(
     """A shortest conjunction that selects exactly these merged rows.
 
     Only the tightest implied proposition per code column and side can be needed. Excluding the
-    other rows with as few of them as possible is a set cover: greedy as in the paper, then every
-    smaller size by branching on the row that the fewest propositions exclude.
+    other rows with as few of them as possible is a set cover problem: greedy as in the paper, then
+    every smaller size, branching on the row that the fewest propositions exclude.
 
     Args:
         space: the propositions.
@@ -101,7 +101,7 @@ def _shortest(
         outside & ~selected for selected in _as_integers(space.activations.bits[candidates])
     ]
     cover = _greedy_cover(excluded, outside)
-    least = min(len(cover), 2)  # two are the fewest if one is not enough
+    least = min(len(cover), 2)  # if one is not enough, at least two
     if len(cover) > 2 and not stopped():
         steps = itertools.count(1)
         cut = False
@@ -125,7 +125,7 @@ def _shortest(
 
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
-    """Of the propositions that hold on all these rows: the most restrictive per code column and
+    """Of the propositions that hold on all these rows, the most restrictive one per code column and
     side.
     """
     tightest: dict[tuple[int, int], int] = {}
@@ -140,7 +140,7 @@ def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
 
 
 def _implied(bits: Words, rows: Words) -> list[int]:
-    """The sets that contain all of these rows; a few rows exclude most of the others.
+    """The sets that contain all of these rows. A first few words of rows rule out most other sets.
 
     Args:
         bits: (sets, words).
@@ -158,12 +158,12 @@ def _as_integers(bits: np.ndarray) -> list[int]:
 
 
 def _hardest(excluded: np.ndarray, over: Callable[[], bool]) -> np.ndarray:
-    """Rows whose exclusion excludes all: without those that all propositions exclude that exclude
-    another row.
+    """Rows whose exclusion implies that of all others: a row is dropped if every proposition that
+    excludes another row excludes it too.
 
     Args:
         excluded: bool (rows, propositions).
-        over: True ends the thinning out.
+        over: True ends the reduction early.
 
     Returns:
         bool (fewer rows, propositions); the rows that the fewest propositions exclude come first.
@@ -191,7 +191,7 @@ def _greedy_cover(sets: list[int], everything: int) -> list[int]:
 def _cover_of_size(
     sets: list[int], left: int, size: int, over: Callable[[], bool]
 ) -> list[int] | None:
-    """A cover of `left` by at most `size` of the sets; None if there is none, or time ran out."""
+    """A cover of `left` by at most `size` of the sets; None if there is none or time ran out."""
     if not left:
         return []
     if size == 0 or over():

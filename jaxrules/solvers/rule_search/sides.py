@@ -1,10 +1,10 @@
-"""Searches for rules whose weight must have a sign, and for rules that must use one of some
+"""Searches for rules whose weight must have a given sign, and for rules that must use one of some
 propositions.
 
 If constraints tie the sign of a weight to the propositions of its rule, the best rule is the better
-of two: the best with a positive weight, and the best with a negative weight, each found among its
-own propositions with a one-sided objective. No rule is worth more than the greater of the two
-bounds, so the better one is proved.
+of two: the best with a positive weight, and the best with a negative weight, each found among the
+propositions that allow it, with a one-sided objective. No rule is worth more than the greater of
+the two bounds, which therefore bounds the better rule.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The propositions that may stand together in a rule.
+    """The propositions that may be combined in one rule.
 
     Attributes:
-        sign: of the rule's weight, 1 or -1; 0 for any.
-        propositions: which ones of the whole space.
-        space: these.
+        sign: the sign of the rule's weight, 1 or -1; 0 for any.
+        propositions: their indices in the whole space.
+        space: the space of these propositions.
     """
 
     sign: int
@@ -44,8 +44,8 @@ class Side:
 
 
 def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
-    """One side if signs do not matter, else one per sign; propositions without any sign are on
-    none.
+    """One side if signs do not matter, else one per sign; propositions that allow no sign are on
+    neither.
 
     Args:
         space: all propositions.
@@ -60,7 +60,7 @@ def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
 
 
 def best_of(parts: Sequence[Found]) -> Found:
-    """The best of several searches, with the bound for all of them together."""
+    """The best result of several searches, with a bound that holds for all of them."""
     if len(parts) == 1:
         return parts[0]
     best = max(parts, key=lambda found: found.objective)
@@ -85,21 +85,21 @@ def search_using(
     approximation: float = 1.0,
     stopped: Callable[[], bool] = never,
 ) -> Found | None:
-    """The best conjunction that has at least one of some propositions: one search for each of these
-    on its rows.
+    """The best conjunction with at least one of some propositions: one search for each of these,
+    within its rows.
 
     Args:
         space: the propositions.
-        objective: of the whole conjunction.
-        wanted: the propositions of which one must be used.
-        search: of a space and an objective, for the rest of the conjunction.
-        prunes: leave out propositions whose bound is below the best worth, as an exact search may.
-        approximation: as of `search_depth_first`.
+        objective: the objective of the whole conjunction.
+        wanted: the propositions, at least one of which must be used.
+        search: finds the rest of the conjunction, given a space and an objective.
+        prunes: skip propositions whose bound is below the best worth, as an exact search may.
+        approximation: as for `search_depth_first`.
         stopped: asked between the searches; at least one is made.
 
     Returns:
-        The best result, None without any wanted proposition; its bound is the greatest of all
-        searches and of the propositions left out.
+        The best result, None if there are no wanted propositions; its bound is the greatest of all
+        searches and of the skipped propositions.
     """
     some = np.fromiter(wanted, np.intp)
     if not len(some):

@@ -1,4 +1,4 @@
-"""The space of a search, propositions on rows, and its result."""
+"""The space of a search, which is propositions on rows, and the result of a search."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
 
 _BLOCK = 1 << 22
-"""Rows x propositions between two looks at the clock."""
+"""Rows x propositions between two checks of the clock."""
 _BYTES = 6.0
-"""Memory of a search per row and proposition, about."""
+"""The memory that a search takes per row and proposition, roughly."""
 
 IN_SPAN = 1e-9
-"""A rule lies in the span of others if at most this share of its square is outside: rounding."""
+"""A rule counts as in the span of others if at most this share of its square is outside:
+rounding.
+"""
 TIE = 1e-10
-"""Worths this close, relatively, are ties: the first one that an exact search examines wins."""
+"""Worths within this relative distance are ties; the first that an exact search examines wins."""
 _MOST_CELLS = 256
-"""Of a partition: histograms of two with more would be larger than most tables."""
+"""The most cells of a partition: with more, the histogram of two would be larger than most
+tables.
+"""
 _TOGETHER = 64, 256
-"""Columns of few values share a partition while it has no more cells and propositions than this."""
+"""Columns of few values share a partition of at most this many cells and propositions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +44,7 @@ class Partition:
     """Cells of merged rows, and the propositions that are sets of them.
 
     Attributes:
-        cell: of every merged row, fewer than 256, (merged rows,).
+        cell: the cell of every merged row, below 256, (merged rows,).
         propositions: their indices.
         members: 1.0 where a cell belongs to a proposition, (cells, propositions).
     """
@@ -87,7 +91,7 @@ class SearchSpace:
         """The space of the propositions (column, above, cell) on rows with these codes.
 
         Raises:
-            ValueError: if a search would not fit into memory.
+            ValueError: if a search would not fit in memory.
         """
         check_memory(len(codes), len(column))
         columns = [np.flatnonzero(column == one) for one in np.unique(column)]
@@ -107,7 +111,7 @@ class SearchSpace:
             cells.append(holds)
         first, pattern = distinct(np.column_stack(keys))
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
-        entries = _BLOCK  # since the last look at the clock
+        entries = _BLOCK  # since the last check of the clock
         for some, holds in zip(columns, cells, strict=True):
             entries += len(first) * len(some)
             if entries > _BLOCK:
@@ -160,7 +164,8 @@ class SearchSpace:
         order = np.argsort(self.column, kind="stable")
         for together in np.split(order, np.flatnonzero(np.diff(self.column[order])) + 1):
             checkpoint()
-            # Thresholds of one column are nested: the number that hold distinguishes the rows.
+            # Thresholds of one column are nested: the number of those that hold identifies the
+            # cell.
             holds = self.activations.holds(together) ^ ~self.above[together][:, None]
             cell = _numbered(np.sum(holds, axis=0, dtype=np.intp))
             if cell.max(initial=0) >= _MOST_CELLS:
@@ -216,7 +221,7 @@ def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 def check_memory(
     n_rows: int,
     propositions: int,
-    remedy: str = "set max_cut_points, or set it lower, for fewer of them",
+    remedy: str = "set max_cut_points, or lower it, for fewer propositions",
 ) -> None:
     """Refuse a search that memory does not allow, at about six bytes per row and proposition."""
     rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
@@ -225,11 +230,10 @@ def check_memory(
 def check_cut_points(
     table: Table, max_cut_points: int | None, *, fewer: bool = False
 ) -> int | None:
-    """`max_cut_points`, if memory allows as many propositions; the error says how many cut points
-    fit.
+    """`max_cut_points`, if memory allows the propositions; the error says how many cut points fit.
 
     Args:
-        fewer: return those instead, if any fit.
+        fewer: return the number that fits, if any do, instead of an error.
 
     Raises:
         ValueError: naming `max_cut_points`.
@@ -272,14 +276,15 @@ class Found:
     """The result of a search.
 
     Attributes:
-        propositions: a shortest conjunction that selects the best rows found.
+        propositions: a shortest conjunction for the best set of rows found.
         objective: its worth.
-        bound: proved upper bound on the worth of every conjunction, None for a heuristic search. A
-            finished exact search states the relative tolerance 1e-10 within which worths are ties.
+        bound: proved upper bound on the worth of every conjunction; None for a heuristic search. A
+            finished exact search includes the relative tolerance of 1e-10 within which worths are
+            ties.
         status: OPTIMAL, CONVERGED (a heuristic, or an approximation guarantee below 1), TIME_LIMIT
             (`stopped`), or MAX_ITERATIONS (max_evaluations).
-        evaluations: objective evaluations.
-        counts: pruning activations by mechanism.
+        evaluations: the number of objective evaluations.
+        counts: how often each pruning rule applied.
     """
 
     propositions: tuple[int, ...]
@@ -291,5 +296,5 @@ class Found:
 
 
 def never() -> bool:
-    """The stopping rule of a search without a time limit."""
+    """`stopped` for a search without a limit."""
     return False

@@ -1,6 +1,6 @@
-"""Compiled kernels of the rule searches; imported on first use because numba is.
+"""Compiled kernels of the rule searches; imported on first use, as they load numba.
 
-problems     what conjunctions are worth, and how kernels are compiled for each class of problems
+problems     the worth of conjunctions, and how kernels are compiled for each class of problems
 state        records of the depth-first search
 nodes        the rows and masks of its nodes
 bounds       values and bounds of its nodes

@@ -39,8 +39,8 @@ _larger: Any = intrinsic(_maximum)
 def _add_rows(
     problem: Problem, stack: Stack, search: Search, level: int, start: int, end: int, step: int
 ) -> None:
-    """Add rows to `sum_g` and `sum_h` of every available proposition, and raise its bound to the
-    greatest value on the way.
+    """Add rows one by one to `sum_g` and `sum_h` of every available proposition, and raise its
+    bound to the greatest value of any prefix.
 
     Rows are the outer loop, so that the inner one over propositions is SIMD code.
     """
@@ -68,10 +68,10 @@ def _add_rows(
 
 @compiled
 def evaluate_children(problem: Problem, stack: Stack, search: Search, level: int) -> None:
-    """Value and mandatory-rows bound of every available proposition: `value` and `Stack.bounds`.
+    """Set `value` and `Stack.bounds`, the mandatory-rows bound, of every available proposition.
 
-    Prefixes run over the rows with g >= 0 from the front, suffixes over those with g < 0 from the
-    back.
+    Prefixes run from the front over the rows with g >= 0, suffixes from the back over those with g
+    < 0 (Theorem 3.1).
     """
     node = stack.levels[level]
     size, negative, width = node.size, node.negative, node.width
@@ -130,7 +130,9 @@ def choose_rows(
 
 @compiled
 def exact_value(problem: Problem, search: Search) -> float:
-    """The value of the rows in `Search.chosen`, from the terms; 0 in the span of rules found."""
+    """The value of the rows in `Search.chosen`, from the terms; 0 in the span of the rules
+    found.
+    """
     terms, sums = problem.terms, search.term_sums
     search.counters[0].evaluations += 1
     sums[:] = 0.0
@@ -155,7 +157,7 @@ def least_share(problem: Problem, search: Search) -> float:
     """
     terms, gram = problem.terms, search.gram
     size = len(terms) - 2
-    search.counters[0].evaluations += size  # as much work, about
+    search.counters[0].evaluations += size  # about as much work
     search.counters[0].work += size * terms.size // 4
     gram[:] = 0.0
     for r in range(terms.shape[1]):

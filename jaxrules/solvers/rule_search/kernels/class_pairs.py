@@ -1,8 +1,8 @@
 """The values of all pairs of propositions for several classes, by compiled histograms.
 
-NumPy would sum every term over every pair of cells once per class and pass; here one class after
-the other stays in the cache. A proposition is another one with a few further cells (`Chain`), so
-its sums are additions alone: no difference of large sums spoils a small one.
+NumPy would pass over every pair of cells once per term and class; here one class after another
+stays in the cache. A proposition is another one plus a few cells (`Chain`), so its sums take only
+additions, and no small sum is spoilt by a difference of large ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ _compiled: Any = numba.njit(
 
 
 class Chain(NamedTuple):
-    """Propositions of a partition by ascending number of cells, each from an earlier one.
+    """The propositions of a partition by ascending number of cells, each built from an earlier one.
 
     Attributes:
-        order: their places in the partition.
-        parent: the place here of one that holds in some of its cells; -1 for none.
-        ends: where the further cells of each end in `further`; one more than propositions.
-        further: cells.
+        order: their positions in the partition.
+        parent: the position, in this order, of one whose cells are a subset of its cells; -1 for
+            none.
+        ends: where the additional cells of each proposition start and end in `further`,
+            (propositions + 1,).
+        further: the additional cells.
     """
 
     order: Indices

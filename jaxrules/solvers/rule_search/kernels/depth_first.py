@@ -1,8 +1,8 @@
-"""The depth-first search itself: nodes are expanded, pruned, and small ones solved at once.
+"""The depth-first search itself: nodes are expanded and pruned, and small ones solved at once.
 
-The search stops after any node and goes on later: that is how time limits work.
-`jaxrules.solvers.rule_search.depth_first` prepares problems, drives these kernels in slices and
-reads the results.
+The search can pause after any node and continue later: that is how time limits work.
+`jaxrules.solvers.rule_search.depth_first` prepares problems, runs these kernels in slices and reads
+the results.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _LENGTHS = np.array([pattern.bit_count() for pattern in range(1 << LEAF_WIDTH)])
 
 @compiled
 def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
-    """Evaluate a node's children, prune them by bound, and rank the rest by ascending bound.
+    """Evaluate a node's children, prune them by bound, and rank the others by ascending bound.
 
-    With fewer available propositions more rows are mandatory, and all bounds are tighter: where
+    With fewer available propositions, more rows are mandatory and all bounds are tighter: if
     pruning leaves few enough, the evaluation is repeated until that no longer pays.
     """
     node, available, bounds = stack.levels[level], stack.available[level], stack.bounds[level]
@@ -70,7 +70,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     while True:
         width = node.width
         evaluate_children(problem, stack, search, level)
-        # the children themselves, of level + 1 propositions: is one better than the incumbent?
+        # Is a child itself, with level + 1 propositions, better than the incumbent?
         needed = as_value(problem, search.known[0].floor * (1.0 + TIE), level + 1)
         for a in range(width):
             if value[a] > needed and is_relaxed(problem):
@@ -80,7 +80,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
                 record(stack, search, level, as_worth(problem, value[a], level + 1))
                 append(search, available[a])
                 needed = as_value(problem, search.known[0].floor * (1.0 + TIE), level + 1)
-        # their descendants, of level + 2 or more: could one be?
+        # Could a descendant, with level + 2 propositions or more, be better?
         needed = as_value(problem, threshold(problem, search), level + 2)
         kept = 0
         for a in range(width):
@@ -117,11 +117,11 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
 def _redundant(
     problem: Problem, stack: Stack, level: int, child: int, size: int, closure: Words
 ) -> bool:
-    """Whether another branch has the child's conjunctions: a proposition ranked behind holds on all
-    of its rows.
+    """Whether another branch contains the child's conjunctions, because a proposition ranked behind
+    it holds on all of its rows.
 
-    That proposition's own branch, visited later, has these conjunctions with it added. If length
-    has a limit or a price, the longer conjunction may not be allowed, or be worth less; then only a
+    The branch of that proposition, visited later, has these conjunctions with it added. If length
+    is limited or penalised, the longer conjunction may be forbidden or worth less; then only a
     sibling that selects the same rows counts.
     """
     if problem.any_length:
@@ -144,10 +144,11 @@ def _redundant(
 def _sum_leaf(
     problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int
 ) -> None:
-    """Set `leaf_g` and `leaf_h` to G and H of the child with every subset of few propositions.
+    """Set `leaf_g` and `leaf_h` to G and H of the child with every subset of its few available
+    propositions.
 
-    One pass sums the rows by the pattern of propositions that they satisfy; sums over supersets of
-    the patterns follow.
+    One pass sums the rows by the pattern of propositions that they satisfy; then every pattern adds
+    the sums of its supersets.
     """
     node, columns = stack.levels[level], search.columns
     width, masks_at, rows_at = node.width, node.masks_at, node.rows_at
@@ -165,7 +166,7 @@ def _sum_leaf(
             pattern_of_row |= np.uint64(mask[columns[bit]]) << np.uint64(bit)
         g[pattern_of_row] += gradient[row]
         h[pattern_of_row] += curvature[row]
-    # mandatory rows satisfy all propositions
+    # Mandatory rows satisfy all propositions.
     g[patterns - 1] += node.base_g
     if is_relaxed(problem):
         choose_rows(problem, stack, search, level, stack.available[level, child], 0)
@@ -175,7 +176,7 @@ def _sum_leaf(
         h[patterns - 1] += problem.ridge + (node.base_h - problem.ridge) * ratio
     else:
         h[patterns - 1] += node.base_h
-    # proposition by proposition: rows selected by a subset satisfy it or a superset
+    # Proposition by proposition: the rows that a subset selects satisfy exactly it or a superset.
     half = 1
     while half < patterns:
         for start in range(0, patterns, 2 * half):
@@ -225,7 +226,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
     node, below, counters = stack.levels[level], stack.levels[level + 1], search.counters[0]
     remove(stack.behind[level], stack.available[level, child])
-    # extent, closure, and whether another branch has the same conjunctions
+    # Its extent, its closure, and whether another branch has the same conjunctions.
     negative = select_rows(stack, search, level, child, 0, node.negative, 0)
     size = select_rows(stack, search, level, child, node.negative, node.size, negative)
     close(stack, search, level, size)
@@ -240,7 +241,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
         _solve_leaf(problem, stack, search, level, child, size, few)
         return False
 
-    # the node, its bound, and its bound again once rows with equal propositions are merged
+    # The node, its bound, and a tighter bound after rows with equal propositions are merged.
     move_rows_down(stack, search, level, size, negative)
     below.masks_at = node.masks_at + node.size * node.width
     below.width, below.chosen, below.expanded = few, stack.available[level, child], 0

@@ -103,7 +103,7 @@ def list_available(stack: Stack, search: Search, level: int, child: int) -> int:
     """List the child's available propositions in `Search.columns` and `Search.needed`; returns
     their number.
 
-    They are the siblings ranked higher, without those that hold on all of its rows and would change
+    They are the siblings ranked higher, without those that hold on all of its rows and so change
     nothing.
     """
     available = stack.available[level]
@@ -162,11 +162,11 @@ def move_rows_down(stack: Stack, search: Search, level: int, size: int, negative
 
 @compiled
 def merge_rows(stack: Stack, search: Search, level: int) -> int:
-    """Merge rows that no available proposition (`Search.needed`) distinguishes; returns the number
-    of rows left.
+    """Merge rows that no available proposition (`Search.needed`) distinguishes; returns the
+    remaining number of rows.
 
-    Every descendant has all of the merged rows or none: fewer rows to sum, and a tighter bound,
-    because a prefix cannot split them. The caller sorts the rest.
+    Every descendant has all of the merged rows or none. There are fewer rows to sum, and the bound
+    is tighter, because a prefix cannot split them. The caller sorts the rows.
     """
     node, needed, slots, rows = stack.levels[level], search.needed, search.slots, search.rows
     at, size = node.rows_at, node.size
@@ -256,8 +256,8 @@ def sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> Non
 
 @compiled
 def scale_curvature(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> None:
-    """Multiply the curvature of the level below by the growth of its share, 1 - rho: fewer rows
-    leave a smaller rho.
+    """Multiply the curvature of the level below by the increase of its share, 1 - rho (see
+    `least_share`): fewer rows have a smaller rho.
     """
     below = stack.levels[level + 1]
     choose_rows(problem, stack, search, level, stack.available[level, child], 0)

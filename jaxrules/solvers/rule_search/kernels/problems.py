@@ -1,9 +1,9 @@
 """The problems of the compiled searches, and how kernels are compiled for them.
 
-A problem: find the conjunction q of propositions of the greatest worth, (value(G, H) - price) /
-divisor, where G and H are the sums of g and h over the rows that q selects. The value is a method
-of the problem's class, and kernels are compiled for each class; price and divisor depend on the
-number of propositions.
+A problem is to find the conjunction q of propositions with the greatest worth, (value(G, H) -
+price) / divisor, where G and H are the sums of g and h over the rows that q selects. The value is a
+method of the problem's class, and kernels are compiled for each class; price and divisor depend on
+the number of propositions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Problem(NamedTuple):
         ridge: added to every H.
         approximation: alpha in (0, 1]: the result is at least alpha times the optimum.
         max_length: of a conjunction; no limit if at least the number of propositions.
-        any_length: no limit and no price on length: a longer conjunction for the same rows is worth
-            as much.
-        price, divisor: by the number of propositions, (propositions + 3,).
+        any_length: length is neither limited nor penalised, so a longer conjunction for the same
+            rows is worth the same.
+        price, divisor: for each number of propositions, (propositions + 3,).
         terms: (sums, rows); empty if g and h alone give the value.
         members: the rows on which each proposition holds, (propositions, words of rows); empty if
             `terms` is.
@@ -61,19 +61,21 @@ class Problem(NamedTuple):
         return bool(value_of(self, g, h) > needed)
 
     def order(self, g: float, h: float) -> float:
-        """Rows are sorted by this, descending: then the greatest value of any subset is that of a
+        """Rows are sorted by this, descending. The greatest value of any subset is then that of a
         prefix of the rows with g >= 0, or of a suffix of the others (Theorem 3.1).
         """
         return np.sign(g)
 
     def curved(self) -> bool:
-        """Whether the value depends on H. If not, the longest prefix or suffix has the greatest."""
+        """Whether the value depends on H. If not, the longest prefix or suffix has the greatest
+        value.
+        """
         return False
 
     def relaxed(self) -> bool:
         """Whether the value is only a bound. The curvature of a level's rows is then multiplied by
-        the share that every conjunction inside the node's rows keeps, and what looks better than
-        the incumbent is evaluated from `terms`.
+        the share that every conjunction inside the node's rows keeps, and whatever seems better
+        than the incumbent is evaluated exactly from `terms`.
         """
         return False
 
@@ -104,7 +106,7 @@ class CorrectiveDecrease(SecondOrder):
 
 
 class OneSidedCorrectiveDecrease(CorrectiveDecrease):
-    """The same for positive G; other sums are worth nothing. A prefix has the greatest value of any
+    """The same for positive G; other sums have value 0. A prefix has the greatest value of any
     subset.
     """
 
@@ -137,8 +139,8 @@ _OPTIONS: Any = {
 }
 _SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 _VERSION = format(zlib.crc32(_SOURCES + repr((IN_SPAN, TIE)).encode()), "08x")
-"""Of the kernels. numba's cache on disk knows a kernel by the file of its entry point alone: the
-version in the entry point's name lets it notice changes in the others.
+"""The version of the kernels. numba's cache on disk checks only the file of an entry point; the
+version in the entry point's name makes it notice changes in the other files.
 """
 
 
@@ -146,8 +148,8 @@ def compiled(function: Kernel, entry_point: bool = False) -> Kernel:
     """numba.njit without reference counts: the caller owns all arrays and kernels allocate none.
 
     Counting them takes a fifth of the search. The option is private to numba; without it everything
-    works, slower. Only entry points have a wrapper for Python, which takes long to compile, and a
-    cache: what they call is in it.
+    works, but slower. Only entry points have a Python wrapper, which takes long to compile, and a
+    cache, which includes what they call.
     """
     njit: Any = functools.partial(
         numba.njit,
@@ -181,11 +183,11 @@ def per_problem(function: Kernel) -> dict[type[Problem], Kernel]:
 
 
 def _by_class(method: Kernel) -> Kernel:
-    """A method of `Problem` as a function of a problem. Compiled code finds the method by the
-    problem's class.
+    """A method of `Problem` as a function of a problem. Compiled code looks the method up by the
+    class of the problem.
 
-    numba can overload a type's methods, too, but the type of problems is that of all named tuples
-    of a process.
+    numba can also overload methods of a type, but problems share their type with all named tuples
+    of the process.
     """
     name = method.__name__
 

@@ -55,7 +55,7 @@ class Query(NamedTuple):
 
 
 class Augmented(NamedTuple):
-    """What becomes of the augmentations; those kept come first in bound, kept, closures and
+    """The results for the augmentations; those kept come first in bound, kept, closures and
     offsets.
 
     Attributes:
@@ -84,11 +84,13 @@ PUBLISHED_COUNTS = np.dtype(
         ("skipped_checks", np.int64),  # by (3.7)
     ]
 )
-"""Table 2: pruned by a bound or an equivalence, of an augmentation itself or of its parent's."""
+"""The columns of Table 2: pruned by a bound or an equivalence, found here (immediate) or at the
+parent (propagated).
+"""
 INCUMBENT = np.dtype(
     [
         ("value", np.float64),
-        ("proposition", np.int64),  # the augmentation that it is; -1 while none of this query is
+        ("proposition", np.int64),  # the augmentation that is the incumbent; -1 if none is
         ("evaluations", np.int64),
         ("dropped", np.float64),  # the greatest bound that was pruned
     ]

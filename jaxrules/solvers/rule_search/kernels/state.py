@@ -1,12 +1,13 @@
-"""What a depth-first search keeps: the stack of its nodes, what it knows and counts, and its
+"""The state of a depth-first search: the stack of its nodes, what it knows and counts, and its
 scratch space.
 
-A node keeps its FREE rows, those on which some available proposition fails, in the problem's order;
-the mandatory rows, which belong to every descendant, are summed up in its base. A row has its g,
-its h, one byte per available proposition (`masks`, for SIMD sums) and one bit per proposition
-(`bits`): the conjunction of the bits of a set of rows is the set of all propositions that hold on
-them. Rows shrink and masks narrow on the way down, so a level is a compact copy of a part of the
-one above; all levels lie on one stack. docs/mandatory-rows-bound.md states and proves the bound.
+A node keeps its free rows, those on which some available proposition fails, in the order of the
+problem; its mandatory rows, which belong to every descendant, are summed up in its base. A row has
+its g, its h, one byte per available proposition (`masks`, for SIMD sums) and one bit per
+proposition (`bits`): the conjunction of the bits of a set of rows is the set of all propositions
+that hold on them. Further down, there are fewer rows and narrower masks, so a level is a compact
+copy of a part of the one above; all levels lie on one stack. docs/mandatory-rows-bound.md states
+and proves the bound.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LEVEL = np.dtype(
         ("size", np.int64),  # free rows
         ("negative", np.int64),  # the number of them with g >= 0: where the others begin
         ("width", np.int64),  # available propositions, which are the columns of the masks
-        ("children", np.int64),  # once expanded: the propositions that the bound has left
+        ("children", np.int64),  # once expanded: the number of propositions that survive the bound
         ("next", np.int64),  # the children from here on are done
         ("chosen", np.int64),  # the proposition that leads here from the level above
         ("rows_at", np.int64),  # where its rows begin in Stack.gradient, curvature and bits
@@ -38,14 +39,16 @@ LEVEL = np.dtype(
 )
 """A node: a level of the stack."""
 COUNTS = ("nodes", "leaves", "bound", "mandatory_rows", "redundant", "implied", "rebounds")
-"""What is reported: nodes and leaves evaluated, what each rule has pruned, evaluations repeated."""
+"""The counts reported: nodes and leaves evaluated, what each rule has pruned, and
+re-evaluations.
+"""
 COUNTERS = np.dtype(
     [
         *((name, np.int64) for name in COUNTS),
         ("evaluations", np.int64),
         ("work", np.int64),  # rows and propositions visited
         ("level", np.int64),  # of the current node
-        ("root", np.int64),  # the root's child that it is below, or -1
+        ("root", np.int64),  # the root's child above the current node, or -1
     ]
 )
 KNOWN = np.dtype(
@@ -148,7 +151,7 @@ def remove(words: Words, proposition: int) -> None:
 
 @compiled
 def as_value(problem: Problem, worth: float, length: int) -> float:
-    """The value that makes a conjunction of this length worth so much."""
+    """The value at which a conjunction of this length has this worth."""
     return worth * problem.divisor[length] + problem.price[length]
 
 
@@ -160,8 +163,8 @@ def as_worth(problem: Problem, value: float, length: int) -> float:
 
 @compiled
 def threshold(problem: Problem, search: Search) -> float:
-    """Bounds up to this worth cannot lead to a rule better than those found by more than the
-    approximation allows.
+    """A bound of at most this worth cannot lead to a rule that improves on those found by more than
+    the approximation allows.
 
     A rule found earlier in the visit order wins ties; one that another thread found later in it
     does not, so that two threads return the rule that one thread returns.
@@ -172,7 +175,7 @@ def threshold(problem: Problem, search: Search) -> float:
 
 @compiled
 def hear_other_thread(search: Search) -> None:
-    """Take over what was found below the root's other children."""
+    """Read what was found below the other children of the root."""
     root, known = search.counters[0].root, search.known[0]
     for child in range(root, len(search.found)):
         known.floor = max(known.floor, search.found[child])
@@ -199,5 +202,5 @@ def append(search: Search, proposition: int) -> None:
 
 @compiled
 def drop(problem: Problem, search: Search, bound: float, length: int) -> None:
-    """Leave out conjunctions of at least this length: the certificate knows their bound."""
+    """Prune conjunctions of at least this length; their bound enters the certificate."""
     search.known[0].dropped = max(search.known[0].dropped, as_worth(problem, bound, length))
