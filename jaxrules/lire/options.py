@@ -106,8 +106,8 @@ class _Shared(ScoreOptions):
             "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), or
             "squared" for regression: the penalties are then in units of the squared target.
         rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
-            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, which
-            ``activations=True`` evaluates on `X` beforehand; or a tree ensemble that
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules` (with
+            ``activations=True``, they are already evaluated on `X`); or a tree ensemble that
             `extract_rules` reads, which is fitted to the data if it is unfitted. Of rules that hold
             for the same rows, or for exactly the other rows, only one is a candidate.
         forbidden: columns, by name or position, that no rule may use.
