@@ -12,9 +12,9 @@ Words = NDArray[np.uint64]
 """Rows of bits, shape (rows, words)."""
 
 _TILE = 512
-"""Rows that are transposed at once: a multiple of 64, small enough to stay in the cache."""
+"""The number of rows transposed at once: a multiple of 64, small enough to stay in the cache."""
 _BLOCK = 1 << 24
-"""Bits that are unpacked at once: 16 MiB."""
+"""The number of bits unpacked at once: 16 MiB."""
 
 
 def n_words(n_bits: int) -> int:
@@ -52,8 +52,8 @@ def transposed(words: Words, n_bits: int) -> Words:
 
 
 def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first place of each distinct row of words, ascending, and the distinct row of each
-    row.
+    """The first place of each distinct row of words, ascending, and for each row the number of its
+    distinct row.
     """
     key = np.zeros(len(words), np.uint64)
     for word in words.T:  # hash each row, so that one integer sort suffices

@@ -1,5 +1,5 @@
-"""What every learner returns: a `Fit`, which says why it ended (`Status`)
-and how it went (`Step`).
+"""What every learner returns: a `Fit`, with the reason for its end (`Status`) and its history
+(`Step`).
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ _ADVICE = {  # the worst first
 
 
 Settings = tuple[tuple[str, Any], ...]
-"""What a model keeps of its fit: the learner, its options and what the data decided, by name."""
+"""What a model keeps of its fit, by name: the learner, its options, and what was chosen from the
+data.
+"""
 
 
 @dataclass(frozen=True)
 class Step:
     """One entry of `Fit.history`: the objective, the model size and the seconds since the start.
 
-    `bound` is what was proved by then for the same objective, None where nothing was.
+    `bound` is the bound on the same objective proved so far, None if there is none.
     """
 
     objective: float
@@ -71,9 +73,9 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Details(Mapping[str, Any]):
-    """What a fit reports beside its model: figures as attributes, and by key like a dictionary.
+    """What a fit reports with its model: figures as attributes, and by key as in a dictionary.
 
-    Every learner has a class of its own, which documents its figures.
+    Every learner has its own class, which documents its figures.
 
     Attributes:
         cross_validation: the `jaxrules.CrossValidation` that chose the settings; None without one.
@@ -104,7 +106,7 @@ class Details(Mapping[str, Any]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneVsRestDetails(Details):
-    """The details of K fits, one class against the rest: a figure is a tuple by class.
+    """The details of K one-vs-rest fits: each figure is a tuple by class.
 
     Attributes:
         of_class: the details of each fit.
@@ -144,7 +146,7 @@ class Fit(Generic[ModelT]):
         bound: a proved bound on the other side of the optimum, or None without a certificate.
         history: one `Step` per recorded step.
         seconds: wall time of the fit.
-        details: what only this learner reports, a `Details` of its own class.
+        details: what only this learner reports, in its own class of `Details`.
     """
 
     model: ModelT
@@ -181,8 +183,8 @@ class Fit(Generic[ModelT]):
 
     @property
     def chosen(self) -> str:
-        """Settings that the data chose, and why: a line per class if they differ; empty if all were
-        given.
+        """The settings chosen from the data, and why: a line per class if they differ; empty if all
+        were given.
         """
         told: Any = self.details.get("chosen", "")
         if isinstance(told, str) or len(set(told)) == 1:

@@ -4,12 +4,12 @@ Objectives and certificates need float64; the user's global JAX configuration st
 kernel decorated with `x64_kernel` is jitted once at module level, runs inside the `jax.enable_x64`
 context (which keys the jit cache), and returns NumPy arrays: no float64 jax.Array leaves this
 module, because outside the context JAX would quietly truncate it. A host function that calls
-several kernels one after the other is decorated with `in_x64` and calls their ``.jitted``: the
-arrays between them stay on the device.
+several kernels in turn is decorated with `in_x64` and calls their ``.jitted``, so that the arrays
+between them stay on the device.
 
 JAX 0.10's `jax_explicit_x64_dtypes` cannot replace the context: it allows 64 bits only for explicit
 dtypes, while NumPy arguments of a jitted function still arrive as float32, `zeros` and `where`
-default to float32, and reductions such as `argmax` over float64 fail. It also is a global flag
+default to float32, and reductions such as `argmax` over float64 fail. It is also a global flag
 without a public context manager, and arrays that outlive it are truncated with the same warning.
 """
 
@@ -68,14 +68,14 @@ _WORTH_IT = 1 << 20
 
 def worth_an_accelerator(entries: int) -> bool:
     """Whether a matrix of this many entries belongs on an accelerator: it is large, and JAX has
-    one. Small ones do not start JAX's backend.
+    one. A small matrix does not start JAX's backend.
     """
     return entries > _WORTH_IT and placement.device().platform != "cpu"
 
 
 def on_device(arrays: Any, rows: int | None = None) -> Any:
-    """The arrays in the memory of the devices, float64 kept: only for kernels, which otherwise copy
-    them at every call.
+    """The arrays in the memory of the devices, with float64 kept; only for kernels, which would
+    otherwise copy them at every call.
 
     Args:
         arrays: a pytree.

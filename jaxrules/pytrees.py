@@ -14,8 +14,8 @@ ValueType = TypeVar("ValueType", bound=type)
 def pytree(cls: ValueType) -> ValueType:
     """Register a frozen dataclass; fields with ``metadata={"static": True}`` are not leaves.
 
-    As `jax.tree_util.register_dataclass`, but JAX puts the parts together without ``__init__``:
-    leaves may then be anything, and ``__post_init__`` checks only what users give.
+    Like `jax.tree_util.register_dataclass`, but JAX rebuilds objects without ``__init__``: leaves
+    may then be anything, and ``__post_init__`` checks only what users give.
     """
     fields = dataclasses.fields(cls)
     leaves = tuple(field.name for field in fields if not field.metadata.get("static"))

@@ -980,11 +980,11 @@ def test_tuning_turns_what_no_constraint_holds():
     assert bound.weights[-1, 0] > 0.5
     with pytest.raises(
         ValueError,
-        match=r"model has the rule '0.3 x0 \+ x1 >= 0.2' of weight 1, which monotone forbids",
+        match=r"model has the rule '0.3 x0 \+ x1 >= 0.2' with weight 1, which monotone forbids",
     ):
         jr.finetune(start, X, y, monotone={2: -1, 0: -1, 1: 1})
     with pytest.raises(
-        ValueError, match="model has the rule 'x0 > 0' of weight 0.1, which monotone forbids"
+        ValueError, match="model has the rule 'x0 > 0' with weight 0.1, which monotone forbids"
     ):
         jr.ltrnet.fit(X, y, init=jr.without_rules(start, [0]), monotone={0: -1})
 

@@ -650,7 +650,7 @@ def test_forests_of_other_columns_are_refused():
     of_wide = RandomForestClassifier(3, random_state=0).fit(wide, X[:, 0] > 0)
     with pytest.raises(ValueError, match="3 columns that are not those of X, which has 2"):
         jr.extract_rules(of_wide, wide[["a", "b"]])
-    with pytest.raises(ValueError, match="no rule that holds on some rows of X"):
+    with pytest.raises(ValueError, match="no rule that holds for some rows of X"):
         jr.extract_rules(forest, np.ones((5, 3)))
     frame = mixed_frame(rng, 100)
     named = RandomForestClassifier(3, random_state=0).fit(frame[["z"]], frame["z"] > 0)

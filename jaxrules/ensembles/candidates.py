@@ -1,4 +1,4 @@
-"""The propositions that a search builds rules of an ensemble from, under constraints."""
+"""The propositions from which a search builds the rules of an ensemble, under constraints."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from jaxrules.training import TrainingData
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The propositions that rules are built from.
+    """The propositions from which rules are built.
 
     Attributes:
-        pool: the searched propositions, then those of the expert's rules, then further ones.
+        pool: the searched propositions, then those of the expert's rules, then additional ones.
         n_searched: the number of searched propositions.
-        space: all but the further ones, on the rows.
+        space: all but the additional ones, on the rows.
         first: the propositions of each of the expert's rules.
         using: for each required column, which propositions use it.
         signs: for every output whether a rule with the proposition may have a negative, and a
             positive weight, (outputs, propositions, 2).
-        further: the rows of each further proposition, (rows,) each; see `extended`.
+        further: the rows of each additional proposition, (rows,) each; see `extended`.
     """
 
     pool: PropositionPool
@@ -59,8 +59,8 @@ class Candidates:
         )  # fmt: skip
 
     def sides(self, output: int, space: SearchSpace | None = None) -> tuple[Side, ...]:
-        """The searches for the rules of an output; on another space of the
-        same propositions if given.
+        """The sides of the search for the rules of an output, on another space of the same
+        propositions if given.
         """
         searched = np.arange(len(self.pool)) < self.n_searched
         return sides_of(
@@ -83,7 +83,9 @@ class Candidates:
         rows: NDArray[np.bool_],
         constraints: Constraints,
     ) -> Candidates:
-        """With a further proposition, which searches do not see; and the rows that satisfy it."""
+        """A copy with an additional proposition, given the rows that satisfy it; searches do not
+        see it.
+        """
         one = PropositionPool.build(self.pool.schema, [[condition]])
         n = len(self.signs)
         signs = np.stack([constraints.signs(one, output, n) for output in range(n)])

@@ -1,9 +1,9 @@
 """Rules from tree ensembles: every node but the root is the conjunction of the splits above it.
 
-The rules route every row exactly as the trees do (see `jaxrules.ensembles.forests`),
-without a cast at prediction.
+The rules route every row exactly as the trees do (see `jaxrules.ensembles.forests`), without casts
+at prediction.
 
-A forest splits on columns, a rule uses features of a `Table`. The columns are those of the table,
+A forest splits on columns; a rule uses features of a `Table`. The columns are those of the table
 or, if the table has categories and the forest none, those of `Table.one_hot`: a split on an
 indicator then becomes "category == value" or "category != value".
 """
@@ -42,23 +42,23 @@ from jaxrules.training import TrainingData
 _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16
 _CUT_POINTS = 9
-"""Cut points for a required column that no tree splits on."""
+"""The number of cut points for a required column that no tree splits on."""
 _ROWS_COMPARED = 16
-"""Rows on which given activations are checked against the rules."""
+"""The number of rows on which given activations are checked against the rules."""
 _FOREST_SHARE = 0.4
 """Share of the time limit for growing trees."""
 
 
 class RulePool(NamedTuple):
-    """Candidate rules and the training rows on which they hold.
-    Learners accept it as ``rules=``.
+    """Candidate rules and the training rows for which they hold. Learners accept it as
+    ``rules=``.
     """
 
     rules: Conjunctions
     activations: Activations
 
     def with_rules(self, rules: Conjunctions, table: Table) -> RulePool:
-        """These rules and more, on the rows of `table`."""
+        """These rules and additional ones, on the rows of `table`."""
         joint = Conjunctions.concatenate([self.rules, rules])
         return RulePool(joint, self.activations.extended(rules.satisfied(table)))
 
@@ -88,35 +88,34 @@ def extract_rules(
         forest: a fitted decision tree, RandomForest, ExtraTrees, GradientBoosting or
             HistGradientBoosting of scikit-learn (classifier or regressor), or a LightGBM model
             (scikit-learn interface or Booster).
-        X: the training data, as `as_table` takes them; missing values are allowed. The forest was
-            trained on these columns, or on ``as_table(X).one_hot()[0]`` if X has categories that
-            the forest does not know. None takes names and categories from the forest (names are
-            x0, x1, ... if it has none).
-        drop_duplicates: of rules that hold on the same rows of `X`, keep one (with the fewest
-            conditions, then the first); drop rules that hold on all rows or on none, which carry no
-            information. Without `X`, only rules with the same conditions are duplicates.
-        drop_complements: of two rules that are complements on the rows of `X`, keep only
-            the one of lower coverage.
+        X: the training data, as `as_table` takes them; missing values are allowed. The forest must
+            have been trained on these columns, or on ``as_table(X).one_hot()[0]`` if X has
+            categories that the forest does not know. None takes names and categories from the
+            forest (names are x0, x1, ... if it has none).
+        drop_duplicates: of rules that hold for the same rows of `X`, keep one (with the fewest
+            conditions, then the first); drop rules that hold for all rows or for none, which carry
+            no information. Without `X`, only rules with the same conditions are duplicates.
+        drop_complements: of two rules that are complements on the rows of `X`, keep only the one
+            with lower coverage.
         leaves_only: only the rules of the leaves, which partition the rows in each tree.
-        activations: return a `RulePool`, the rules and the rows of `X` on which they hold: a
-            learner that gets it as ``rules=``, with the same `X`, need not evaluate them again.
+        activations: return a `RulePool`, the rules and the rows of `X` for which they hold, so that
+            a learner given this as ``rules=``, with the same `X`, need not evaluate them again.
 
     Returns:
         The rules in the order of the trees, and within a tree in the forest's order of nodes.
 
-        In a numeric column without missing values in `X`, a missing value satisfies no
-        condition, since the forest has not learned where to send it. Everywhere else it follows
-        the forest's own routing.
+        In a numeric column without missing values in `X`, a missing value satisfies no condition,
+        because the forest has not learned where to send it. Elsewhere it follows the routing of the
+        forest.
 
-        A rule has as many propositions as splits lead to its node, the fewest for rules
-        with the same conditions.
+        The number of propositions of a rule is the number of splits that lead to its node, and the
+        smallest such number for rules with the same conditions.
 
     Raises:
         TypeError: for a model that is not a tree ensemble.
         ValueError: for a forest that is unfitted, has no split that separates rows, or was trained
-            on other columns, for `drop_complements` without `X` and
-            `drop_duplicates`, for `activations` without `X`, or if the bits of all rules on all
-            rows do not fit in memory.
+            on other columns; for `drop_complements` without `X` and `drop_duplicates`; for
+            `activations` without `X`; or if the bits of all rules on all rows do not fit in memory.
 
     References:
         Friedman and Popescu, "Predictive learning via rule ensembles", 2008, Sec. 3.
@@ -139,7 +138,7 @@ def extract_rules(
             rules = pool.rules
         if not len(rules):
             raise ValueError(
-                "forest has no rule that holds on some rows of X but not on all; train it on "
+                "forest has no rule that holds for some rows of X but not for all; train it on "
                 "columns that vary, and pass its training data"
             )
     if not activations or table is None:
@@ -152,8 +151,8 @@ class TreeRules(NamedTuple):
 
     Attributes:
         conjunctions: one rule for every node but the roots, duplicates included. A node of a
-            LightGBM tree with ``zero_as_missing=True`` may admit several intervals: then it and the
-            nodes below it have one rule for each.
+            LightGBM tree with ``zero_as_missing=True`` may allow several intervals; it and the
+            nodes below it then have one rule for each.
         tree: index of the tree, shape (rules,): the column of ``forest.apply`` or of ``pred_leaf``.
         node: index of the node in its tree, as scikit-learn numbers nodes; LightGBM numbers
             splits and leaves separately.
@@ -167,8 +166,8 @@ class TreeRules(NamedTuple):
 
 
 def tree_rules(forest: Any, X: TableLike | None = None, *, leaves_only: bool = False) -> TreeRules:
-    """Every rule of a fitted tree ensemble with the node that it comes from;
-    arguments as in `extract_rules`.
+    """Every rule of a fitted tree ensemble, and the node that it comes from; arguments as in
+    `extract_rules`.
 
     Raises:
         TypeError, ValueError: as `extract_rules`.
@@ -179,7 +178,7 @@ def tree_rules(forest: Any, X: TableLike | None = None, *, leaves_only: bool = F
 RuleSource = TreeKind | Conjunctions | RulePool | Any
 """What learners accept as ``rules=``: "boosted_trees", "forest" or "both", grown on the training
 rows (see `jaxrules.ensembles.growing`); rules, with or without their activations; or a model that
-`extract_rules` reads, fitted or not yet. None is the default kind.
+`extract_rules` reads, fitted or unfitted. None is the default kind.
 """
 
 
@@ -191,19 +190,19 @@ def rule_pool(
     may_be_empty: bool = False,
     constraints: Constraints | None = None,
 ) -> RulePool:
-    """The candidates that a learner's ``rules=`` means, see `RuleSource`; thresholds of the default
-    kinds are the shortest that keep the rules on the same rows.
+    """The candidates that a learner's ``rules=`` means, see `RuleSource`; the default kinds get the
+    shortest thresholds with which the rules hold for the same rows.
 
-    A time limit reduces the number of trees, so that the search has most of the time. If it is too
-    short to import scikit-learn, boosted rules of some rows replace the trees. If no time is left,
-    or no tree finds a useful split, the pool is empty. Rules without an admissible weight under
-    the constraints are dropped. Trees grown here do not split on forbidden columns. If no rule uses
-    a required column, conditions on it are added.
+    A time limit reduces the number of trees, so that the search has most of the time. If there is
+    no time to import scikit-learn, rules boosted on some rows replace the trees. If no time
+    remains, or no tree finds a useful split, the pool is empty. Rules without an admissible weight
+    under the constraints are dropped. Trees grown here do not split on forbidden columns. If no
+    rule uses a required column, conditions on it are added.
 
     Raises:
-        TypeError: if they are neither rules nor trees.
-        ValueError: for rules of other columns or with activations on other rows, if none are given,
-            or if the constraints exclude all.
+        TypeError: if `rules` are neither rules nor trees.
+        ValueError: for rules built for other columns or with activations on other rows, for an
+            empty pool, or if the constraints exclude every rule.
     """
     grown_on, grown = data, depends_on_labels(rules)
     if constraints is not None:
@@ -220,8 +219,8 @@ def rule_pool(
             )
         ):
             raise ValueError(
-                "activations of rules are for rows other than those of X; extract them from the "
-                "same data"
+                "rules has activations on rows other than those of X; extract them from the same "
+                "data"
             )
         activations = (
             activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
@@ -252,7 +251,7 @@ def rule_pool(
 
 
 def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints) -> RulePool:
-    """Adds conditions, at few quantiles, on the required columns that no rule uses."""
+    """Add conditions, at a few quantiles, on the required columns that no rule uses."""
     using = zip(constraints.required, constraints.using(pool.rules), strict=True)
     unused = {column for column, rules in using if not rules.any()}
     if not unused:
@@ -265,7 +264,7 @@ def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints)
 
 
 def depends_on_labels(rules: RuleSource | None) -> bool:
-    """Whether each fold must make these rules anew, from trees grown on its rows."""
+    """Whether each fold must make its own rules, from trees grown on its rows."""
     return rules is None or isinstance(rules, str) or (holds_trees(rules) and not is_fitted(rules))
 
 
@@ -309,8 +308,8 @@ def _fitted(model: Any, data: TrainingData) -> Any:
     """A fitted tree model; an unfitted one is copied and fitted to the data as in `grow`."""
     if not holds_trees(model):
         raise TypeError(
-            "rules must be Conjunctions, as of jaxrules.extract_rules, one of "
-            f"{', '.join(map(repr, get_args(TreeKind)))}, or an ensemble of trees; got "
+            "rules must be Conjunctions (see jaxrules.extract_rules), one of "
+            f"{', '.join(map(repr, get_args(TreeKind)))}, or an ensemble of trees, got "
             f"{type(model).__name__}"
             f"{checks.its_conjunctions(model)}"
         )
@@ -399,7 +398,7 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
 
 
 def _match_names(forest: Forest, schema: Schema) -> list[int]:
-    """The feature of every column: by name if both sides have names, else by position."""
+    """The feature for every column: by name if both sides have names, else by position."""
     if forest.names is not None:
         for names in (
             schema.names,
@@ -421,8 +420,8 @@ def _match_names(forest: Forest, schema: Schema) -> list[int]:
 
 
 def _encoding(table: Table) -> tuple[EncodedColumn, ...]:
-    """The columns of ``table.one_hot()`` without its matrix, from one row per
-    feature, missing if any is.
+    """The columns of ``table.one_hot()`` without its matrix, computed from one row per feature,
+    with a missing value if it has any.
     """
     masks = [table.missing_mask(f) for f in range(len(table.schema.features))]
     return table[np.array([int(mask.argmax()) for mask in masks])].one_hot()[1]
@@ -452,8 +451,8 @@ def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -
 
 @dataclass(frozen=True)
 class _Edges:
-    """The conditions of `Trees` on features of a table; all of shape (nodes,) but `allowed`,
-    (nodes, categories).
+    """The conditions of `Trees` on features of a table; all are (nodes,) except `allowed`, (nodes,
+    categories).
     """
 
     feature: NDArray[np.int64]
@@ -515,7 +514,7 @@ def _edges(
 def _wrong_kind(name: str, in_forest: bool) -> str:
     if in_forest:
         return (
-            f"forest treats column {name!r} as categorical, but X has it as numbers; pass X as a "
+            f"forest treats column {name!r} as categorical, but it is numeric in X; pass X as a "
             f"dataframe in which it is text, e.g. frame.astype({{{name!r}: str}})"
         )
     return (
@@ -529,8 +528,8 @@ def _forest_codes(
 ) -> tuple[NDArray[np.int64], int | None]:
     """The forest's code of every category of the feature, and its code for a missing value, if any.
 
-    Text values are the categories' names. Numbers are names as well ("3"), or, from an array, the
-    codes of the `Table` itself.
+    Text values are the names of the categories. Numbers are also names ("3") or, if the forest was
+    trained on an array, the codes of the `Table` itself.
     """
     n = len(feature.categories or ())
     known = {code: value for code, value in values.items() if value is not None}
@@ -652,7 +651,7 @@ def _holds_always(
     schema: Schema,
     complete: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Which conditions every value satisfies."""
+    """The conditions that every value satisfies."""
     sizes = np.array(
         [len(f.categories) if f.categories is not None else 0 for f in schema.features]
     )[feature]
@@ -665,8 +664,8 @@ def _holds_always(
 
 
 def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
-    """The first of the rules with equal conditions, with the fewest splits of any; none
-    that always or never holds.
+    """The first of the rules with equal conditions, with the smallest number of splits of any;
+    rules that always or never hold are dropped.
     """
     arrays = (
         rules.feature,

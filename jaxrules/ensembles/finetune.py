@@ -1,7 +1,7 @@
 """Fine-tuning: the thresholds, directions and weights of a fitted rule ensemble, by gradient
 descent.
 
-The columns of conditions stay: each end of an interval keeps its column, or the columns of its
+Conditions keep their columns: each end of an interval keeps its column, or the columns of its
 direction. A condition on numbers becomes soft, with z = w'x on standardised columns and |w| = 1,
 
     p = sigmoid(a (z - lower)) sigmoid(a (upper - z)),  q_i = prod_j p_ij,  f = b_0 + sum_i b_i q_i,
@@ -16,9 +16,9 @@ after every step keeps the signs of constrained columns in its directions, and o
 rules that use them.
 
 A guard keeps only what held-out rows confirm. Of the rules at the start and after every chunk of
-steps, it chooses those of least held-out risk. It accepts them if the choice pays on other rows:
-each half of the held-out rows chooses for the other, and the mean gain over the rules of the start,
-row by row, must exceed its standard error.
+steps, it chooses those with the least held-out risk. It accepts them if such a choice pays on other
+rows: each half of the held-out rows chooses for the other, and the mean gain per row over the rules
+of the start must exceed its standard error.
 """
 
 from __future__ import annotations
@@ -57,21 +57,22 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 _LEAST_WEIGHT = 1e-3
-"""Least weight of a constrained column in a direction of length 1, so that no direction vanishes.
+"""The least absolute weight of a constrained column in a direction of length 1, so that no
+direction vanishes.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FinetuneDetails(Details):
-    """What fine-tuning reports beside the model.
+    """What fine-tuning reports with the model.
 
     Attributes:
         accepted: whether the model differs from the start.
-        start_risk, risk: of the start's and the model's rules on the held-out rows, with weights
-            refitted on the others; NaN without the guard.
-        gain, gain_error: the fall of the held-out risk from the start's, where each half of the
-            held-out rows is predicted by the rules that the other half chooses; and its standard
-            error, which a gain must exceed to be accepted. NaN without the guard.
+        start_risk, risk: the risks of the rules of the start and of the model on the held-out rows,
+            with weights refitted on the others; NaN without the guard.
+        gain, gain_error: the decrease of the held-out risk if each half of the held-out rows is
+            predicted by the rules that the other half chooses, and its standard error, which the
+            gain must exceed. NaN without the guard.
         validation_rows: which rows of positive weight were held out, shape (rows,).
         first_half: which of these are in the first half, shape (rows,).
     """
@@ -95,15 +96,17 @@ class FinetuneOptions(RunOptions):
             False keeps the last rules.
         validation_fraction: share of the rows, in (0, 1), that the guard holds out.
         iterations: steps of Adam.
-        learning_rate: of the first step, on standardised columns; it falls to 0 along a cosine.
+        learning_rate: the rate of the first step, on standardised columns; it falls to 0 along a
+            cosine.
         sharpness: a of the sigmoids.
-        batch_size: rows drawn for each step, at most; None for all.
-        l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
+        batch_size: the most rows drawn for each step; None for all.
+        l2_penalty: ridge on the refitted weights, relative to the mean loss, as in
+            `jaxrules.lltboost`.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
             column, as in the start; see `jaxrules.constraints`.
-        seed: of the held-out rows and of the batches.
+        seed: seed of the held-out rows and of the batches.
         time_limit: seconds from call to return, None for no limit. If time runs out, the guard
-            judges the model tuned by then.
+            judges the rules tuned so far.
     """
 
     learner = "finetune"
@@ -157,8 +160,8 @@ def finetune(
         loss; the last is that of the model.
 
     Raises:
-        ValueError: for bad values in any argument, data that do not fit the model, or a model that
-            is not monotone.
+        ValueError: for an invalid value of any argument, data that do not fit the model, or a model
+            that is not monotone.
         TypeError: for arguments of the wrong type.
     """
     checks.instance("model", model, RuleEnsemble, "fit.model")
@@ -184,7 +187,7 @@ def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
         if len(barred):
             rule = model.conjunctions.describe(int(barred[0]))
             raise ValueError(
-                f"model has the rule {rule!r} of weight {weights[barred[0], k]:.4g}, {remedy}"
+                f"model has the rule {rule!r} with weight {weights[barred[0], k]:.4g}, {remedy}"
             )
         if model.linear is None:
             continue
@@ -200,11 +203,11 @@ def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
 
 
 class Soft(NamedTuple):
-    """The tuned parameters, padded to equally many conditions per rule, with a leading axis of
-    length 1.
+    """The tuned parameters, padded to the same number of conditions per rule, with a leading axis
+    of length 1.
 
     Attributes:
-        w: (rules, conditions, columns), of any length but 0.
+        w: (rules, conditions, columns), of any length except 0.
         lower, upper: (rules, conditions), for w of length 1.
         b, b0: (outputs, rules) and (outputs,).
     """
@@ -252,7 +255,7 @@ class _Objective:
 
         def end(distance: Array, exists: Array) -> Array:
             smooth = jax.nn.sigmoid(fixed.sharpness * distance)
-            # Straight-through: the value of the step, the gradient of the sigmoid.
+            # Straight-through: the value of the step, but the gradient of the sigmoid.
             step = smooth + jax.lax.stop_gradient((distance >= 0) - smooth)
             return jnp.where(exists[..., None], step, 1)
 
@@ -320,7 +323,7 @@ class _Tuning:
             self.offset = (
                 model.linear.values(data.table) @ np.asarray(model.linear.coefficients)
             ).T / self.scale
-        # Of one random order, so that the first half is part of the whole.
+        # Both come from one random order, so that the first half is part of the whole.
         self.validation = held_out(data, options.held_out, options.seed)
         first = held_out(data, options.held_out / 2, options.seed)
         self.halves = first, self.validation & ~first
@@ -369,8 +372,8 @@ class _Tuning:
         return self.finished(found[0], best, gain, history)
 
     def accepted(self, found: list[_Candidate]) -> tuple[_Candidate, tuple[float, float]]:
-        """The rules to keep, of the start and all chunks, and their gain with its standard error;
-        without the guard the last.
+        """The rules to keep, from the start and all chunks, and their gain with its standard error;
+        without the guard, the last rules.
         """
         if not self.options.guard:
             return found[-1], (math.nan, math.nan)
@@ -525,8 +528,8 @@ class _Tuning:
         )
 
     def hardened(self, soft: Soft) -> tuple[list[list[Condition]], Rows]:
-        """The rules of tuned parameters, and where they hold; rules that hold on the same rows stay
-        unchanged.
+        """The rules for tuned parameters, and the rows for which they hold; rules that hold for the
+        same rows stay unchanged.
         """
         conditions, rows = [list(rule) for rule in self.rules], self.rows.copy()
         held = Conjunctions.build(self.data.table.schema, self.stay).satisfied(self.data.table).T
@@ -556,8 +559,8 @@ class _Tuning:
         return conditions, rows
 
     def refitted(self, rows: Rows, soft: Soft, weights: Floats) -> tuple[Floats, Floats]:
-        """The best weights of rules that hold on these rows, (outputs, rules), under row weights;
-        zeros and constrained signs stay.
+        """The best weights of rules that hold for these rows, (outputs, rules), under row weights;
+        zeros and constrained signs are kept.
         """
         ridge = self.options.l2_penalty
         b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
@@ -588,7 +591,7 @@ class _Tuning:
         return b, b0
 
     def losses(self, rows: Rows, b: Floats, b0: Floats) -> Floats:
-        """Of every row, by rules that hold on these rows."""
+        """The loss of every row, with rules that hold for these rows."""
         scores = b @ rows + b0[:, None] + self.offset
         return np.asarray(losses_of(self.data.loss, self.together, self.target, scores))
 

@@ -4,12 +4,12 @@
 trees of depth at most 3. "boosted_trees" is stochastic gradient boosting as in RuleFit (Friedman
 and Popescu 2008, Sec. 3.3), also 100 trees of depth at most 3: each is fitted to the slopes of the
 loss at the scores of the earlier trees, so that later trees correct earlier ones, on its own random
-sample of min(n / 2, 100 + 6 sqrt(n)) rows. Rows are sorted by content before they are drawn: their
-order in X has no effect, except on "forest". For any learner, the loss is the logistic loss for
-classes and the squared error for numbers: equal data, weights and seeds give all learners equal
-trees, and so equal rules.
+sample of min(n / 2, 100 + 6 sqrt(n)) rows. Rows are sorted by content before they are drawn, so
+their order in X has no effect, except for "forest". The loss is the logistic loss for classes and
+the squared error for numbers, whatever the learner: with equal data, weights and seeds, all
+learners get equal trees, and so equal rules.
 
-Trees get categories as indicators (`Table.one_hot`), and missing values as they are.
+Trees see categories as indicators (`Table.one_hot`), and missing values unchanged.
 """
 
 from __future__ import annotations
@@ -41,14 +41,18 @@ N_TREES = 100
 MAX_DEPTH = 3
 _FEWER_TREES = (2, 8, 32)
 _FIRST_TREES = 2
-"""Numbers of trees after a stop, and the first number of trees of a forest, which then doubles."""
+"""The numbers of trees that may remain after a stop, and the first number of trees of a forest,
+which then doubles.
+"""
 _LEARNING_RATE = 0.1
 _SHARE_OF_COLUMNS = 0.5
-"""Candidate columns of a split of a boosted tree."""
+"""The share of columns that are candidates for a split of a boosted tree."""
 _LEAF = 5
-"""Rows of the smallest leaf of a boosted tree."""
+"""The fewest rows of a leaf of a boosted tree."""
 _LONGEST_STEP = 4.0
-"""Largest log-odds in a leaf, before the learning rate: a leaf of one class has no best step."""
+"""The largest step in log-odds, before the learning rate: in a leaf of one class, no finite step is
+best.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,14 @@ def default_forest(
         classification: False fits numbers.
         n_trees, max_depth: the number and the largest depth of the trees.
         sample_weight: weight of every row, shape (rows,); rows of weight 0 are ignored.
-        seed: of the sampled rows and columns.
+        seed: seed of the sampled rows and columns.
 
     Returns:
         Trees, a fitted random forest of scikit-learn for "forest"; pass them to
         `extract_rules` with the same `X`.
 
     Raises:
-        ValueError: for a target or weights that do not fit, an unknown kind, or "both"
+        ValueError: for a target or weights that do not fit the rows, an unknown kind, or "both"
             with fewer than two trees.
     """
     kind = checks.choice("kind", kind, get_args(TreeKind))
@@ -129,9 +133,7 @@ def grow(
     seed: int = 0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Any:
-    """`default_forest`; only the first trees if it is stopped, None if
-    there was no time for any.
-    """
+    """`default_forest`; only the first trees if stopped, None if there was no time for any."""
     refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
     with np.errstate(under="ignore"):
         matrix = table.one_hot()[0].astype(np.float32)
@@ -159,7 +161,9 @@ def grow(
 
 
 def _rounded(n: int, whole: int) -> int:
-    """One of few sizes, so that fits under one time limit share compiled kernels."""
+    """Round down to one of a few sizes, so that fits with the same time limit share compiled
+    kernels.
+    """
     return n if n == whole else max((size for size in _FEWER_TREES if size <= n), default=0)
 
 
@@ -180,7 +184,7 @@ def _forest(
         n_estimators=0, max_depth=max_depth, random_state=seed, n_jobs=-1, warm_start=True
     )
     given: dict[str, Any] = {"X": X, "y": y}
-    # Equal weights change nothing, but with them scikit-learn would draw other rows.
+    # Equal weights change nothing, but scikit-learn would draw other rows with them.
     if (weight != weight[0]).any():
         given["sample_weight"] = weight
     while forest.n_estimators < n_trees and not stopped():
@@ -207,7 +211,7 @@ def _boosted(
 
     target, scores = _targets(y, weight, classification)
     rng, weight = np.random.default_rng(seed), weight / weight.max()
-    check = bool(np.isnan(X).any())  # scikit-learn's check of few rows takes longer than the split
+    check = bool(np.isnan(X).any())  # scikit-learn's check takes longer than small splits
     groups = _groups(y) if classification else [np.arange(len(y))]
     while True:
         if classification:
@@ -240,8 +244,8 @@ def _drawn(
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Rows drawn for a tree, ascending, and the number of rows that each represents.
 
-    Every class has its share. A rare class has more: half of an equal share, but
-    at most half of its rows.
+    Every class has its share. A rare class has at least half of an equal share, but at most half of
+    its rows.
     """
     some = max(min(n / 2, 100 + 6 * n**0.5), 1.0)
     drawn, times = [], []
@@ -258,10 +262,11 @@ def _drawn(
 def _targets(
     y: NDArray[Any], weight: NDArray[np.float64], classification: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The target, with one output per class if there are more than two, and the best
-    constant scores: (rows, outputs).
+    """The target, with one output per class if there are more than two, and the best constant
+    scores, (rows, outputs) each.
 
-    Numbers are standardised, so that no step is too long and no square overflows."""
+    Numbers are standardised, so that no step is too long and no square overflows.
+    """
     if classification:
         classes, codes = np.unique(y, return_inverse=True)
         target = (codes[:, None] == np.arange(len(classes))).astype(np.float64)

@@ -1,7 +1,7 @@
 """A model of a few rules for a fit whose time limit is too short for its own work on all rows.
 
 It is boosted on a sample of the rows, which needs neither scikit-learn nor compiled code. The
-learner rates it on all rows, or starts from it there.
+learner evaluates it on all rows, or starts from it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from jaxrules.training import TrainingData, sample_in_time, sample_limit, some_r
 
 _MOST = 10
 _CUT_SHORT = 3
-"""A model cut by the limit that has fewer rules is no better than boosted ones."""
+"""If the limit cuts a model short at fewer rules than this, boosted rules are at least as good."""
 _ROWS = 5000
-"""Rows for rules that take the place of trees."""
+"""The number of rows for rules that replace trees."""
 
 
 def rows_for_rules(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
-    """The rows that a learner takes its rules from instead of growing trees on all of them: a
-    sample that fits the time, or some rows if there is no time to import scikit-learn. Else None.
+    """The rows from which a learner makes its rules instead of growing trees on all rows: a sample
+    for which there is time, or some rows if there is no time to import scikit-learn; else None.
     """
     sample = sample_in_time(data, run, seed)
     limited = run.deadline.seconds and not run.may_import("sklearn.ensemble")
@@ -42,8 +42,8 @@ def short_rules(
     max_rules: int | None = None,
     max_length: int | None = None,
 ) -> RuleEnsemble:
-    """An ensemble of at most ten rules, one output for each class against the rest, in half of the
-    remaining time. With too little time it has at most three, of the same work on any machine.
+    """An ensemble of at most ten rules, one-vs-rest for several classes, in half of the remaining
+    time. With too little time it has at most three, by a fixed amount of work.
 
     Args:
         sample: the rows, see `jaxrules.training.sample_in_time`.
@@ -68,14 +68,14 @@ def model_in_time(
     max_rules: int | None = None,
     max_length: int | None = None,
 ) -> tuple[RuleEnsemble, Details | None]:
-    """What `fit` makes of a sample in half of the time, and its details; short rules, and no
-    details, if that is too little for more than a rule or two.
+    """The model and details of `fit` on a sample, in half of the time; short rules without details
+    if that is too little for more than a rule or two.
 
     Args:
         fit: a learner of ensembles.
-        options: of its own.
+        options: the options of that learner.
         needs: a package that it imports.
-        max_rules, max_length: of short rules.
+        max_rules, max_length: limits on short rules.
     """
     limit = sample_limit(run)
     if limit is not None and (not needs or run.may_import(needs)):

@@ -3,8 +3,8 @@ conditions for people.
 
 A solver works on `Standardised` columns: numbers and one indicator per category, with mean 0 and
 standard deviation one. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same
-on the user's own scale, one weight 1, with the fewest digits that change the answer on no training
-row: ``2 variance + skewness >= -0.3``.
+on the original columns, with one weight equal to 1 and the fewest digits that change the result for
+no training row: ``2 variance + skewness >= -0.3``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ Rows = NDArray[np.bool_]
 _ENOUGH_DIGITS = 17
 """Significant digits that distinguish all float64 numbers."""
 _QUICK = 1 << 20
-"""Numbers sorted to find a cut for lack of time to search further."""
+"""The most numbers to sort for a cut if there is no time for a search."""
 _LEAST_SCALE = 1e-300
-"""Least standard deviation of a column; below, its weight would overflow on its own scale."""
+"""The least standard deviation of a column; below it, the weight on the original column would
+overflow.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +60,12 @@ class Standardised:
     def best_cut(
         self, gradients: Floats, signs: NDArray[np.int_] | None = None
     ) -> tuple[int, float] | None:
-        """The column and cut point of the largest sum of gradients beyond the cut, for lack of time
-        to search further; None if no column varies.
+        """The column and cut point with the largest sum of gradients beyond the cut, if there is no
+        time for a search; None if no column varies.
 
         Args:
             gradients: (outputs, rows). Large data are sampled.
-            signs: of that sum, (outputs, columns): 1 or -1, or 0 for any.
+            signs: the required sign of that sum, 1 or -1, or 0 for any, (outputs, columns).
         """
         step = 1 + self.values.size // _QUICK
         order = np.argsort(self.values[:, ::step], axis=1)
@@ -84,7 +86,7 @@ class Standardised:
         """The standardised columns of a table under row weights.
 
         Raises:
-            ValueError: for a column that varies by too little.
+            ValueError: for a column that varies too little.
         """
         matrix, encoded = table.one_hot()
         values, missing = np.ascontiguousarray(matrix.T), np.isnan(matrix.T)
@@ -122,16 +124,16 @@ class Standardised:
 def readable(
     columns: Standardised, table: Table, w: Floats, b: float, missing: bool, among: Rows
 ) -> tuple[Condition, Rows]:
-    """The proposition w'x + b >= 0 as a condition on the user's own scale, with as few digits as
+    """The proposition w'x + b >= 0 as a condition on the original columns, with as few digits as
     the rows allow.
 
     A proposition on one number or one category becomes a plain condition. Otherwise one of the
     weights becomes 1, the others get the fewest significant digits for which some threshold keeps
-    every row on its side, and then the threshold the fewest decimals; of the weights that may be 1,
-    the one with the shortest text.
+    every row on its side, and the threshold then gets the fewest decimals. The weight that becomes
+    1 is the one that gives the shortest text.
 
     Args:
-        columns: of the table.
+        columns: the standardised columns of the table.
         table: the rows.
         w: (columns,) standardised coefficients, at least one not 0.
         b: the intercept.
@@ -187,7 +189,7 @@ def readable(
 
 
 def _units(weights: Floats) -> list[float]:
-    """The sizes of the weights, by which all of them can be divided."""
+    """The absolute weights by which all weights can be divided without overflow."""
     sizes = np.unique(np.abs(weights))
     with np.errstate(over="ignore", under="ignore"):
         kept = [u for u in sizes.tolist() if np.isfinite(weights / u).all() and (weights / u).all()]
@@ -197,12 +199,14 @@ def _units(weights: Floats) -> list[float]:
 def _direction(
     features: tuple[int, ...], codes: tuple[int, ...], weights: Floats, unit: float, digits: int
 ) -> Direction:
-    """With weights in this unit, rounded to this number of digits after the first."""
+    """The direction with weights in this unit, rounded to this number of digits after the first."""
     return Direction(features, tuple(float(f"{w:.{digits}e}") for w in weights / unit), codes)
 
 
 def _length(direction: Direction, cut: float) -> int:
-    """Of the numbers, written without exponents, so that none is very small or large."""
+    """The length of the numbers, written without exponents, so that very small and large ones are
+    avoided.
+    """
     numbers = [w for w in (*direction.weights, cut) if abs(w) != 1]
     return sum(len(np.format_float_positional(abs(w), trim="-")) for w in numbers)
 
@@ -218,7 +222,7 @@ def _interval(
 
 
 def _code(category: int | None) -> int:
-    """As `Direction` has it."""
+    """The code that `Direction` uses."""
     return MISSING if category is None else category
 
 
