@@ -590,7 +590,7 @@ def rules_named(
             ]
             require(
                 len(words) > 0,
-                f"{argument} names {name!r}, which is not the printed text of a rule of the model",
+                f"{argument} names {name!r}, which is not a rule of the model as printed",
             )
             found += words
         elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):

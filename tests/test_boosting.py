@@ -537,7 +537,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         "no curvature",
     ),
-    ({"search": "published"}, ValueError, r"of its own, jaxrules\.boosting\.published"),
+    ({"search": "published"}, ValueError, r"separate function: jaxrules\.boosting\.published"),
     ({"objective": "corrective_decrease"}, ValueError, "refits all weights; set corrective=True"),
     ({"eliminate": True}, ValueError, "refits all weights; set corrective=True"),
     ({"max_length": "any"}, TypeError, "max_length must be an integer"),

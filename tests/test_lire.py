@@ -1340,7 +1340,7 @@ def test_bad_paths_and_objectives() -> None:
     linear = jr.RuleEnsemble(
         model.conjunctions, model.weights, model.intercept, terms, "exponential"
     )
-    with pytest.raises(ValueError, match="no linear terms"):
+    with pytest.raises(ValueError, match="has linear terms"):
         lire.objective(linear, X, target, **PENALTIES)
 
 

@@ -125,7 +125,7 @@ def test_negative_counts_and_models_of_classes_are_refused() -> None:
     with pytest.raises(ValueError, match="y must be non-negative for the poisson loss"):
         jr.boosting.fit(X, COUNTS - 1, loss="poisson", exposure=EXPOSURE)
     model = jr.boosting.fit(X, COUNTS > 1, max_rules=1).model
-    with pytest.raises(ValueError, match="models of numbers"):
+    with pytest.raises(ValueError, match="models that predict numbers"):
         jr.predict(model, X, exposure=EXPOSURE)
 
 

@@ -483,7 +483,7 @@ def test_a_path_without_time_has_a_first_incumbent(iris):
 
 
 def test_the_published_algorithm_is_a_function_of_its_own(iris):
-    with pytest.raises(ValueError, match=r"of its own, jaxrules\.ssrl\.published\(X, y"):
+    with pytest.raises(ValueError, match=r"separate function: jaxrules\.ssrl\.published\(X, y"):
         ssrl.fit(*iris, subproblem="modmod")
     fit = ssrl.published(*iris, max_rules=3)
     assert dict(fit.model.options)["learner"] == "ssrl.published"
