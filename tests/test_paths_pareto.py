@@ -133,6 +133,26 @@ def test_weighted_sums_find_the_supported_points(toy: tuple[pd.DataFrame, np.nda
         assert front.points[int(np.argmin(values))].supported
 
 
+@pytest.mark.parametrize("gamma", [0.5, 3.0])
+def test_a_supported_point_has_the_least_sum_of_its_length(gamma: float) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 3)) @ (np.eye(3) + rng.random((3, 3)))
+    y = X @ rng.normal(size=3) + rng.normal(size=30)
+    cost = mean_squared_error(X - X.mean(axis=0), y - y.mean(), np.ones(30))
+    alpha, checked = gamma ** np.arange(1, 4), 0
+    for point in paths.pareto(X, y, max_steps=3, tradeoffs=[1.0, 0.1], step_weights=gamma).points:
+        if point.supported and (steps := len(point.path)):
+            weights = point.tradeoff * alpha[:steps]
+            weights[-1] += 1
+            least = min(
+                weights @ cost(best_path(cost, weights, np.array(sequence)))
+                for sequence in itertools.product(range(3), repeat=steps)
+            )
+            assert point.cost + point.tradeoff * point.interpretability == pytest.approx(least)
+            checked += steps == 3
+    assert checked
+
+
 @pytest.mark.parametrize(
     ("seed", "gamma"), [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (4, 0.5), (5, 3.0)]
 )
@@ -145,6 +165,7 @@ def test_no_path_off_the_grid_dominates_a_point(seed: int, gamma: float) -> None
     front = paths.pareto(X, y, max_steps=3, tradeoffs=[10.0, 0.3, 0.01], step_weights=gamma)
     cost = mean_squared_error(X - X.mean(axis=0), y - y.mean(), np.ones(30))
     slack = 1e-7 * float(cost.constant)
+    assert (np.diff(front.cost) < 0).all()
     for steps in (1, 2, 3):
         for sequence in itertools.product(range(3), repeat=steps):
             for tradeoff in np.geomspace(30, 1e-6, 200):
@@ -200,13 +221,14 @@ def test_comparisons_never_beat_the_optimum() -> None:
     assert direct.costs[-1] == pytest.approx(
         np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[1][0] / 60
     )
-    orders = itertools.permutations(range(5))
     costs = paths.costs.mean_squared_error(X - X.mean(0), y - y.mean(), np.ones(60))
     final = direct.models[-1]
-    by_hand = min(
-        sum(costs(final * np.isin(range(5), order[:k])) for k in range(1, 6)) for order in orders
-    )
-    assert direct.loss == pytest.approx(by_hand)
+    for gamma in (0.3, 1.0, 3.0):
+        by_hand = min(
+            sum(gamma**k * costs(final * np.isin(range(5), order[:k])) for k in range(1, 6))
+            for order in itertools.permutations(range(5))
+        )
+        assert paths.direct(X, y, step_weights=gamma).loss == pytest.approx(by_hand)
     to_end = paths.direct(X, y, end=[1.0, 0, 0, -1.0, 0])
     assert len(to_end) == 2
     with pytest.raises(ValueError, match="end equals start"):

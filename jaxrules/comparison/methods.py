@@ -462,11 +462,7 @@ def _linear(
             )
             parameters = {"lasso__sample_weight": sample_weight}
         else:
-            new = (
-                "l1_ratio" in inspect.signature(LogisticRegression).parameters
-                and _deprecates_penalty()
-            )
-            l1: dict[str, Any] = {"l1_ratio": 1.0} if new else {"penalty": "l1"}
+            l1: dict[str, Any] = {"l1_ratio": 1.0} if _deprecates_penalty() else {"penalty": "l1"}
             C = 1 / (share * largest)
             model = _scaled(
                 LogisticRegression(
