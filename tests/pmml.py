@@ -147,7 +147,8 @@ def evaluate(element: Element, values: dict[Any, Any]) -> Any:
     assert element.tag == "Apply"
     function, missing = element.get("function"), element.get("mapMissingTo")
     if function == "if":
-        return evaluate(element[1 if evaluate(element[0], values) else 2], values)
+        branches = [*element][1:] if evaluate(element[0], values) else [*element][2:]
+        return evaluate(branches[0], values) if branches else None
     arguments = [evaluate(child, values) for child in element]
     if function in ("isMissing", "isNotMissing"):
         return (arguments[0] is None) == (function == "isMissing")

@@ -55,6 +55,7 @@ EDGES = (
     1e300,
     -1e300,
 )
+SPECIAL = (-2.5, 0.0, 0.1, 30.0, 1e300)
 NUMBERS = st.sampled_from(EDGES) | st.floats(-1e6, 1e6)
 WEIGHTS = st.sampled_from([0.0, 1.0, -1.0, 0.1]) | st.floats(-8, 8).filter(
     lambda w: w == 0 or abs(w) > 1e-6
@@ -70,16 +71,24 @@ CLASSES = {
 
 @st.composite
 def schemas(draw: st.DrawFn, classes: Any) -> jr.Schema:
-    """Numbers, categories, booleans and ordered categories in any order, named badly."""
-    kinds = draw(st.lists(st.integers(0, 5), min_size=1, max_size=len(NAMES)))
+    """Numbers, with special values or without, categories, booleans and ordered categories in any
+    order, named badly.
+    """
+    kinds = draw(st.lists(st.integers(0, 6), min_size=1, max_size=len(NAMES)))
     width = st.integers(1, len(CATEGORIES))
     features = []
     for name, kind in zip(NAMES, kinds, strict=False):
         chosen = CATEGORIES[: draw(width)]
-        of_kind = {0: {"categories": chosen}, 1: {"categories": chosen}, 2: {"levels": chosen}}
-        features.append(
-            jr.Feature(name, **of_kind.get(kind, {"levels": BOOLEAN} if kind == 3 else {}))
-        )
+        special = tuple(sorted(draw(st.sets(st.sampled_from(SPECIAL), min_size=1))))
+        of_kind: dict[int, dict[str, Any]] = {
+            0: {"categories": chosen},
+            1: {"categories": chosen},
+            2: {"levels": chosen},
+            3: {"levels": BOOLEAN},
+            4: {"special_values": special},
+        }
+        features.append(jr.Feature(name, **of_kind.get(kind, {})))
+    features += [f.companion() for f in features if f.special_values is not None]
     return jr.Schema(tuple(features), draw(st.sampled_from(["refuse", "own_category"])), classes)
 
 
@@ -176,7 +185,7 @@ def sequences(draw: st.DrawFn) -> ModelSequence:
     for f, feature in enumerate(schema.features):
         columns += [EncodedColumn(f, code) for code in range(len(feature.categories or ()))]
         columns += [EncodedColumn(f, None)] * feature.is_numeric
-        columns += [EncodedColumn(f, MISSING)] * (schema.missing == "own_category")
+        columns += [EncodedColumn(f, MISSING)] * (schema.absent([f]) is not None)
     n = len(columns)
     scale = np.array([draw(st.sampled_from([1.0, 0.3, 7.0])) for _ in columns])
     models, intercepts = matrix(draw, 2, n), matrix(draw, 1, 2)[0]
@@ -198,7 +207,7 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Ro
         else [float(end) for end in (*rules.lower, *rules.upper) if math.isfinite(end)]
     )
     near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
-    numbers = st.sampled_from([*EDGES, *ends, *near]) | NUMBERS
+    numbers = st.sampled_from([*EDGES, *SPECIAL, *ends, *near]) | NUMBERS
     absent = [] if schema.missing == "refuse" else [st.none()]
     values = {
         feature.name: st.one_of(
@@ -209,7 +218,7 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Ro
             else st.sampled_from([*feature.categories, UNSEEN]),
             *absent,
         )
-        for feature in schema.features
+        for feature in schema.sources
     }
     return model, draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
 
@@ -225,7 +234,7 @@ def frame(schema: jr.Schema, rows: list[Row]) -> pd.DataFrame:
                 [row[feature.name] for row in rows],
                 dtype=float if feature.kind == "number" else object,
             )
-            for feature in schema.features
+            for feature in schema.sources
         }
     )
 
@@ -371,14 +380,15 @@ def in_duckdb(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> lis
 def ask(
     database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]
 ) -> list[tuple[Any, ...]]:
-    quoted = ['"' + name.replace('"', '""') + '"' for name in schema.names]
+    names = [feature.name for feature in schema.sources]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
     types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN"}
-    kinds = [types.get(feature.kind, "TEXT") for feature in schema.features]
+    kinds = [types.get(feature.kind, "TEXT") for feature in schema.sources]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
     database.execute("DROP TABLE IF EXISTS rows")
     database.execute(f"CREATE TABLE rows (place INTEGER, {columns})")
     for place, row in enumerate(rows):
-        values = [place, *(row[name] for name in schema.names)]
+        values = [place, *(row[name] for name in names)]
         database.execute(f"INSERT INTO rows VALUES ({', '.join('?' * len(values))})", values)
     listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(expressions))
     found = database.execute(f"SELECT {listed} FROM rows ORDER BY place").fetchall()

@@ -239,13 +239,18 @@ def test_constraints_by_name_are_on_the_numbers() -> None:
     assert "months" in str(required)
 
 
-def test_exports_refuse_special_values() -> None:
+def test_exports_ask_for_the_column_of_x() -> None:
     X, y = loans()
     model = jr.boosting.fit(jr.as_table(X, special_values=CODES), y, max_rules=2).model
-    for export in (jr.to_sql, jr.to_pmml, jr.to_python):
-        with pytest.raises(ValueError, match=r"columns \['months'\] have special values, which"):
-            export(model)
     assert "months < 21 and not special" in str(jr.to_dataframe(model))
+    sql = jr.to_sql(model)
+    assert 'CASE WHEN "months" NOT IN (-9.0E0, -8.0E0, -7.0E0) THEN "months" END < 21.0E0' in sql
+    assert '"months" = -8.0E0' in sql
+    assert "(special)" not in sql + jr.to_pmml(model)
+    module: dict[str, Any] = {}
+    exec(jr.to_python(model), module)
+    rows = [{"months": m, "z": z} for m, z in zip(X["months"], X["z"], strict=True)]
+    assert [module["predict"](row) for row in rows] == jr.predict(model, X).tolist()
 
 
 def test_groups_of_rows_keep_special_values() -> None:

@@ -20,8 +20,8 @@ from jaxrules.export.program import (
     Sum,
     Term,
     Test,
+    one_of,
     program_of,
-    without_special_values,
 )
 from jaxrules.models import sigmoid
 from jaxrules.table import MISSING, Feature, Label
@@ -55,12 +55,12 @@ def to_pmml(model: Any) -> str:
         TypeError: for anything but a model.
         ValueError: for names with characters that XML cannot hold.
     """
-    program = without_special_values(program_of(model))
+    program = program_of(model)
     classes, names = program.schema.classes, list(program.schema.names)
     document = Element("PMML", xmlns="http://www.dmg.org/PMML-4_4", version="4.4")
     _add(_add(document, "Header"), "Application", name="jaxrules")
     fields = _add(document, "DataDictionary")
-    for f in program.reads:
+    for f in program.asks:
         feature = program.schema.features[f]
         kind = (
             "boolean" if feature.is_boolean else "double" if feature.kind == "number" else "string"
@@ -72,13 +72,20 @@ def to_pmml(model: Any) -> str:
     body = _add(document, kind, functionName="regression" if classes is None else "classification")
     schema, derived = _add(body, "MiningSchema"), Element("LocalTransformations")
     _add(schema, "MiningField", name=target, usageType="target")
-    for f in program.reads:
-        missing = {"missingValueTreatment": "returnInvalid"} if f in program.refused else {}
+    for f, refuses in program.asks.items():
+        missing = {"missingValueTreatment": "returnInvalid"} if refuses else {}
         _add(schema, "MiningField", name=names[f], invalidValueTreatment="asIs", **missing)
     _outputs(_add(body, "Output"), program, names)
-    columns = list(program.schema.names)
+    columns = [feature.source or feature.name for feature in program.schema.features]
+    for f in program.reads:
+        feature = program.schema.features[f]
+        if feature.special_values is not None:
+            column, values = Element("FieldRef", field=feature.name), feature.special_values
+            is_number = _apply("isNotIn", column, *map(_constant, values), missing=False)
+            number = _apply("if", is_number, column)  # otherwise missing
+            columns[f] = _derive(derived, f"number({feature.name})", number, names)
     for d, terms in enumerate(program.directions):
-        parts = [_times(term.weights[0], _value(term, program)) for term in terms]
+        parts = [_times(term.weights[0], _value(term, program, columns)) for term in terms]
         columns.append(_derive(derived, f"direction {d + 1}", _nested("+", parts), names))
     body.append(derived)
     if isinstance(program, FirstMatch):
@@ -234,26 +241,24 @@ def _one_where(condition: Element) -> Element:
     return _apply("if", condition, _constant(1.0), _constant(0.0))
 
 
-def _value(term: Term, program: Program) -> Element:
+def _value(term: Term, program: Program, columns: Sequence[str]) -> Element:
     """A clipped number, possibly missing; or 1 if the column has the category."""
     feature = program.schema.features[term.feature]
-    column = _as_number(feature)
+    column = _as_number(feature, columns[term.feature])
     if term.category == MISSING:
         return _one_where(_apply("isMissing", column))
     if term.category is not None:
-        return _one_where(
-            _apply(
-                "equal", column, _constant((feature.categories or ())[term.category]), missing=False
-            )
-        )
+        operator, values = one_of(feature, term.category)
+        function = "equal" if operator == "in" else "isNotIn"
+        return _one_where(_apply(function, column, *map(_constant, values), missing=False))
     raised = _apply("max", column, _constant(term.lower)) if math.isfinite(term.lower) else column
     return _apply("min", raised, _constant(term.upper)) if math.isfinite(term.upper) else raised
 
 
-def _as_number(feature: Feature) -> Element:
+def _as_number(feature: Feature, name: str) -> Element:
     """A number, or the place of a level, a sum of place * indicator; missing where the value is."""
     if feature.levels is None:
-        return Element("FieldRef", field=feature.name)
+        return Element("FieldRef", field=name)
     parts = [
         _times(float(place), Element("NormDiscrete", field=feature.name, value=_label(level)))
         for place, level in enumerate(feature.levels)
@@ -302,7 +307,7 @@ def _regression(
                 for value, weight in zip(constants, rule.weights, strict=True)
             ]
     for number, term in enumerate(program.terms, start=1):
-        value = _value(term, program)
+        value = _value(term, program, columns)
         if term.category is None and term.feature not in program.refused:
             value = _apply(
                 "if",

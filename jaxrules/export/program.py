@@ -18,7 +18,7 @@ from jaxrules.fits import Settings
 from jaxrules.lowered import Axis
 from jaxrules.models import Link, RuleEnsemble, RuleList, not_a_model
 from jaxrules.paths.model import ModelSequence
-from jaxrules.table import MISSING, Label, Schema
+from jaxrules.table import MISSING, Feature, Label, Schema
 
 
 class Test(NamedTuple):
@@ -27,7 +27,8 @@ class Test(NamedTuple):
     Attributes:
         feature: the column; at least the number of columns for a direction.
         asked: the comparisons that a value must all pass: ``(">", 30.0)``, ``("in", ("cook",
-            "smith"))``, ``("not in", ...)``, ``("in", (True,))``. None: no value passes.
+            "smith"))``, ``("not in", ...)``, ``("in", (True,))``; of a companion, on the special
+            values: ``("in", (-7.0,))``. None: no value passes.
         missing: whether a missing value passes; if neither a value nor a missing one does, the rule
             never holds.
     """
@@ -92,10 +93,20 @@ class Program:
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """The columns that the model uses, ascending."""
+        """The columns of the schema that the model uses, ascending."""
         columns = {test.feature for rule in self.rules for test in rule.tests}
         columns |= {term.feature for terms in (self.terms, *self.directions) for term in terms}
         return tuple(sorted(columns & set(range(len(self.schema.features)))))
+
+    @property
+    def asks(self) -> dict[int, bool]:
+        """The columns of X that the model uses, ascending, and whether it refuses missing values
+        there: one for a number and its companion.
+        """
+        companions = self.schema.companions
+        numbers = {companion: number for number, companion in companions.items()}
+        columns = sorted({numbers.get(column, column) for column in self.reads})
+        return {column: companions.get(column, column) in self.refused for column in columns}
 
 
 @dataclass(frozen=True)
@@ -204,21 +215,6 @@ def _(model: ModelSequence) -> Sum:
     return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)
 
 
-def without_special_values(program: Program) -> Program:
-    """The program itself.
-
-    Raises:
-        ValueError: if it has columns with special values.
-    """
-    special = [f.name for f in program.schema.features if f.special_values is not None]
-    checks.require(
-        not special,
-        f"columns {special} have special values, which exports cannot write yet; make two columns "
-        "of each, numbers and text, and fit again",
-    )
-    return program
-
-
 def _refused(schema: Schema) -> frozenset[int]:
     return frozenset(f for f in range(len(schema.features)) if schema.absent([f]) is None)
 
@@ -259,15 +255,27 @@ def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema, gaps: bool) -> T
         passing = cells[axis.cells_of(np.arange(len(levels), dtype=np.float64))].tolist()
         if all(passing):
             return Test(axis.feature, (), missing)
-        named = tuple(level for level, holds in zip(levels, passing, strict=True) if holds)
-        return Test(axis.feature, (("in", named),) if named else None, missing)
+        listed = tuple(level for level, holds in zip(levels, passing, strict=True) if holds)
+        return Test(axis.feature, (("in", listed),) if listed else None, missing)
     if axis.cuts is not None:
         return Test(axis.feature, axis.comparisons(cells[:-1]) if any(values) else None, missing)
-    categories, unseen = schema.features[axis.feature].categories or (), values[-1]
-    listed = tuple(name for name, holds in zip(categories, values, strict=False) if holds != unseen)
-    if unseen:
+    feature, others = schema.features[axis.feature], values[-1]
+    named: tuple[Any, ...] = feature.categories or ()
+    if feature.source is not None:  # the others are the numbers
+        named, others = tuple(map(float, named[:-1])), values[len(named) - 1]
+    listed = tuple(name for name, holds in zip(named, values, strict=False) if holds != others)
+    if others:
         return Test(axis.feature, (("not in", listed),) if listed else (), missing)
     return Test(axis.feature, (("in", listed),) if listed else None, missing)
+
+
+def one_of(feature: Feature, code: int) -> tuple[str, tuple[Any, ...]]:
+    """That a value has this category, as in `Test`."""
+    categories = feature.categories or ()
+    if feature.source is None:
+        return "in", (categories[code],)
+    special = tuple(map(float, categories[:-1]))
+    return ("in", (special[code],)) if code < len(special) else ("not in", special)
 
 
 def class_of(program: Program, label: Label | None) -> Label | None:

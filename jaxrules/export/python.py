@@ -13,8 +13,8 @@ from jaxrules.export.program import (
     Sum,
     Term,
     Test,
+    one_of,
     program_of,
-    without_special_values,
 )
 from jaxrules.table import MISSING, are_numbers
 
@@ -42,18 +42,26 @@ def to_python(model: Any) -> str:
     Raises:
         TypeError: for anything but a model.
     """
-    program = without_special_values(program_of(model))
+    program = program_of(model)
     features = program.schema.features
-    numbers = [f for f in program.reads if features[f].kind == "number"]
-    categories = [f for f in program.reads if not features[f].is_numeric]
+    asks = program.asks
+    numbers = [f for f in asks if features[f].kind == "number"]
+    categories = [f for f in asks if not features[f].is_numeric]
     names, classes = program.schema.names, program.schema.classes
     constants: list[tuple[str, Any]] = [] if classes is None else [("CLASSES", classes)]
     constants += [("NUMBERS", _chosen(names, numbers)), ("CATEGORIES", _chosen(names, categories))]
-    levels = {names[f]: features[f].levels for f in program.reads if features[f].levels}
+    levels = {names[f]: features[f].levels for f in asks if features[f].levels}
     constants += [("LEVELS", levels)]  # of booleans and ordered categories, in order
-    numbered = [f for f in program.reads if are_numbers(features[f])]
+    numbered = [f for f in asks if are_numbers(features[f])]
     constants += [("NUMBERED", _chosen(names, numbered))]  # categories that are numbers
-    constants += [("REQUIRED", _chosen(names, [f for f in program.reads if f in program.refused]))]
+    constants += [("REQUIRED", _chosen(names, [f for f, refuses in asks.items() if refuses]))]
+    special = {
+        names[f]: (features[f].companion().name, values)
+        for f in asks
+        if (values := features[f].special_values) is not None
+    }
+    if special:  # their numbers are missing; the second name keeps all values, None if missing
+        constants += [("SPECIAL", special)]
     blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
     blocks += [
         f"def direction_{d}(x):\n    return {_sum(terms, program)}"
@@ -81,7 +89,8 @@ def to_python(model: Any) -> str:
             f"TERMS = (  # (as text, its coefficient in each score, its value)\n{''.join(terms)})"
         ]
         blocks += _functions(program)
-    return "\n\n\n".join([*blocks, _READ]) + "\n"
+    read = _READ.replace("    return x\n", _SPECIAL, 1) if special else _READ
+    return "\n\n\n".join([*blocks, read]) + "\n"
 
 
 def _chosen(names: Sequence[str], columns: Iterable[int]) -> tuple[str, ...]:
@@ -137,7 +146,10 @@ def _column(term: Term, program: Program) -> str:
         return f"place({column}, {feature.name!r})" if feature.levels else column
     if term.category == MISSING:
         return f"missing({column})"
-    return f"({column} == {(feature.categories or ())[term.category]!r})"
+    operator, values = one_of(feature, term.category)
+    if operator == "in":
+        return f"({column} == {values[0]!r})"
+    return f"({column} not in {(*values, None)!r})"
 
 
 def _value(term: Term, program: Program) -> str:
@@ -345,3 +357,11 @@ def place(level, name):
 
 def or_zero(number):
     return 0.0 if missing(number) else number'''
+
+_SPECIAL = """\
+    for name, (every, special) in SPECIAL.items():
+        x[every] = None if missing(x[name]) else x[name]
+        if x[name] in special:
+            x[name] = math.nan
+    return x
+"""

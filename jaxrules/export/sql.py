@@ -16,8 +16,8 @@ from jaxrules.export.program import (
     Term,
     Test,
     class_of,
+    one_of,
     program_of,
-    without_special_values,
 )
 from jaxrules.table import MISSING, Feature, Label
 
@@ -57,7 +57,7 @@ def to_sql(
             name that SQL cannot write.
     """
     what = checks.choice("what", what, get_args(What))
-    program = without_special_values(program_of(model))
+    program = program_of(model)
     if what == "prediction" and label is not None:
         raise ValueError(
             "label is only for what='score' or 'probability'; a prediction covers all classes"
@@ -70,7 +70,8 @@ def to_sql(
             "model predicts numbers and has no classes; use what='prediction' or 'score'"
         )
     prefix = "" if table is None else _name(table) + "."
-    columns = [prefix + _name(name) for name in program.schema.names]
+    raw = [prefix + _name(feature.source or feature.name) for feature in program.schema.features]
+    columns = list(map(_numbers_of, raw, program.schema.features))
     columns += [
         f"({' + '.join(_times(term, 0, columns, program) for term in d)})"
         for d in program.directions
@@ -85,7 +86,7 @@ def to_sql(
         text = writer(
             program, [_score(program, k, columns) for k in range(len(program.intercept))], chosen
         )
-    refused = [f"{columns[f]} IS NULL" for f in program.reads if f in program.refused]
+    refused = [f"{raw[f]} IS NULL" for f, refuses in program.asks.items() if refuses]
     return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {text} END" if refused else text
 
 
@@ -146,9 +147,17 @@ def _comparison(column: str, operator: str, value: Any) -> str:
         return f"{column} {operator.replace('==', '=')} {_number(value)}"
     if isinstance(value[0], bool):  # sqlite has 1 and 0 for them
         return column if value[0] else f"NOT {column}"
-    if len(value) == 1:
-        return f"{column} {'=' if operator == 'in' else '<>'} {_text(value[0])}"
-    return f"{column} {operator.upper()} ({', '.join(map(_text, value))})"
+    listed = [_text(one) if isinstance(one, str) else _number(one) for one in value]
+    if len(listed) == 1:
+        return f"{column} {'=' if operator == 'in' else '<>'} {listed[0]}"
+    return f"{column} {operator.upper()} ({', '.join(listed)})"
+
+
+def _numbers_of(column: str, feature: Feature) -> str:
+    """A column; one with special values is NULL there."""
+    if feature.special_values is None:
+        return column
+    return f"CASE WHEN {_comparison(column, 'not in', feature.special_values)} THEN {column} END"
 
 
 def _first_match(program: FirstMatch, columns: Sequence[str], chosen: Label | None) -> str:
@@ -169,11 +178,11 @@ def _times(term: Term, output: int, columns: Sequence[str], program: Program) ->
     """weight * value; NULL if a number is missing."""
     column, weight = columns[term.feature], _number(term.weights[output])
     if term.category is not None:
-        categories = program.schema.features[term.feature].categories or ()
-        condition = (
-            "IS NULL" if term.category == MISSING else f"= {_text(categories[term.category])}"
-        )
-        return f"CASE WHEN {column} {condition} THEN {weight} ELSE 0.0E0 END"
+        condition = f"{column} IS NULL"
+        if term.category != MISSING:
+            feature = program.schema.features[term.feature]
+            condition = _comparison(column, *one_of(feature, term.category))
+        return f"CASE WHEN {condition} THEN {weight} ELSE 0.0E0 END"
     column = _as_number(column, program.schema.features[term.feature])
     ends = [("<", term.lower), (">", term.upper)]
     cases = [

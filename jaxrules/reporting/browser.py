@@ -56,7 +56,9 @@ def _test(test: Test, program: Program, places: dict[int, int]) -> Json:
     if asked and asked[0][0] in ("in", "not in"):
         ((operator, names),) = asked
         feature = program.schema.features[test.feature]
-        known: tuple[str | bool, ...] = feature.levels or feature.categories or ()
+        known: tuple[Any, ...] = feature.levels or feature.categories or ()
+        if feature.source is not None:
+            known = tuple(map(float, known[:-1]))
         asked = [(operator, [known.index(name) for name in names])]
     return {"column": places[test.feature], "asked": asked, "missing": test.missing}
 
