@@ -47,7 +47,7 @@ def rows_over(mesh: Mesh) -> Iterator[None]:
         >>> X = np.arange(8.0)[:, None]
         >>> with jr.rows_over(jax.make_mesh((1,), ("rows",))):
         ...     fit = jr.lltboost.fit(X, X[:, 0] > 3, max_rules=1)
-        >>> fit.model.support
+        >>> jr.support(fit.model)
         1
     """
     token = _mesh.set(_checked(mesh))

@@ -1,19 +1,23 @@
 """Every Python block of the README and of the site runs, the blocks of a page one after the other,
-and prints what the page shows.
+and prints what the page shows; so do the examples of the docstrings.
 """
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import jaxrules as jr
 import pages
 from jaxrules import boosting, estimators
 
 ROOT = pages.ROOT
+WITH_EXAMPLES = [p for p in sorted((ROOT / "jaxrules").rglob("*.py")) if ">>> " in p.read_text()]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,24 @@ def test_every_block_prints_what_the_page_shows(
 )
 def test_what_is_printed_is_compared(shown: str | None, told: str, agree: bool) -> None:
     assert pages.agrees(shown, told) is agree
+
+
+@pytest.mark.parametrize("file", WITH_EXAMPLES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_of_docstrings(file: Path) -> None:
+    name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted == file.read_text().count(">>> ")
+    assert not found.failed
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet", "paths", "rulefit",
+     "ssrl"],
+)  # fmt: skip
+def test_the_fit_of_every_learner_has_an_example(name: str) -> None:
+    module = getattr(jr, name)
+    assert ">>> " in f"{module.__doc__}{module.fit.__doc__}"
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

@@ -3,7 +3,6 @@ brute force, and the facade.
 """
 
 import dataclasses
-import doctest
 import functools
 import importlib
 import itertools
@@ -1255,13 +1254,6 @@ def test_fits_in_two_threads_do_not_disturb_each_other() -> None:
         together = list(threads.map(weights, (1, 2) * 4))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("module", ["fitting", "objective", "published"])
-def test_examples_in_docstrings(module: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"jaxrules.lire.{module}"))
-    assert found.attempted
-    assert not found.failed
 
 
 # Bad input

@@ -1,9 +1,7 @@
 """`jaxrules.paths.path` and `cross_validate`: the number of steps, and the options of paths."""
 
-import doctest
 import itertools
 import json
-import sys
 from typing import Any
 
 import jax
@@ -278,10 +276,3 @@ def test_details_are_attributes_and_keys(rng: np.random.Generator) -> None:
     assert details.model_bound is None
     details = paths.fit(X, y > 0, steps=2).details
     assert details.model_bound <= details.model_objective
-
-
-@pytest.mark.parametrize("module", ["fitting", "comparisons", "pareto"])
-def test_examples_of_the_docstrings(module: str) -> None:
-    found = doctest.testmod(sys.modules[f"jaxrules.paths.{module}"])
-    assert found.attempted
-    assert not found.failed

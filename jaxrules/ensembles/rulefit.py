@@ -11,15 +11,6 @@ winsorised column min(upper_j, max(lower_j, x_j)), penalised on the scale 0.4 / 
 linear term has the influence of a typical rule (Sec. 5 of the paper). With scikit-learn's
 ``LogisticRegression``, C = 1 / (n l1_penalty); with its ``Lasso`` (which halves the squared
 error), alpha = l1_penalty / 2.
-
->>> import numpy as np
->>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
->>> y = 3.0 * X[:, 0]
->>> result = fit(X, y, l1_penalty=0.1)
->>> result.model.conjunctions.describe(0), result.status.value
-('x0 <= 0.5', 'converged')
->>> [len(one.model.conjunctions) for one in path(X, y, l1_penalties=[5.0, 0.1])]
-[0, 1]
 """
 
 from __future__ import annotations
@@ -252,6 +243,12 @@ def fit(
 ) -> Fit[RuleEnsemble]:
     """Fit a rule ensemble under an L1 penalty.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+    >>> result = fit(X, 3.0 * X[:, 0], l1_penalty=0.1)
+    >>> result.model.conjunctions.describe(0), result.status.value
+    ('x0 <= 0', 'converged')
+
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
@@ -307,6 +304,11 @@ def path(
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each of some penalties, the largest first, each starting from the one before.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+    >>> [len(one.model.conjunctions) for one in path(X, 3.0 * X[:, 0], l1_penalties=[5.0, 0.1])]
+    [0, 1]
+
     Args:
         X, y, sample_weight: as for `fit`.
 
@@ -329,6 +331,12 @@ def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the penalty by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+    >>> result = cross_validate(X, 3.0 * X[:, 0], l1_penalties=[5.0, 0.1], n_folds=2)
+    >>> result.details.cross_validation.setting
+    {'l1_penalty': 0.1}
 
     Args:
         X, y, sample_weight: as for `fit`.

@@ -29,9 +29,9 @@ is the most frequent class among the remaining rows.
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
 >>> print(fit(X, X[:, 0] | X[:, 1]).model)
-IF x1 >= 1 THEN target = 1 (p = 0.990)
-ELSE IF x0 >= 1 THEN target = 1 (p = 0.981)
-ELSE target = 0 (p = 0.981)
+IF x1 >= 1 THEN target = 1 (p = 0.990, 100 of 100 rows)
+ELSE IF x0 >= 1 THEN target = 1 (p = 0.981, 50 of 50 rows)
+ELSE target = 0 (p = 0.981, 50 of 50 rows)
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ the bound says how far from the optimum the list may be.
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
 >>> best = fit(X, X[:, 0] & X[:, 1])
 >>> print(best.model, best.status, best.objective, best.bound)
-IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
-ELSE target = 0 (p = 0.941) optimal 18.0 18.0
+IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857, 5 of 5 rows)
+ELSE target = 0 (p = 0.941, 15 of 15 rows) optimal 18.0 18.0
 
 Express other aims by row weights. Balanced accuracy: equal total weight per class. False positives
 that cost four times as much as false negatives: weight four for rows of the negative class. The
@@ -261,7 +261,7 @@ def cross_validate(
     them are left out.
 
     >>> import numpy as np
-    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     >>> chosen = cross_validate(X, X.sum(axis=1), n_folds=2)
     >>> chosen.details.cross_validation.setting
     {'max_rules': 2, 'literal_penalty': 1.0}
@@ -350,12 +350,12 @@ def near_optimal(
       0.429  x0 >= 1 & x1 >= 1
       0.286  x1 < 1
     The best:
-    IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
-    ELSE target = 0 (p = 0.941)
+    IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857, 5 of 5 rows)
+    ELSE target = 0 (p = 0.941, 15 of 15 rows)
     >>> print(found[1])
-    IF x0 < 1 THEN target = 0 (p = 0.917)
-    ELSE IF x1 >= 1 THEN target = 1 (p = 0.857)
-    ELSE target = 0 (p = 0.857)
+    IF x0 < 1 THEN target = 0 (p = 0.917, 10 of 10 rows)
+    ELSE IF x1 >= 1 THEN target = 1 (p = 0.857, 5 of 5 rows)
+    ELSE target = 0 (p = 0.857, 5 of 5 rows)
     >>> print((found.possible(X).sum(axis=1) == 1).all())  # all lists agree, on every row
     True
 

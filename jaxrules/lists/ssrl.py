@@ -17,8 +17,8 @@ label (`jaxrules.lists.insertion`).
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
 >>> print(fit(X, X[:, 0] & X[:, 1]).model)
-IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857)
-ELSE target = 0 (p = 0.941)
+IF x0 >= 1 AND x1 >= 1 THEN target = 1 (p = 0.857, 5 of 5 rows)
+ELSE target = 0 (p = 0.941, 15 of 15 rows)
 """
 
 from __future__ import annotations
@@ -422,7 +422,7 @@ def cross_validate(
     procedure, call it on the training rows of an outer split.
 
     >>> import numpy as np
-    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     >>> chosen = cross_validate(
     ...     X, X.sum(axis=1), literal_penalties=[1.0], max_rules=[1, 2], n_folds=2
     ... )

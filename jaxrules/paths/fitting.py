@@ -1,19 +1,5 @@
 """`fit`, `path` and `cross_validate`: the best coordinate path for data, by the search that suits
 the problem.
-
->>> import numpy as np
->>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
->>> print(fit(X, y, steps=2).model)
-Coordinate path of 2 steps for target
-     x0   x1    cost
-b0             3.688
-b1  3.5        0.625
-b2       1.5  0.0625
->>> [round(found.objective, 4) for found in path(X, y, steps=3)]
-[0.625, 0.6875, 0.75]
->>> chosen = cross_validate(X, y, steps=3)
->>> len(chosen.model), dict(chosen.details.cross_validation.setting)
-(2, {'steps': 2})
 """
 
 from __future__ import annotations
@@ -194,6 +180,15 @@ def fit(
     Every step changes one coefficient. Models are lists of coefficients in column order: a numeric
     column has one, a categorical column one for the 0/1 indicator of each category.
 
+    >>> import numpy as np
+    >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+    >>> print(fit(X, y, steps=2).model)
+    Coordinate path of 2 steps for target
+         x0   x1    cost
+    b0             3.688
+    b1  3.5        0.625
+    b2       1.5  0.0625
+
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: the target, shape (rows,): numbers, or two classes for the logistic cost.
@@ -220,6 +215,11 @@ def path(
 
     The best path of k steps need not begin as that of k + 1 steps does. With an `end`, the first
     path has as many steps as it takes to get there.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+    >>> [round(found.objective, 4) for found in path(X, y, steps=3)]
+    [0.625, 0.6875, 0.75]
 
     Args:
         X, y, sample_weight: as for `fit`.
@@ -250,6 +250,12 @@ def cross_validate(
 
     The risk of k steps is the mean loss of the last model of the best path of k steps. A fold that
     standardises columns does so by its own rows; a column that is constant there does not change.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+    >>> chosen = cross_validate(X, y, steps=3)
+    >>> len(chosen.model), chosen.details.cross_validation.setting
+    (2, {'steps': 2})
 
     Args:
         X, y, sample_weight: as for `fit`.

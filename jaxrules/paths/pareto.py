@@ -1,14 +1,5 @@
 """The price of interpretability: cost against interpretability loss (Section 3.3), and the loss of
 a given model (Definition 1).
-
->>> import numpy as np
->>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
->>> front = pareto(X, y, max_steps=2)
->>> front.status.value, float(front.cost[0]), round(float(front.cost[-1]), 4)
-('optimal', 3.6875, 0.0625)
->>> found = interpretability(X, y, [3.0, 2.0], max_steps=4)
->>> found.model.features.tolist(), round(found.objective, 4)
-([0, 1], 0.875)
 """
 
 from __future__ import annotations
@@ -217,6 +208,12 @@ def pareto(
     reaches (the dashed part of Fig. 2) are found by merging the fronts of all sequences: then no
     path dominates a point. Otherwise the unsupported points are the best found on the way, and
     `Front.boxes` shows where others may lie.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+    >>> front = pareto(X, y, max_steps=2)
+    >>> front.status.value, float(front.cost[0]), round(float(front.cost[-1]), 4)
+    ('optimal', 3.6875, 0.0625)
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
@@ -520,6 +517,12 @@ def interpretability(
 
     Paths of all lengths up to `max_steps` are searched. Longer ones are excluded by proof if the
     least cost of any model, paid in every step, already exceeds the best path.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
+    >>> found = interpretability(X, y, [3.0, 2.0], max_steps=4)
+    >>> found.model.features.tolist(), round(found.objective, 4)
+    ([0, 1], 0.875)
 
     Args:
         X: array, dataframe or Table, shape (rows, features).

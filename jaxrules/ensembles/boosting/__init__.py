@@ -51,15 +51,6 @@ In the order of reading:
 - `ridge`: the default ridge; `size`: the number of rules if the data choose it;
 - `fitting`: `fit` and `path`; `choice`: `cross_validate`;
 - `published`: the paper's Algorithm 1.
-
->>> import numpy as np
->>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
->>> y = 3.0 * X[:, 0] * X[:, 1]
->>> result = fit(X, y, loss="squared", max_rules=1, l2_penalty=0.0)
->>> result.model.conjunctions.describe(0), float(result.model.weights[0, 0])
-('x0 >= 1 & x1 >= 1', 3.0)
->>> round(result.details.stages[0].gap, 6)
-0.0
 """
 
 from jaxrules.ensembles.boosting.choice import cross_validate

@@ -36,6 +36,13 @@ def cross_validate(
     Each fold has its own cut points, unless `propositions` are given. It computes one `path` per
     ridge.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, float)
+    >>> y = X[:, 0] + 3.0 * X[:, 0] * X[:, 1]
+    >>> result = cross_validate(X, y, max_rules=3, l2_penalties=[0.0, 8.0], n_folds=2)
+    >>> result.details.cross_validation.setting
+    {'max_rules': 2, 'l2_penalty': 0.0}
+
     Args:
         X, y, sample_weight: as for `fit`.
 

@@ -55,6 +55,15 @@ def fit(
 ) -> Fit[RuleEnsemble]:
     """Fit an additive ensemble by boosting: each stage adds the best possible rule.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+    >>> y = 3.0 * X[:, 0] * X[:, 1]
+    >>> result = fit(X, y, loss="squared", max_rules=1, l2_penalty=0.0)
+    >>> result.model.conjunctions.describe(0), float(result.model.weights[0, 0])
+    ('x0 >= 1 & x1 >= 1', 3.0)
+    >>> round(result.details.stages[0].gap, 6)
+    0.0
+
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
@@ -89,6 +98,12 @@ def path(
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each number of rules from 1 to `max_rules`, from one run: each is what `fit`
     returns for that number.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+    >>> fits = path(X, X[:, 0] + 3.0 * X[:, 0] * X[:, 1], max_rules=2, l2_penalty=0.0)
+    >>> [round(one.objective, 4) for one in fits]
+    [0.1667, 0.0]
 
     Args:
         X, y, sample_weight: as for `fit`.

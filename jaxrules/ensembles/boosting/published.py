@@ -33,6 +33,12 @@ def published(
     It finds rules as good as those of ``fit(X, y, **PAPER)``, but not the shortest of them, and is
     slow. It exists for the pruning counts of the paper's Table 2, in ``details["stages"]``.
 
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
+    >>> result = published(X, 3.0 * X[:, 0] * X[:, 1], loss="squared", max_rules=1)
+    >>> result.model.conjunctions.describe(0), result.details.stages[0].counts["nodes"]
+    ('x0 >= 1 & x1 >= 1', 2)
+
     Args:
         X, y, sample_weight: as for `fit`.
 

@@ -36,7 +36,7 @@ In the order of reading:
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
 >>> fit(X, y, max_rules=1).model.conjunctions.describe(0)
-'2 x0 - x1 <= 0.4'
+'2 x0 - x1 <= 0.43'
 """
 
 from jaxrules.ensembles.lltboost.choice import cross_validate

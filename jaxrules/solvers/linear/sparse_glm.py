@@ -19,8 +19,8 @@ counts, the objective is measured from there.)
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)
 >>> solution = solve(X, np.array([0.0, 0.0, 1.0, 1.0]), 0.1, loss="squared")
->>> solution.coefficients.round(6).tolist(), round(solution.intercept, 6), solution.status.value
-([0.8, 0.0], 0.1, 'converged')
+>>> solution.coefficients.round(6).tolist(), solution.status.value
+([0.8, 0.0], 'converged')
 """
 
 from __future__ import annotations
