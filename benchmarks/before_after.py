@@ -1,8 +1,9 @@
 """Two working trees of this project, paired in one run: is a change slower
 than the commit before it?
 
-    git worktree add ../before <commit> JAXRULES_DATA=/folder/with/manifest.json python
-    benchmarks/before_after.py ../before [--only lire paths]
+    git worktree add ../before <commit>
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/before_after.py ../before \
+        [--only lire paths]
 
 Each measurement runs in its own process, which imports one of the trees; the trees take turns. The
 script prints medians over the rounds: the first call (which compiles), the warm call, its CPU

@@ -25,14 +25,14 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class FirstRules:
-    """An expert's rules, which come first in a list; the rest is learned on the rows
-    that none of them covers.
+    """An expert's rules, which come first in a list; the other rules are learned on the rows that
+    these do not cover.
 
     Attributes:
         rules: in order.
         labels: of the rules, (rules,).
         decided: the weight of every class among the rows that each captures, (rules, classes).
-        rest: which rows they do not cover, bool (rows,).
+        rest: which rows none of them covers, bool (rows,).
         right: which rows they classify correctly, bool (rows,).
         unit: the weight of one row, see `jaxrules.table.effective_row`.
     """
@@ -55,7 +55,8 @@ class FirstRules:
         """The rules of the options; without `first_labels` their labels are the heaviest classes.
 
         Raises:
-            TypeError, ValueError: naming the argument; also if no row or no rule is left to learn.
+            TypeError, ValueError: naming the argument; also if no row or no rule remains to be
+                learned.
         """
         rules = rules_for(data.table.schema, "first", options.first)
         position = first_satisfied(rules, data.table)
@@ -96,7 +97,9 @@ class FirstRules:
         return model
 
     def objective(self, penalty: float) -> float:
-        """Their part of the objective: the correct weight minus the penalty of the literals."""
+        """Their part of the objective: the weight that they classify correctly minus the penalty of
+        their literals.
+        """
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()
         return float(right - penalty * self.rules.propositions.sum())
 
@@ -104,7 +107,7 @@ class FirstRules:
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],
         options: Settings, shrinkage: float | None = None,
     ) -> RuleList:  # fmt: skip
-        """The model of these rules and those learned on the rest.
+        """The model of these rules and those learned on the other rows.
 
         Args:
             decided: the weight of every class among the rows that each rule decides.

@@ -24,8 +24,8 @@ Floats = NDArray[np.float64]
 
 
 def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData | None:
-    """The rows that the rules of a list come from if time does not suffice for all; else None, and
-    if an option asks for what only a search keeps.
+    """A sample of the rows, from which to learn the rules of a list, if there is no time for all.
+    None if there is, or if an option sets a constraint that only the search can satisfy.
     """
     given = (options.required, options.first, options.monotone, getattr(options, "start", None))
     plain = not any(value is not None and len(tuple(_some(value))) for value in given)
@@ -38,7 +38,9 @@ def _some(value: Any) -> Any:
 
 
 def rules_of(sample: TrainingData, options: Any, run: Run) -> Conjunctions:
-    """Boosted rules as those of a list, the one of the largest weight first."""
+    """The rules of a boosted model, as rules of a list: those with the largest weights come
+    first.
+    """
     model = short_rules(
         sample, run, forbidden=options.forbidden, max_rules=options.max_rules,
         max_length=options.max_length,
@@ -54,7 +56,7 @@ class Rated:
     Attributes:
         rules: in order.
         labels: of the rules and the default, (rules + 1,).
-        decided: the weight of every class that each decides, (rules + 1, classes).
+        decided: the weight of every class among the rows that each decides, (rules + 1, classes).
         right: the weight that is classified correctly.
     """
 
@@ -71,7 +73,7 @@ class Rated:
 
         Args:
             penalty: of a literal.
-            least: the least weight that a rule covers; others are dropped.
+            least: the least weight that a rule must cover; other rules are dropped.
         """
         n_classes = len(data.classes or ())
         rows = Activations.of(rules, data.table)
@@ -93,7 +95,9 @@ class Rated:
         return self.right - penalty * float(self.rules.propositions.sum())
 
     def left(self) -> float:
-        """The share of the errors of the heaviest class that the list leaves."""
+        """The errors of the list as a share of those made by always predicting the heaviest
+        class.
+        """
         weights = self.decided.sum(axis=0)
         return float((weights.sum() - self.right) / (weights.sum() - weights.max()))
 

@@ -32,8 +32,8 @@ def literals_of(
     A number is cut at evenly spaced quantiles, see `readable_quantiles`, or at every value if it
     has no more distinct values than `max_cut_points`; a column of integers at integers. A column
     with missing values also gets "is missing" and its negation. A missing value satisfies no
-    comparison but every ``!=``, as does a category first seen at prediction. Literals that hold on
-    all rows or on none, and copies, are left out.
+    comparison but every ``!=``, as does a category first seen at prediction. Literals that hold for
+    all rows or for none, and duplicates, are left out.
 
     Args:
         table: the columns.
@@ -41,7 +41,7 @@ def literals_of(
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
 
     Raises:
-        TypeError, ValueError: for bad numbers, cut points of unknown or non-numeric columns, or
+        TypeError, ValueError: for invalid numbers, cut points of unknown or non-numeric columns, or
             more literals than memory allows.
     """
     most = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)

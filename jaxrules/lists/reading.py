@@ -17,7 +17,9 @@ from jaxrules.table import Label, TableLike
 from jaxrules.training import TrainingData
 
 MOST_ROWS = 2**24
-"""The most rows that every kernel counts exactly: float32 holds no more integers in a row."""
+"""The most rows that every kernel counts exactly: float32 represents every integer up to this
+one.
+"""
 
 limit = partial(checks.optional, checks.integer)
 """The check of an option that is an integer, or None for no limit."""
@@ -35,10 +37,10 @@ class ListOptions(FitOptions):
         required: columns that the list must use.
         monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only
             move towards the last class, or the first; see `jaxrules.constraints`.
-        first: an expert's rules, which come first; they count among `max_rules` and their literals
-            are penalised.
+        first: an expert's rules, which come first; they count towards `max_rules`, and their
+            literals are penalised.
         first_labels: their labels; None for the heaviest class among the rows that each captures.
-        seed: unused, since the search is deterministic; every learner takes it.
+        seed: unused, because the search is deterministic; accepted because every learner has it.
         time_limit: seconds; the best list so far is returned when they run out, see
             `jaxrules.Deadline`.
     """

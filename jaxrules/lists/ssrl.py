@@ -979,7 +979,7 @@ class _Search:
         alone = covering == 1 if bound == 1 else np.zeros(examples.n_rows, bool)
 
         def best(step: int) -> Insertion:
-            alpha = (1 - 1 / nu) ** (nu - step)
+            alpha = (1 - 1 / nu) ** (nu - step)  # Eq. 20
             first, found = rules.first(), Insertion(0.0, (), 0, 0)
             used = set(zip(rules.conditions, rules.labels, strict=True))
             for condition, label, cover in zip(

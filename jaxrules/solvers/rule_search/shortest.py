@@ -125,8 +125,8 @@ def _shortest(
 
 
 def _tightest_implied(space: SearchSpace, rows: np.ndarray) -> list[int]:
-    """Of the propositions that hold on all these rows, the most restrictive one per code column and
-    side.
+    """Of the propositions that hold for all these rows, the most restrictive one per code column
+    and side.
     """
     tightest: dict[tuple[int, int], int] = {}
     for a in _implied(space.activations.bits, pack(rows[None])[0]):

@@ -87,7 +87,7 @@ def select_rows(
 
 @compiled
 def close(stack: Stack, search: Search, level: int, size: int) -> None:
-    """Set `Search.closure` to the propositions that hold on all rows of the child, the mandatory
+    """Set `Search.closure` to the propositions that hold for all rows of the child, the mandatory
     ones and those in `Search.rows`.
     """
     bits = stack.bits[stack.levels[level].rows_at :]
@@ -103,7 +103,7 @@ def list_available(stack: Stack, search: Search, level: int, child: int) -> int:
     """List the child's available propositions in `Search.columns` and `Search.needed`; returns
     their number.
 
-    They are the siblings ranked higher, without those that hold on all of its rows and so change
+    They are the siblings ranked higher, without those that hold for all of its rows and so change
     nothing.
     """
     available = stack.available[level]

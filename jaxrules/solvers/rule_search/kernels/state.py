@@ -66,7 +66,7 @@ class Stack(NamedTuple):
 
     Attributes:
         levels: of dtype LEVEL, (levels,).
-        closure: the propositions that hold on all mandatory rows, (levels, words).
+        closure: the propositions that hold for all mandatory rows, (levels, words).
         behind: the propositions ranked behind the current child, here or above, (levels, words).
         available: the meaning of the mask columns, (levels, propositions).
         bounds: on the children's values, ascending once expanded, (levels, propositions).
@@ -99,7 +99,7 @@ class Search(NamedTuple):
         rows: (rows,): unsigned, because such an index needs no check for wrapping around.
         columns: of the masks, (propositions,); unsigned likewise.
         row_mask: (propositions,).
-        closure: the propositions that hold on all rows of a child, (words,).
+        closure: the propositions that hold for all rows of a child, (words,).
         needed: the available propositions of a child, (words,).
         row_bits: (words,).
         slots: a hash table, at least twice the rows, a power of two.
