@@ -390,6 +390,7 @@ def coefficient_path(
             },
         )
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel(label)
     ax.set_ylabel("coefficient" if isinstance(path, ModelSequence) else "weight")
     return ax

@@ -13,6 +13,7 @@ import matplotlib
 matplotlib.use("svg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 import jaxrules as jr
 
@@ -36,7 +37,52 @@ def rulefit() -> None:
     jr.plots.coefficient_path(path, most=5)
 
 
-FIGURES = {figure.__name__: figure for figure in (boosting, lire, rulefit)}
+def ssrl() -> None:
+    data = jr.datasets.load("iris")
+    X = {name: column for name, column in data.X.to_columns().items() if "petal" in name}
+    jr.plots.decision_regions(jr.ssrl.fit(X, data.y, max_rules=4).model, X, data.y)
+
+
+def exact_lists() -> None:
+    data = jr.datasets.load("iris")
+    settings = {"max_rules": 2, "max_length": 1, "max_cut_points": 4, "within": 0.05}
+    near = jr.exact_list.near_optimal(data.X, data.y, **settings)
+    order = np.argsort(near.occurrences)
+    names = [near.conditions.describe(k) for k in order]
+    ax = plt.subplots(layout="constrained")[1]
+    ax.barh(names, near.occurrences[order] / len(near), color=jr.plots.BLUE)
+    ax.set_xlabel(f"share of the {len(near)} lists in which the condition occurs")
+
+
+def drnet() -> None:
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    y = ((X[:, 0] > 0.6) & (X[:, 1] < 0.5)) | ((X[:, 0] < 0.5) & (X[:, 1] > 0.6))
+    jr.plots.decision_regions(jr.drnet.fit(X, y).model, X, y)
+
+
+def lltboost() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, "yes", "no")
+    jr.plots.decision_regions(jr.lltboost.fit(X, y, max_rules=2).model, X, y)
+
+
+def ltrnet() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = np.where(X[:, 0] + X[:, 1] > 0.5, "a", np.where(X[:, 0] > X[:, 1], "b", "c"))
+    jr.plots.decision_regions(jr.ltrnet.fit(X, y, max_rules=4, seed=0).model, X, y)
+
+
+def paths() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    y = X @ [2.0, 0.0, -1.0, 0.5, 0.0] + rng.normal(size=100)
+    jr.plots.coefficient_path(jr.paths.fit(X, y, steps=4).model)
+
+
+FIGURES = {
+    figure.__name__: figure
+    for figure in (boosting, drnet, exact_lists, lire, lltboost, ltrnet, paths, rulefit, ssrl)
+}
 
 if __name__ == "__main__":
     plt.rcParams.update(
