@@ -1,5 +1,5 @@
-"""The catalogue of learners: how each is called, which searches and losses it
-has, what its fits claim.
+"""The catalogue of learners: how to call each one, which searches and losses it has, and what its
+fits claim.
 
 A new learner adds one entry to `LEARNERS`, and a function to claims.py;
 test_contracts.py does the rest.
@@ -22,10 +22,11 @@ class Search:
     """One way to search.
 
     Attributes:
-        losses: those that it takes.
+        losses: those that it accepts.
         settings: its arguments.
         exact: it proves its optimum.
-        draws_rows: at random, for a forest or for folds: a repeated row is not a row of weight two.
+        draws_rows: it draws rows at random, for a forest or for folds, so that a repeated row is
+            not the same as a row of weight two.
     """
 
     losses: tuple[str, ...]
@@ -43,11 +44,11 @@ class Learner:
         fit: the function.
         settings: arguments of every fit.
         searches: by name; every search option of the learner is in one of them.
-        claims: (settings, fit) -> what it claims, beside what independent code says.
-        loss: the name of the argument that says the loss, None without one.
+        claims: (settings, fit) -> what the fit claims, next to what independent code finds.
+        loss: the name of the argument that sets the loss; None if there is none.
         models: what they are: one conjunction may explain labels, but not numbers, to linear ones;
             lists have no scores, and no output per class.
-        together: it fits several classes together, not each against the rest.
+        together: it fits several classes together, not one against the rest.
         path: the function with the arguments of `fit` that returns the fits
             with 1, ..., max_rules rules.
     """
@@ -315,7 +316,7 @@ class Case:
 
     @property
     def target(self) -> str:
-        """The kind of target that the loss takes."""
+        """The kind of target that the loss needs."""
         return LOSSES[self.loss].target
 
     @property

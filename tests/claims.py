@@ -1,5 +1,5 @@
-"""What fits claim, and what independent code says about it: objectives from the
-model, optima by brute force.
+"""What fits claim, and what independent code finds: objectives from the model, optima by brute
+force.
 
 One function per learner, (settings, fit) -> claims, for the noisy target of the loss.
 """
@@ -39,7 +39,7 @@ from problems import (
 
 @dataclass(frozen=True)
 class Claim:
-    """What a fit states, and what independent code says about it.
+    """What a fit states, and what independent code finds.
 
     Attributes:
         stated, recomputed: an objective, by the fit and from its model.
@@ -208,7 +208,9 @@ def lire(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 
 def lire_published(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """The paper's objective, the intercept of signed rules counted as one that covers every row."""
+    """The paper's objective, where the intercept of signed rules counts as a rule that covers every
+    row.
+    """
     model = fit.model
     chosen = rows_of(model)[:, model.weights[:, 0] != 0]
     if abs(model.intercept[0] + model.weights.sum() / 2) > 1e-9:
@@ -296,7 +298,9 @@ def boosting(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 
 def best_weights(loss: Any, columns: Floats, penalty: float, free: int) -> Floats:
-    """Of rules, the first `free` ones without a penalty, by a general solver."""
+    """The best weights of rules, found by a general solver; the first `free` ones have no
+    penalty.
+    """
     y, penalties = coded(loss.target), np.full(columns.shape[1], penalty)
     penalties[:free] = 0.0
 
@@ -357,7 +361,7 @@ def drnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 
 def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """Rows right - literal_penalty * literals."""
+    """Correct rows - literal_penalty * literals."""
     model = fit.model
     penalty = fit.details.get("literal_penalty", settings["literal_penalty"])
     first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
@@ -380,8 +384,8 @@ def exact_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 @functools.cache
 def list_optimum(penalty: float, max_literals: int) -> float:
-    """The most that two rules before the majority's label reach, over all pairs of
-    conjunctions of so many literals.
+    """The best objective of two rules followed by the majority's label, over all pairs of
+    conjunctions of at most so many literals.
     """
     yes = (NOISY["labels"] == "yes").astype(float)
     no, default = 1 - yes, yes if 2 * yes.sum() > N_ROWS else 1 - yes

@@ -1,11 +1,11 @@
-"""Wrong, odd and extreme values for every argument of every public function: what comes back.
+"""Wrong, odd and extreme values for every argument of every public function.
 
-A call gives a model (numbers that are finite), or a clear error: a ValueError or TypeError that
-this library raises and that names the argument. Anything else is a defect: a raw error, from other
-code or without the argument's name, or silent nonsense, numbers that are not finite or a value
-taken that has no meaning.
+A call must return a model (with finite numbers) or raise a clear error: a ValueError or TypeError
+that this library raises and that names the argument. Anything else is a defect: a raw error (one
+from other code, or without the argument's name) or silent nonsense (numbers that are not finite, or
+a meaningless value that is accepted).
 
-``python tests/fuzz.py [name ...]`` tells how many calls of the functions end how, which are
+``python tests/fuzz.py [name ...]`` prints how many calls of each function end in which way, the
 defects, and the CPU time.
 """
 
@@ -915,7 +915,7 @@ class Entry:
 
 
 def _always(X: Any, y: Any, sample_weight: Any = None) -> jr.RuleEnsemble:
-    """Reads X, whatever it is, and y as numbers or labels; learns nothing."""
+    """Accept any X, and y as numbers or labels; learn nothing."""
     table = jr.as_table(X, missing="own_category")
     classes = tuple(np.unique(np.asarray(y)).tolist())[:2]
     schema = table.schema.with_classes(classes if jr.table.holds_classes(y) else None)
@@ -1567,7 +1567,7 @@ class Result:
 
 
 def run(case: Case) -> Result:
-    """Call the function, and judge what it returns or raises."""
+    """Call the function and classify what it returns or raises."""
     value, must_fail = (
         (case.value.value, True) if isinstance(case.value, Bad) else (case.value, False)
     )
@@ -1729,8 +1729,8 @@ def _wrong(found: Any, rows: Any) -> str:
 
 
 class _time_limit:
-    """A call that does not come back is a raw error. CPU seconds count: waiting
-    for a busy machine does not.
+    """A call that does not return counts as a raw error. The limit is in CPU seconds, so that a
+    busy machine does not matter.
     """
 
     def __enter__(self) -> None:
@@ -1761,8 +1761,8 @@ def _shown(value: Any) -> str:
 
 
 def main(wanted: list[str]) -> None:
-    """Print how many calls end how, and the defects. A number n among the names
-    tries every n-th call alone.
+    """Print how many calls end in which way, and the defects. A number n among the names tries only
+    every n-th call.
     """
     step = next((int(name) for name in wanted if name.isdigit()), 1)
     wanted = [name for name in wanted if not name.isdigit()]

@@ -4,10 +4,11 @@ the tests of their module.
     python tests/mutants.py 40 --seed 1               # 40 random changes anywhere in jaxrules/
     python tests/mutants.py 20 --only solvers/linear  # in files whose path contains these words
 
-A change that no test notices survives: a test is missing, or the line says nothing. One that ends
-in a loop is counted apart, because a slow machine looks the same. Each change is tried in a copy of
-the repository, so the checkout stays as it is. The tests of a module are those named after it, then
-those that import it or a module that does. Only some are run: a survivor may be noticed by others.
+A change that no test notices survives: a test is missing, or the line has no effect. A change that
+times out is counted separately, because it may loop forever or the machine may be slow. Each change
+is tried in a copy of the repository, so the checkout stays as it is. The tests of a module are
+those named after it, then those that import it or a module that does. Only some are run: a survivor
+may be noticed by others.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """The node with one thing changed; None where nothing is to be changed."""
+    """The node with one change; None if there is nothing to change."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return ast.Compare(node.left, [OPPOSITES[type(node.ops[0])]()], node.comparators)
     if isinstance(node, ast.BoolOp):
@@ -87,7 +88,7 @@ def expressions(tree: ast.Module) -> Iterator[ast.expr]:
 
 
 def mutants(path: Path) -> Iterator[tuple[str, str]]:
-    """A line of words and the source of the file, for each change that it allows."""
+    """For each possible change: a description in one line, and the source of the changed file."""
     source = path.read_text("utf-8")
     for node in expressions(ast.parse(source)):
         if (new := changed(node)) is None or node.lineno != node.end_lineno:
@@ -125,10 +126,11 @@ def using(module: Path, files: Iterable[Path]) -> list[Path]:
 
 @functools.cache
 def compiled() -> frozenset[Path]:
-    """The modules that numba compiles something of: those that import it or what they share of it,
-    and all that these import.
+    """The modules from which numba compiles functions: those that import numba or our helpers for
+    it, and all that these import.
 
-    Its cache looks at the file of a function, not at those of the functions that it calls.
+    The cache of numba checks the file of a function, but not the files of the functions that it
+    calls.
     """
     library = {name_of(path): path for path in (ROOT / "jaxrules").rglob("*.py")}
     waiting = [

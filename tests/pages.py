@@ -1,8 +1,8 @@
 """The Python blocks of the README and of the site, and what they print.
 
-A block that prints is followed by a block ``output`` that shows what it prints. There a line
-``...`` stands for any lines, and ``...`` within a line for any words: times, versions, what is too
-long to show. Numbers may differ by 2 % or one in their last digit: processors round differently.
+A block that prints is followed by a block ``output`` that shows what it prints. In it, a line
+``...`` stands for any lines, and ``...`` within a line for any words: times, versions, long text.
+Numbers may differ by 2 % or one in their last digit: processors round differently.
 
 ``python tests/pages.py [PAGE ...]`` runs the pages and writes what they print where it differs.
 """
@@ -61,7 +61,7 @@ def printed(page: Path) -> Iterator[tuple[Block, str]]:
 
 
 def agrees(shown: str | None, text: str) -> bool:
-    """Whether the page shows what was printed; nothing, if nothing was."""
+    """Whether the page shows what was printed, or shows nothing if nothing was."""
     wanted = "".join(map(_pattern, _lines(shown or "")))
     found = re.fullmatch(wanted, "".join(line + "\n" for line in _lines(text)))
     numbers = re.findall(_NUMBER, re.sub(r"\.\.\.", "", shown or ""))
@@ -93,7 +93,7 @@ def _close(wanted: str, got: str) -> bool:
 
 
 def write(page: Path) -> bool:
-    """Bring the outputs of a page up to date; whether one has changed."""
+    """Update the outputs of a page; return whether one has changed."""
     text, shift, changed = page.read_text(), 0, False
     for block, told in list(printed(page)):
         if agrees(block.shown, told):

@@ -48,8 +48,8 @@ def _propositions() -> Rows:
 
 
 def _conjunctions() -> tuple[Rows, Floats]:
-    """Every set of rows that a conjunction holds for, rows x sets, and the fewest
-    propositions that say it.
+    """Every set of rows for which some conjunction holds, rows x sets, and the fewest propositions
+    that describe each.
     """
     lengths = {np.ones(N_ROWS, bool).tobytes(): 0}
     newest = list(lengths)

@@ -1,4 +1,4 @@
-"""Adam against a plain loop, and what it promises about rows, batches and stopping."""
+"""Adam against a plain loop, and its guarantees about rows, batches and stopping."""
 
 import dataclasses
 from typing import Any

@@ -34,7 +34,7 @@ PAPER: dict[str, Any] = {**boosting.PAPER, "max_cut_points": 5}
 
 
 def paper_fit(X: Any, y: Any, **given: Any) -> jr.Fit[jr.RuleEnsemble]:
-    """As in "Better Short than Greedy", but for what is given."""
+    """A fit with the settings of "Better Short than Greedy", except those given."""
     return boosting.fit(X, y, **PAPER | given)
 
 
@@ -261,8 +261,8 @@ def test_categories_and_missing_values() -> None:
 def grown(
     masks: np.ndarray, g: np.ndarray, tolerance: float, rows: np.ndarray
 ) -> Iterator[tuple[np.ndarray, int]]:
-    """What growing greedily under the tolerance ends in, and its length: ties, as of
-    complements, are all followed.
+    """The rows and the length of the rules at which greedy growth under the tolerance ends; all
+    ties, such as complements, are followed.
     """
     selected = masks & rows[:, None]
     gains = np.abs(g @ selected)
@@ -417,7 +417,7 @@ def test_the_default_limit_leaves_a_true_certificate(
     "objective", ["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 )
 def test_rules_of_two_conditions_are_proved_by_default(objective: Any) -> None:
-    """By histograms what branch and bound proves pair by pair."""
+    """Histograms prove what branch and bound proves pair by pair."""
     options: Any = {"objective": objective, "max_rules": 4, "max_cut_points": 8}
     fit = boosting.fit(X, Y, **options)
     assert len(fit.details["stages"]) == 4
@@ -461,9 +461,7 @@ def test_elimination_takes_back_what_later_rules_say() -> None:
 @settings(max_examples=20)
 @given(st.integers(0, 1000), st.sampled_from(["squared", "logistic"]))
 def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None:
-    """The regularised risk falls at every stage: an elimination gives back less
-    than the rule has gained.
-    """
+    """The regularised risk falls at every stage: an elimination costs less than the rule gains."""
     random = np.random.default_rng(seed)
     y = random.normal(size=60) + 2 * (X[:60, 0] > 0)
     given: dict[str, Any] = {
@@ -492,7 +490,7 @@ def test_elimination_pays_half_of_the_gain_at_most(seed: int, loss: Any) -> None
     ],
 )
 def test_weights_on_separable_data_can_be_read(name: str) -> None:
-    """A ridge of 1 keeps the log-odds that a rule says within 8; without one they run off."""
+    """A ridge of 1 keeps the log-odds of a rule within 8; without a ridge they diverge."""
     train, test = jr.datasets.train_test_split(jr.datasets.load(name), seed=0)
     fit = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=1.0)
     without = boosting.fit(train.X, train.y, search="beam", max_length=None, l2_penalty=0.0)

@@ -1,4 +1,4 @@
-"""`max_rules=None` of boosting: the number of rules that the data choose."""
+"""`max_rules=None` of boosting: the number of rules is chosen by the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Argument checks: what every kind of argument may be, and what the refusal says."""
+"""Argument checks: which values every kind of argument may have, and the message for the others."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from jaxrules.estimators import RuleBoostingClassifier
 
 
 class Says:
-    """A model that predicts by a function of X, and keeps what it was asked."""
+    """A model whose predictions are a function of X."""
 
     def __init__(self, predict: Callable[[Any], NDArray[Any]]) -> None:
         self.predict = predict

@@ -725,7 +725,9 @@ def test_labels_of_drnet_are_monotone(seed, classes, missing, iterations):
 
 
 def test_drnet_learns_within_the_constraint():
-    """What it may say it says, as well as without; what it may not, it says of other columns."""
+    """A constraint that agrees with the target costs nothing; under one that does not, the rules
+    use other columns.
+    """
     X = np.random.default_rng(0).integers(0, 3, (200, 4)).astype(float)
     y = (X[:, 0] >= 1) & (X[:, 1] < 1.5)
     free, right, wrong = (
@@ -839,8 +841,8 @@ def test_a_direction_that_the_data_have_anyway_changes_no_rule_of_lltboost(loss)
 
 
 def test_held_out_risks_of_lltboost_are_those_within_the_signs():
-    """Once by a general solver: the rules of the model, with the weights of the
-    rows that were not held out.
+    """Compared with a general solver: the rules of the model, with weights fitted on the rows that
+    were not held out.
     """
     X, y = problem(5, 60)
     fit = jr.lltboost.fit(X, y, monotone={0: 1, 1: 1, 2: -1}, refit_on_all_rows=False, **OBLIQUE)
@@ -1232,7 +1234,7 @@ def test_who_cannot_keep_a_constraint_names_those_who_can(constraint):
 
 
 def test_columns_that_can_be_read_once_are_refused():
-    """A generator would bind the first fold alone."""
+    """A generator would constrain only the first fold."""
     X, y = problem(0)
     for learner in (jr.boosting.cross_validate, jr.lire.fit, jr.ssrl.fit, jr.paths.fit):
         with pytest.raises(

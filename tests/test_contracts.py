@@ -1,4 +1,4 @@
-"""What every learner promises, for every search and loss of the catalogue."""
+"""The guarantees of every learner, for every search and loss of the catalogue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Clock:
 
 
 def scores_of(model: Any) -> Any:
-    """What a model says of every row, as numbers."""
+    """What a model predicts for every row, as numbers."""
     return np.asarray(
         (jr.predict_proba if isinstance(model, jr.RuleList) else jr.decision_function)(model, X)
     )
@@ -59,7 +59,9 @@ def same(one: Any, other: Any) -> bool:
 
 
 def check(case: Case, fit: jr.Fit[Any]) -> None:
-    """A valid model, and claims that hold whether or not the search came to its end."""
+    """Check that the model is valid, and that its claims hold whether or not the search was
+    completed.
+    """
     fit.model.validate()
     assert np.isfinite(scores_of(fit.model)).all()
     for claim in case.claims(fit):
@@ -176,7 +178,7 @@ def shuffled(case: Case, **changes: Any) -> jr.Fit[Any]:
 
 
 def check_order(case: Case, one: jr.Fit[Any], other: jr.Fit[Any]) -> None:
-    """The same rules, and scores equal but for the rounding of sums."""
+    """Check that the rules are the same, and that scores differ only by the rounding of sums."""
     assert one.objective == pytest.approx(other.objective, rel=1e-6)
     if case.search == "mip":  # HiGHS may return another of several optima
         return
@@ -267,7 +269,7 @@ def test_settings_of_the_user_change_nothing(learner: Learner) -> None:
 
 @each_learner
 def test_the_target_says_the_loss(learner: Learner) -> None:
-    """The newcomer's call: data and nothing else but what makes it cheap."""
+    """A beginner's call: only data, apart from options that make it cheap."""
     case = next(case for case in CASES if case.learner is learner)
     needless = {learner.loss, "global_penalty", "local_penalty"}
     settings = {name: value for name, value in case.settings.items() if name not in needless}
@@ -578,8 +580,8 @@ def test_ctrl_c_at_any_time(case: Case, presses: int) -> None:
     "case", {(case.learner, case.search): case for case in CASES}.values(), ids=str
 )
 def test_ctrl_c_wherever_it_comes(case: Case) -> None:
-    """Pressed at calls of functions that are spread over the whole fit,
-    preparation and end included.
+    """Ctrl-C is pressed at function calls spread over the whole fit, including its beginning and
+    its end.
     """
     whole = fitted(case)
 

@@ -1,4 +1,4 @@
-"""Models in words: numbers that are never false, conditions, escaping."""
+"""Models in words: numbers that are never rounded to something false, conditions, escaping."""
 
 import math
 from dataclasses import replace

@@ -181,8 +181,8 @@ def test_penalties_shorten_the_rules() -> None:
 
 
 def test_more_classes_have_a_set_each_the_rarest_first() -> None:
-    """Every set is learned on the rows that those before it leave; the default says the
-    most frequent label there.
+    """Every set is learned on the rows not covered by the sets before it; the default is the most
+    frequent label of the remaining rows.
     """
     X, _ = data()
     y = np.where((X["kind"] == "x") & (X["a"] > 0), "rare", np.where(X["b"] > 0, "some", "many"))

@@ -1,5 +1,5 @@
-"""The scikit-learn classes: scikit-learn's own checks for all of them,
-and what those do not ask.
+"""The scikit-learn classes: scikit-learn's own checks for all of them, and what those do not
+check.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def random_problem(seed, classes=2, rows=30, features=3):
 
 
 def all_conditions(X, max_literals):
-    """(literals, rows) of every conjunction of x_j and not x_j that
-    holds on some row, not on all.
+    """(literals, rows) of every conjunction of x_j and not x_j that holds for some rows but not for
+    all.
     """
     literals = [(j, side) for j in range(X.shape[1]) for side in (0, 1)]
     for size in range(1, max_literals + 1):
@@ -172,7 +172,9 @@ def test_a_short_search_says_how_far_it_may_be(seed):
 @pytest.mark.parametrize("after", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_of_prefixes_are_those_of_the_formula(seed, after):
-    """The least of two: the greatest potentials, and all that is left less one penalty."""
+    """The smaller of two: the sum of the greatest potentials, and the potential of all remaining
+    rows minus one penalty.
+    """
     X, y = random_problem(seed, 2 + seed % 2, rows=60, features=4)
     table, classes = jr.as_table(X), len(np.unique(y))
     found = candidates_of(

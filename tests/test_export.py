@@ -1,4 +1,6 @@
-"""Exported models say what jaxrules says: Python, sqlite and DuckDB on rows with edge values."""
+"""Exported models predict what jaxrules predicts: Python, sqlite and DuckDB on rows with edge
+values.
+"""
 
 import functools
 import math

@@ -152,7 +152,7 @@ PLACES = st.tuples(
 
 
 def hard_value(place: tuple[int, int, int, bool]) -> float:
-    """A float32 number near a base, or the midpoint to its neighbour, or a float64
+    """A float32 number near a base, the midpoint between it and its neighbour, or a float64
     neighbour of one of these.
     """
     base, steps, nudge, midpoint = place
@@ -243,7 +243,7 @@ def test_lightgbm(options, data):
 
 
 def test_lightgbm_sends_zeros_apart_from_their_neighbours():
-    """With zero_as_missing a node may admit two intervals; each is a rule."""
+    """With zero_as_missing a node may accept two intervals; each becomes a rule."""
     rng = np.random.default_rng(0)
     X = rng.choice([-2.0, -1.0, 0.0, -0.0, 1e-36, 1.0, 2.0], size=(400, 2))
     y = (np.abs(X[:, 0]) < 1e-35).astype(int) + X[:, 1]

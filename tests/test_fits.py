@@ -1,4 +1,4 @@
-"""What a fit says of itself."""
+"""How a fit describes itself."""
 
 import copy
 import pickle

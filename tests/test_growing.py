@@ -1,4 +1,4 @@
-"""The trees that rules come from by default, and all that ``rules=`` takes."""
+"""The trees from which rules are extracted by default, and everything that ``rules=`` accepts."""
 
 from typing import Any
 
@@ -92,8 +92,8 @@ def test_rules_of_boosted_trees_route_as_the_trees_do(target):
 
 
 def test_boosted_trees_ask_what_is_left_open():
-    """The loss of a boosted model falls tree by tree; and slopes are those
-    of the loss, in every leaf.
+    """The loss of a boosted model falls with every tree; the slopes are those of the loss in every
+    leaf.
     """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)).astype(np.float32)

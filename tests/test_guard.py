@@ -1,5 +1,5 @@
-"""What is the same at every call of a fit. tests/test_interrupts.py has
-Ctrl-C and forked processes.
+"""What happens around every call of a fit. tests/test_interrupts.py has Ctrl-C and forked
+processes.
 """
 
 import time

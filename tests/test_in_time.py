@@ -31,7 +31,7 @@ N = 6000
 
 
 class Late:
-    """A clock on which the limit is over as soon as the deadline is made."""
+    """A clock on which the limit has passed as soon as the deadline is created."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -88,7 +88,7 @@ def test_the_second_ctrl_c_leaves_the_block_at_once() -> None:
 
 
 def test_a_second_ctrl_c_while_the_block_is_entered_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing would swallow it there."""
+    """Nothing would catch it there."""
     getsignal = signal.getsignal
 
     def pressed(number: int) -> Any:
@@ -255,7 +255,9 @@ def some_fit(work: Callable[[Run], Any], *, time_limit: float | jr.Deadline | No
 
 
 def test_an_import_that_makes_a_fit_does_not_count() -> None:
-    """It began before the fit: a module of the user's that fits when it is imported, say."""
+    """The import began before the fit: for example a module of the user that fits when it is
+    imported.
+    """
 
     def work(run: Run) -> Run:
         with run:

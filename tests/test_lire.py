@@ -397,8 +397,8 @@ def test_no_single_move_improves_and_brute_force_is_near(
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "squared"])
 def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
-    """Of the squared loss they are exact; near the minimum of a strong ridge those
-    of the others nearly are.
+    """They are exact for the squared loss, and nearly exact for the others near the minimum with a
+    strong ridge.
     """
     satisfied, target = noisy(2, 200, 12, noise=4.0)
     target = 2.0 * target - 1
@@ -739,7 +739,9 @@ def test_regression_finds_the_rules_of_a_step_function() -> None:
 
 
 def test_the_optimum_is_stable() -> None:
-    """Over encodings, orders of rows and rules, seeds, and whether a path led there."""
+    """It does not depend on encodings, the order of rows and rules, seeds, or whether it was
+    reached along a path.
+    """
     satisfied, target = noisy(19, 120, 24, signal=6)
     common = {"global_penalty": 0.005, "local_penalty": 0.01, "restarts": 3}
     signed = fit_pool(satisfied, target, **common)
@@ -862,7 +864,7 @@ def test_published_search(encoding: str) -> None:
 
 
 def test_models_of_the_published_search_when_it_was_an_option_still_load(tmp_path: Any) -> None:
-    """They say so in their options, and that their intercept counts."""
+    """Their options record the search, and that the intercept counts."""
     satisfied, target = noisy(9, 250, 40, signal=6)
     X, found = satisfied.astype(float), published(satisfied, target)
     options = {

@@ -186,7 +186,7 @@ def test_a_penalised_intercept_may_leave() -> None:
 
 
 def test_separable_data_without_a_ridge() -> None:
-    """The sweeps find the way down, as in NumPy; weights end at their cap."""
+    """The sweeps reach the minimum, as in NumPy; weights end at their cap."""
     rng = np.random.default_rng(0)
     satisfied = rng.random((ROWS, RULES)) < 0.5
     target = np.where(satisfied[:, 0] & satisfied[:, 1] | satisfied[:, 2], 1.0, -1.0)
@@ -408,7 +408,9 @@ def test_folds_side_by_side(given: bool) -> None:
 def test_a_fit_does_not_wait_for_the_program(
     learn: Any, interrupted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When time runs out, or Ctrl-C is pressed, while it compiles, there is a model of NumPy's."""
+    """If time runs out or Ctrl-C is pressed while it compiles, the model comes from the NumPy
+    search.
+    """
     compiling, over = threading.Event(), threading.Event()
 
     def compiles(*arguments: Any, **program: Any) -> None:
@@ -435,7 +437,9 @@ def test_a_fit_does_not_wait_for_the_program(
 
 
 class Clock:
-    """Time stands still until a program compiles, then it is over, unless Ctrl-C is pressed."""
+    """Time stands still until a program compiles; then the limit has passed, or Ctrl-C is pressed
+    instead.
+    """
 
     def __init__(self, compiling: threading.Event, interrupted: bool) -> None:
         self.compiling, self.interrupted = compiling, interrupted

@@ -1,5 +1,5 @@
-"""Constraints that both learners of rule lists take: what they mean, and
-that SSRL's lists keep them.
+"""Constraints that both learners of rule lists accept: what they mean, and that SSRL's lists
+satisfy them.
 """
 
 import numpy as np

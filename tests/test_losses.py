@@ -257,9 +257,7 @@ def test_bad_targets_are_refused() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_copies_and_pickles_of_the_librarys_losses_are_these_losses(name: str) -> None:
-    """Solvers ask which loss one is: a copy that was another one would be
-    solved by other formulas.
-    """
+    """Solvers choose formulas by the identity of the loss, so a copy must be the same loss."""
     loss = losses.loss_by_name(name)
     for again in (pickle.loads(pickle.dumps(loss)), copy.copy(loss), copy.deepcopy(loss)):
         assert again is loss
@@ -287,7 +285,7 @@ def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_compiled_search_has_the_same_losses(seed: int) -> None:
-    """Its kernels cannot call a `Loss`: they hold the formulas once more."""
+    """Its kernels cannot call a `Loss`, so they contain the formulas again."""
     rng = np.random.default_rng(seed)
     target, mass, score = (
         rng.choice([-1.0, -0.3, 0.6, 1.0], 20),

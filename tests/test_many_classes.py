@@ -1,5 +1,5 @@
-"""Learners on more than two classes, one against the rest: real data, and
-everything that a model is asked.
+"""Learners on more than two classes, one against the rest: real data, and everything that a model
+offers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mixed-integer programs by HiGHS, against brute force, and stopped on their way."""
+"""Mixed-integer programs solved by HiGHS, against brute force, and stopped early."""
 
 import itertools
 import subprocess

@@ -1,4 +1,4 @@
-"""All near-optimal rule lists, against all lists there are."""
+"""All near-optimal rule lists, against an enumeration of all lists."""
 
 import numpy as np
 import pytest
@@ -141,7 +141,7 @@ def test_no_time_is_said():
 
 
 def test_a_pool_that_the_limit_cuts_is_said():
-    """Lists of conditions that there was no time to make may be near-optimal, too."""
+    """Lists with conditions that there was no time to construct may also be near-optimal."""
     X, y = random_problem(0, rows=100, features=4)
 
     class Clock:  # the time of the pool is over when it is begun, that of the fit is not

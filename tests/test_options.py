@@ -1,4 +1,4 @@
-"""The options of every learner: what `jaxrules.options` promises for all of them."""
+"""The options of every learner: what `jaxrules.options` guarantees for all of them."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ def test_a_number_in_several_tables_counts_once(tmp_path):
 
 @pytest.mark.parametrize("name", available_papers())
 def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path, monkeypatch):
-    """In the report of what is shipped, which needs no data."""
+    """In the report of the shipped results, which needs no data."""
     monkeypatch.setattr(
         jr.datasets, "load", lambda *names, **options: pytest.fail(f"it loads {names}")
     )
@@ -443,8 +443,8 @@ def test_an_archive_gives_the_results_back(toy, tmp_path):
 
 
 def test_an_archive_says_how_long_its_cells_took(toy, tmp_path):
-    """By experiment, of the cells that say so: those that were restored from
-    an archive have no seconds.
+    """By experiment, over the cells that record their time; those restored from an archive have
+    none.
     """
     store = Store(tmp_path / "toy/full")
     for cell, seconds in zip(toy.cells(FULL), (60.0, 30.0, 0.0), strict=False):

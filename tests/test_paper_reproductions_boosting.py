@@ -262,8 +262,8 @@ def test_a_program_that_fails_is_not_run(a_program):
 
 
 def test_a_cause_is_named_where_an_experiment_shows_it(tmp_path):
-    """Another lambda that has the paper's number; else that it is
-    unexplained, and what comes nearest.
+    """The cause is another lambda that gives the paper's number; otherwise the report says that the
+    number is unexplained, and gives the nearest.
     """
     store, printed = Store(tmp_path), published.TABLE_1["boston"].optimal
 

@@ -309,8 +309,8 @@ def test_layers_and_depth_first_agree_on_values() -> None:
 
 
 def test_the_cost_to_come_is_that_of_every_prefix() -> None:
-    """Appending a feature again minimises out its old coefficient, whether steps of
-    others lie between or not.
+    """Appending a feature again minimises out its old coefficient, whether or not steps of other
+    features lie between.
     """
     cost = correlated(3)
     weights = np.random.default_rng(1).random(4)
@@ -387,7 +387,7 @@ def test_the_hard_size_is_proved(gamma: float) -> None:
 def test_the_least_cost_in_a_box_is_a_lower_bound(
     pivots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against scipy's solver; cut off early it is still a bound, in the end it is the minimum."""
+    """Against SciPy's solver: stopped early it is still a bound, at the end it is the minimum."""
     monkeypatch.setattr(bounded, "PIVOTS", pivots)
     rng = np.random.default_rng(0)
     A, y = rng.normal(size=(200, 12, 5)), rng.normal(size=(200, 12))

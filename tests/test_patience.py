@@ -24,7 +24,7 @@ Y = (X[:, 1] + 0.3 * RNG.normal(size=150) > 0.2).astype(int)
 
 
 class Slow:
-    """A kernel whose first call ends when the test says so."""
+    """A kernel whose first call ends when the test lets it."""
 
     def __init__(self) -> None:
         self.end, self.calls, self.threads = threading.Event(), 0, set[threading.Thread]()
@@ -106,8 +106,8 @@ def test_the_threads_device_is_the_callers() -> None:
 
 
 class Late:
-    """A kernel that has not compiled when the time is over, which is
-    then; and the clock of that.
+    """A kernel that is still compiling when the time limit passes, and the clock that decides
+    when.
     """
 
     def __init__(self) -> None:
@@ -198,7 +198,9 @@ def test_networks_of_three_classes_without_time(
 
 
 def test_ltrnet_without_time_for_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule weighs what its rows' mean differs from the others', with and without a refit."""
+    """The weight of a rule is the difference between the mean of its rows and that of the others,
+    with and without a refit.
+    """
     monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
     y = np.where(X[:, 0] > 0.1, 5.0, 3.0)
     for refit in (True, False):

@@ -237,7 +237,9 @@ def document(ensemble: jr.RuleEnsemble) -> Any:
 
 
 def refused(content: Any, tmp_path: Path) -> str:
-    """The message that loading this content raises; the file is named, and a remedy."""
+    """The message of the error when this content is loaded; check that it names the file and a
+    remedy.
+    """
     path = tmp_path / "bad.json"
     path.write_bytes(
         content

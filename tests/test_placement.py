@@ -35,7 +35,7 @@ def mesh(n):
 
 
 def on_four_devices(code: str) -> Any:
-    """What the code prints as JSON, run in a process with four CPU devices, warnings as errors."""
+    """The JSON that the code prints in a process with four CPU devices and warnings as errors."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", PREFACE + code],

@@ -1,4 +1,4 @@
-"""Pictures show the numbers that they claim to show, on the axes that they are given."""
+"""Plots show the right numbers, on the axes that they are given."""
 
 import dataclasses
 from collections.abc import Callable, Iterator

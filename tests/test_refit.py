@@ -37,8 +37,8 @@ def objective(
 
 @pytest.mark.parametrize("l2_penalty", [0.0, 0.5, 30.0])
 def test_a_refit_of_counts_equals_poisson_regressor(l2_penalty: float) -> None:
-    """Their penalty is halved too, and against the mean: alpha is ours
-    over the sum of the weights.
+    """Their penalty is also halved, but relative to the mean loss: their alpha is ours divided by
+    the sum of the weights.
     """
     from sklearn.linear_model import PoissonRegressor
 
@@ -66,8 +66,8 @@ def test_a_refit_of_counts_equals_poisson_regressor(l2_penalty: float) -> None:
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(-6, 6))
 def test_a_refit_of_counts_never_raises_the_objective(seed: int, away: float) -> None:
-    """One step after the other, from starts where a full Newton step overshoots, to a
-    general solver's minimum.
+    """Step by step, from starts where a full Newton step overshoots, down to the minimum of a
+    general solver.
     """
     rows, y, weight = counts(seed)
     point = np.append(away * np.random.default_rng(seed).normal(size=5), 0.0)

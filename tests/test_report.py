@@ -1,4 +1,6 @@
-"""Reports: figures against independent code, pages that no name can break, and a real browser."""
+"""Reports: numbers against independent code, pages that no name of a column can break, and a real
+browser.
+"""
 
 from __future__ import annotations
 

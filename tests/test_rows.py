@@ -55,7 +55,7 @@ def test_bits_say_what_the_matrix_says(matrix: np.ndarray) -> None:
 
 
 def test_rows_of_one_hash_are_told_apart() -> None:
-    """Two rows whose first words differ, and second words make up for it."""
+    """Two rows that have the same hash because the differences of their two words cancel."""
 
     def mixed(word: int) -> int:
         key = word * 0x9E3779B97F4A7C15 % 2**64
@@ -89,7 +89,7 @@ def test_empty_matrices(shape: tuple[int, int]) -> None:
 
 
 def agrees(activations: Activations, matrix: np.ndarray) -> None:
-    """Every view says what the matrix says."""
+    """Check that every view agrees with the matrix."""
     pattern = activations.pattern
     patterns = np.unique(matrix, axis=0) if matrix.size else matrix[:1]
     assert (activations.n_rows, activations.n_rules) == matrix.shape

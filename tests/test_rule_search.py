@@ -1,4 +1,4 @@
-"""Rule search against brute force over all conjunctions, and the promises of its certificate."""
+"""Rule search against brute force over all conjunctions, and the guarantees of its certificate."""
 
 from __future__ import annotations
 
@@ -774,8 +774,8 @@ def test_greedy_goes_on_with_both_of_two_equal_beginnings() -> None:
 
 
 def test_a_beam_per_unit_of_complexity_ends_when_length_no_longer_pays() -> None:
-    """Every condition excludes a bad row: the value rises up to all forty, what
-    it is worth per unit never.
+    """Every condition excludes a bad row: the value rises up to all forty conditions, but the value
+    per unit never does.
     """
     masks = np.concatenate([~np.eye(40, dtype=bool), np.ones((160, 40), bool)])
     g = np.where(np.arange(200) < 40, -0.01, 1.0)
@@ -787,7 +787,9 @@ def test_a_beam_per_unit_of_complexity_ends_when_length_no_longer_pays() -> None
 
 
 def test_a_description_that_may_be_longer_than_needed_proves_nothing() -> None:
-    """Two propositions exclude what greedy excludes with three, and no time is left to look."""
+    """Two propositions exclude what the greedy search excludes with three, but there is no time
+    left to find out.
+    """
     excluded = [range(7), range(7, 14), [*range(4), *range(7, 11)], [4, 5, 11, 12], [6, 13]]
     excluded += [[row] for row in range(14)]  # which keeps the rows apart
     holds = np.array([[row not in rows for rows in excluded] for row in range(16)])

@@ -225,8 +225,8 @@ def test_the_objective_never_rises(
 
 
 def test_any_loss_with_a_conjugate() -> None:
-    """Half the squared loss, in a user's words; without the conjugate the
-    solver says what it lacks.
+    """Half the squared loss, as a user would define it; without the conjugate the solver says what
+    is missing.
     """
     X, y = data("binary", "squared", 34)
     half = losses.Loss(
@@ -634,7 +634,7 @@ def test_the_deadline_returns_the_best_so_far(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_free", [0, 2])
 def test_under_a_time_limit_numpy_finds_the_same(kind: str, loss: str, n_free: int) -> None:
-    """However long the limit: what is compiled must not depend on a clock."""
+    """However long the limit is, because what is compiled must not depend on a clock."""
     X, y = data(kind, loss, 32)
     kernels = [glm._all_columns, glm._bound, glm._first_iterate, glm._second_order, glm._advance]
     before = [kernel.jitted._cache_size() for kernel in kernels]
@@ -758,8 +758,8 @@ def test_other_functions_refuse(call, message: str) -> None:
 def test_large_hessians_are_rough_and_solutions_are_not(
     loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Products in float32, by blocks of rows on two threads, kept down the path: the
-    same certified solutions.
+    """Products in float32, by blocks of rows on two threads, reused along the path, give the same
+    certified solutions.
     """
     X, y = data("binary", loss, 0, rows=300)
     X[:] = np.unpackbits(np.arange(300, dtype=">u2").view(np.uint8).reshape(300, 2), axis=1)[

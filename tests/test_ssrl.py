@@ -106,8 +106,8 @@ def test_gain_is_the_change_of_the_objective(seed, m, classes):
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 4))
 @settings(max_examples=40)
 def test_modular_bounds_bound_and_are_tight(seed, known, m):
-    """What the default label loses is at most what a bound charges, and just that at
-    the known list (Lemma 1).
+    """The default label loses at most what a bound charges, and exactly that at the known list
+    (Lemma 1).
     """
     rng = np.random.default_rng(seed)
     examples = random_examples(seed)
@@ -172,7 +172,7 @@ def test_exact_search_equals_brute_force(few_rows, classes, monkeypatch):
 
 
 def test_bits_and_products_agree(monkeypatch):
-    """Both kernels find insertions of one gain on data of some size, weights of one for both."""
+    """Both kernels find insertions of equal gain on larger data, with weights of one for both."""
     examples = random_examples(3, rows=700, literals=12, classes=3)
     rules = random_rules(
         np.random.default_rng(0), random_examples(3, rows=700, literals=5, classes=3), 3
@@ -237,8 +237,8 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
 
 
 def test_steps_at_which_nothing_gains_are_passed_over(monkeypatch):
-    """The same lists as one step after the other, by fewer sub-problems, and it ends
-    where nothing more will gain.
+    """The same lists as step by step, with fewer sub-problems; the search ends where no later step
+    gains.
     """
 
     def greedy(seed, nu):
@@ -508,8 +508,8 @@ def test_old_names_warn_and_work(iris):
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(0, 3))
 @settings(max_examples=20)
 def test_the_best_insertion_is_a_known_rule_or_the_best_of_all(seed, known, m):
-    """Lemma 5: charging all rules as if they were new loses nothing, for known rules
-    are looked at by themselves.
+    """Lemma 5: charging all rules as if they were new loses nothing, because known rules are
+    examined separately.
     """
     rng = np.random.default_rng(seed)
     examples = random_examples(seed, classes=3)

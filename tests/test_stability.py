@@ -76,8 +76,8 @@ def test_what_counts_as_the_same_rule(data: tuple[NDArray[Any], NDArray[Any]]) -
 
 
 def test_score_is_kunchevas_index_for_choices_of_equal_size(rng: np.random.Generator) -> None:
-    """For k of d columns in every fit the score is the mean over pairs of (r d - k^2) /
-    (k (d - k)), r in common.
+    """For k of d columns in every fit the score is the mean of (r d - k^2) / (k (d - k)) over pairs
+    of fits with r columns in common.
     """
     X, y, d, k = rng.normal(size=(20, 6)), np.arange(20) % 2, 6, 2
     draws = [rng.choice(d, k, replace=False).tolist() for _ in range(6)]

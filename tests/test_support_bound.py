@@ -22,7 +22,7 @@ LOSSES = ("exponential", "logistic", "squared")
 def small_search(
     seed: int, loss: str, encoding: Any = "signed", rules: int = 5, **options: Any
 ) -> Search:
-    """A noisy target on a few 0/1 columns, at prices that leave some of them out."""
+    """A noisy target on a few 0/1 columns, with penalties that leave some of them out."""
     rng = np.random.default_rng(seed)
     satisfied = rng.random((40, rules)) < rng.uniform(0.15, 0.8, rules)
     score = satisfied @ rng.normal(size=rules) + rng.logistic(size=40)

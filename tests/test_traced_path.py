@@ -61,7 +61,9 @@ minimum = x64_kernel(
 @settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3 * K), st.sampled_from([1e-4, 1e-8]))
 def test_the_quadratic_subproblem_is_the_hosts(seed: int, rank: int, tolerance: float) -> None:
-    """Columns without a penalty, signs. The host finishes what dependent columns leave."""
+    """Columns without a penalty, and signs. The host completes what dependent columns leave
+    unsolved.
+    """
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(rank, K)) + 1.0
     hessian, linear = root.T @ root / rank, root.T @ rng.normal(size=rank)

@@ -1,5 +1,5 @@
-"""``start=``: searches begin with a fit, return nothing worse, and need less;
-what does not fit is refused.
+"""``start=``: searches begin with a given fit, return nothing worse and need less work; an
+unsuitable fit is an error.
 """
 
 import itertools

@@ -1,5 +1,5 @@
-"""Folds, methods and replicates by workers: the results of one process, deaths, Ctrl-C, the time,
-what can be sent.
+"""Folds, methods and replicates by workers: the results are those of one process; dead workers,
+Ctrl-C, time limits, and what can be sent.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def test_the_losses_stay_themselves(name: str) -> None:
 
 
 class Ticks:
-    """Every look at this clock takes a second."""
+    """Every reading of this clock takes a second."""
 
     def __init__(self) -> None:
         self.looks = 0
