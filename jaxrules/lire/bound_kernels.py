@@ -196,6 +196,54 @@ def _spread(matrix: Floats) -> Floats:
 
 
 @_compiled
+def _moving(
+    data: Data, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
+) -> tuple[Ints, Floats]:
+    """The columns that move, those with a weight or with a pull of the loss beyond their slope; and
+    the pull of every column.
+    """
+    n, size = len(weights), 0
+    chosen, pull = np.empty(n, np.int64), np.zeros(n)
+    for j in range(n):
+        if cap[j] > 0:
+            pull[j] = _dot(data.columns[j], downhill)
+            if weights[j] != 0 or abs(pull[j]) > slope[j]:
+                chosen[size] = j
+                size += 1
+    return chosen[:size], pull
+
+
+@_compiled
+def _line_search(
+    data: Data,
+    scores: Floats,
+    step: Floats,
+    weights: Floats,
+    chosen: Ints,
+    change: Floats,
+    slope: Floats,
+    turn: Floats,
+    now: float,
+    predicted: float,
+    downhill: Floats,
+    curvature: Floats,
+) -> tuple[float, float]:
+    """The first of 1, 1/2, 1/4, ... of a Newton step at which loss plus penalty, `now` before it,
+    falls by a hundredth of what the model predicts (Armijo); and the loss there, with its
+    derivatives in `downhill` and `curvature`.
+    """
+    scale = 1.0
+    while True:
+        paid = 0.0
+        for a, j in enumerate(chosen):
+            paid += _paid(weights[j] + scale * change[a], slope[j], turn[j], data.ridge[j])
+        loss = _terms(data.loss, data.target, data.mass, scores + scale * step, downhill, curvature)
+        if loss + paid <= now - 0.01 * scale * predicted or scale < 1e-6:
+            return scale, loss
+        scale /= 2
+
+
+@_compiled
 def relax(
     data: Data,
     state: States,
@@ -231,16 +279,8 @@ def relax(
     value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
     chosen, hessian, done = np.zeros(0, np.int64), np.zeros((0, 0)), False
     for _ in range(steps):
-        # Columns that move: those with a weight, or pulled by the loss more than by their slope
-        pull, tilt, size = np.zeros(n), downhill.sum(), 0
-        chosen = np.empty(n, np.int64)
-        for j in range(n):
-            if cap[j] > 0:
-                pull[j] = _dot(data.columns[j], downhill)
-                if weights[j] != 0 or abs(pull[j]) > slope[j]:
-                    chosen[size] = j
-                    size += 1
-        chosen = chosen[:size]
+        tilt = downhill.sum()
+        chosen, pull = _moving(data, weights, downhill, slope, cap)
         # The Newton step: the second-order model with the reverse Huber
         # penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
@@ -258,35 +298,25 @@ def relax(
         change = moved - weights[chosen]
         shift = (tilt - _dot(along, change)) / total
         before, predicted = 0.0, tilt * shift
-        for a in range(size):
-            j = chosen[a]
-            paid = _paid(weights[j], slope[j], turn[j], ridge[j])
+        for a, k in enumerate(chosen):
+            paid = _paid(weights[k], slope[k], turn[k], ridge[k])
             before += paid
-            predicted += pull[j] * change[a] + paid - _paid(moved[a], slope[j], turn[j], ridge[j])
+            predicted += pull[k] * change[a] + paid - _paid(moved[a], slope[k], turn[k], ridge[k])
         if not predicted > accuracy:
             weights[chosen] = moved
             intercept += shift
             done = True
             break
         step[:] = shift  # along this step, loss plus penalty must fall
-        for a in range(size):
+        for a, k in enumerate(chosen):
             if change[a] != 0:
-                _add(step, change[a], data.columns[chosen[a]])
-        scale = 1.0
-        while True:
-            there = 0.0
-            for a in range(size):
-                j = chosen[a]
-                there += _paid(weights[j] + scale * change[a], slope[j], turn[j], ridge[j])
-            new = _terms(
-                data.loss, data.target, data.mass, scores + scale * step, downhill, curvature
-            )
-            if new + there <= value + before - 0.01 * scale * predicted or scale < 1e-6:
-                break
-            scale /= 2
-        for a in range(size):
-            weights[chosen[a]] += scale * change[a]
-        value, intercept = new, intercept + scale * shift
+                _add(step, change[a], data.columns[k])
+        scale, value = _line_search(
+            data, scores, step, weights, chosen, change, slope, turn, value + before, predicted,
+            downhill, curvature,
+        )  # fmt: skip
+        weights[chosen] += scale * change
+        intercept += scale * shift
         scores += scale * step
     share, rise = _share_and_rise(data, state, weights, chosen, hessian, price, slope, turn, cap)
     return intercept, share, rise, done
