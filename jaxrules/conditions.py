@@ -274,7 +274,7 @@ class Condition:
         )  # fmt: skip
         bounded = math.isfinite(self.lower) or math.isfinite(self.upper)
         unlike = bounded and not missing and any(map(self.admits, special))
-        return f"{text} and not special" if unlike else text
+        return f"({text} and not special)" if unlike else text
 
 
 def _position(feature: object) -> int:

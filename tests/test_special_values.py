@@ -136,8 +136,8 @@ def test_schemas_and_tables_made_by_hand_are_checked() -> None:
 C = jr.Condition
 TEXTS = [
     (C.above(0, 3.0), "months > 3", "months > 3"),
-    (C.at_most(0, 3.0), "months <= 3 and not special", "months <= 3 and not special"),
-    (C.at_most(0, -8.0), "months <= -8 and not special", "months <= -8 and not special"),
+    (C.at_most(0, 3.0), "(months <= 3 and not special)", "(months <= 3 and not special)"),
+    (C.at_most(0, -8.0), "(months <= -8 and not special)", "(months <= -8 and not special)"),
     (C.below(0, -9.0), "months < -9", "months < -9"),
     (C.at_most(0, 3, True), "(months <= 3 or special)", "(months <= 3 or special or missing)"),
     (C.is_missing(0, True), "months is special", "months is special or missing"),
@@ -242,9 +242,9 @@ def test_constraints_by_name_are_on_the_numbers() -> None:
 def test_exports_ask_for_the_column_of_x() -> None:
     X, y = loans()
     model = jr.boosting.fit(jr.as_table(X, special_values=CODES), y, max_rules=2).model
-    assert "months < 21 and not special" in str(jr.to_dataframe(model))
+    assert "(months < 21 and not special)" in str(jr.to_dataframe(model))
     sql = jr.to_sql(model)
-    assert 'CASE WHEN "months" NOT IN (-9.0E0, -8.0E0, -7.0E0) THEN "months" END < 21.0E0' in sql
+    assert 'WHEN "months" < 21.0E0 AND "months" NOT IN (-9.0E0, -8.0E0, -7.0E0) THEN' in sql
     assert '"months" = -8.0E0' in sql
     assert "(special)" not in sql + jr.to_pmml(model)
     module: dict[str, Any] = {}

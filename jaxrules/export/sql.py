@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
@@ -27,6 +28,13 @@ _LARGEST_EXPONENT = 700.0
 """exp of at most this neither overflows nor underflows, which some databases treat as errors."""
 _MOST_PARTS = 900
 """sqlite and DuckDB nest expressions at most 1000 deep: longer sums are sums of sums."""
+_PASSES: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
 
 
 def to_sql(
@@ -70,8 +78,9 @@ def to_sql(
             "model predicts numbers and has no classes; use what='prediction' or 'score'"
         )
     prefix = "" if table is None else _name(table) + "."
-    raw = [prefix + _name(feature.source or feature.name) for feature in program.schema.features]
-    columns = list(map(_numbers_of, raw, program.schema.features))
+    columns = [
+        prefix + _name(feature.source or feature.name) for feature in program.schema.features
+    ]
     columns += [
         f"({' + '.join(_times(term, 0, columns, program) for term in d)})"
         for d in program.directions
@@ -86,7 +95,7 @@ def to_sql(
         text = writer(
             program, [_score(program, k, columns) for k in range(len(program.intercept))], chosen
         )
-    refused = [f"{raw[f]} IS NULL" for f, refuses in program.asks.items() if refuses]
+    refused = [f"{columns[f]} IS NULL" for f, refuses in program.asks.items() if refuses]
     return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {text} END" if refused else text
 
 
@@ -127,19 +136,30 @@ def _literal(label: Label) -> str:
 # Rules
 
 
-def _holds(rule: Rule, columns: Sequence[str]) -> str:
-    return " AND ".join(_test(test, columns[test.feature]) for test in rule.tests) or "1 = 1"
+def _holds(rule: Rule, columns: Sequence[str], program: Program) -> str:
+    special = dict(enumerate(f.special_values or () for f in program.schema.features))
+    tests = (_test(t, columns[t.feature], special.get(t.feature, ())) for t in rule.tests)
+    return " AND ".join(tests) or "1 = 1"
 
 
-def _test(test: Test, column: str) -> str:
+def _test(test: Test, column: str, special: Sequence[float]) -> str:
+    """`special`: the values at which the column has no number."""
+    absent = _absent(column, special)
     if test.asked is None:
-        return f"{column} IS NULL" if test.missing else "1 = 0"
-    if not test.asked:
-        return f"{column} IS NOT NULL"
-    text = " AND ".join(_comparison(column, operator, value) for operator, value in test.asked)
-    return (
-        f"({text} OR {column} IS NULL)" if test.missing else text
-    )  # a comparison with NULL does not hold
+        return (f"({absent})" if special else absent) if test.missing else "1 = 0"
+    text = " AND ".join(_comparison(column, sign, value) for sign, value in test.asked)
+    if test.missing:
+        return f"({text} OR {absent})"
+    parts = [text] * bool(text)  # a comparison with NULL does not hold
+    if any(all(_PASSES[sign](one, end) for sign, end in test.asked) for one in special):
+        parts.append(_comparison(column, "not in", special))
+    return " AND ".join(parts) or f"{column} IS NOT NULL"
+
+
+def _absent(column: str, special: Sequence[float]) -> str:
+    """Whether a column has no value, or one of these."""
+    coded = [_comparison(column, "in", special)] if special else []
+    return " OR ".join([*coded, f"{column} IS NULL"])
 
 
 def _comparison(column: str, operator: str, value: Any) -> str:
@@ -153,13 +173,6 @@ def _comparison(column: str, operator: str, value: Any) -> str:
     return f"{column} {operator.upper()} ({', '.join(listed)})"
 
 
-def _numbers_of(column: str, feature: Feature) -> str:
-    """A column; one with special values is NULL there."""
-    if feature.special_values is None:
-        return column
-    return f"CASE WHEN {_comparison(column, 'not in', feature.special_values)} THEN {column} END"
-
-
 def _first_match(program: FirstMatch, columns: Sequence[str], chosen: Label | None) -> str:
     if chosen is None:
         says = [_literal(label) for label in program.labels]
@@ -167,7 +180,7 @@ def _first_match(program: FirstMatch, columns: Sequence[str], chosen: Label | No
         place = (program.schema.classes or ()).index(chosen)
         says = [_number(shares[place]) for shares in program.shares]
     rules = zip(program.rules, says, strict=False)
-    cases = [f"WHEN {_holds(rule, columns)} THEN {said}" for rule, said in rules]
+    cases = [f"WHEN {_holds(rule, columns, program)} THEN {said}" for rule, said in rules]
     return "\n ".join(["CASE", *cases, f"ELSE {says[-1]} END"]) if cases else says[-1]
 
 
@@ -177,24 +190,28 @@ def _first_match(program: FirstMatch, columns: Sequence[str], chosen: Label | No
 def _times(term: Term, output: int, columns: Sequence[str], program: Program) -> str:
     """weight * value; NULL if a number is missing."""
     column, weight = columns[term.feature], _number(term.weights[output])
+    feature = program.schema.features[term.feature]
+    number = _as_number(column, feature)
     if term.category is not None:
-        condition = f"{column} IS NULL"
+        condition = _absent(column, feature.special_values or ())
         if term.category != MISSING:
-            feature = program.schema.features[term.feature]
             condition = _comparison(column, *one_of(feature, term.category))
         return f"CASE WHEN {condition} THEN {weight} ELSE 0.0E0 END"
-    column = _as_number(column, program.schema.features[term.feature])
     ends = [("<", term.lower), (">", term.upper)]
     cases = [
-        f"WHEN {column} {side} {_number(end)} THEN {_number(end)}"
+        f"WHEN {number} {side} {_number(end)} THEN {_number(end)}"
         for side, end in ends
         if math.isfinite(end)
     ]
-    return f"{weight} * {'CASE ' + ' '.join(cases) + f' ELSE {column} END' if cases else column}"
+    return f"{weight} * {'CASE ' + ' '.join(cases) + f' ELSE {number} END' if cases else number}"
 
 
 def _as_number(column: str, feature: Feature) -> str:
     """A number, or the place of a level; NULL if missing."""
+    if feature.special_values is not None:
+        return (
+            f"CASE WHEN {_comparison(column, 'not in', feature.special_values)} THEN {column} END"
+        )
     if feature.levels is None:
         return column
     if feature.is_boolean:
@@ -210,7 +227,7 @@ def _score(program: Sum, output: int, columns: Sequence[str]) -> str:
     parts = [_number(program.intercept[output])]
     for rule in program.rules:
         if rule.weights[output]:
-            weight, condition = _number(rule.weights[output]), _holds(rule, columns)
+            weight, condition = _number(rule.weights[output]), _holds(rule, columns, program)
             parts.append(f"CASE WHEN {condition} THEN {weight} ELSE 0.0E0 END")
     for term in program.terms:
         if term.weights[output]:
