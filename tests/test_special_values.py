@@ -4,14 +4,21 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
 import jaxrules as jr
+from jaxrules.estimators import RuleBoostingClassifier
 from jaxrules.inspection import group_of_rows
 from jaxrules.lowered import Direction
 from jaxrules.table import A_NUMBER, MISSING, conform
@@ -258,3 +265,34 @@ def test_groups_of_rows_keep_special_values() -> None:
     model = jr.boosting.fit(jr.as_table(X, special_values=CODES), y, max_rules=2).model
     groups = group_of_rows(model, X, "months", len(y))
     np.testing.assert_array_equal(groups, X["months"])
+
+
+def test_estimators_take_the_table_and_predict_raw_rows() -> None:
+    X, y = loans()
+    table, raw = jr.as_table(X, special_values=CODES), pd.DataFrame(X)
+    fitted = RuleBoostingClassifier(max_rules=2).fit(table, y)
+    assert fitted.n_features_in_ == 2
+    np.testing.assert_array_equal(fitted.predict(raw), fitted.predict(table))
+
+
+def test_a_forest_on_the_raw_columns_is_refused() -> None:
+    X, y = loans()
+    table = jr.as_table(X, special_values=CODES)
+    with pytest.raises(ValueError, match=r"'months \(special\)'.*train the forest on .*one_hot"):
+        jr.extract_rules(DecisionTreeClassifier(max_depth=2).fit(pd.DataFrame(X), y), table)
+    forest = DecisionTreeClassifier(max_depth=2).fit(table.one_hot()[0], y)
+    assert len(jr.extract_rules(forest, table))
+
+
+def test_regions_are_those_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = loans()
+    model = jr.boosting.fit(jr.as_table(X, special_values=CODES), y, max_rules=2).model
+    grids: list[jr.Table] = []
+    monkeypatch.setattr(
+        "jaxrules.plots.predict", lambda model, grid: grids.append(grid) or jr.predict(model, grid)
+    )
+    jr.plots.decision_regions(model, X, y)
+    plt.close("all")
+    (grid,) = grids
+    assert not np.isnan(np.asarray(grid)).any()
+    assert jr.as_table(grid).schema == jr.as_table(X, special_values=CODES).schema
