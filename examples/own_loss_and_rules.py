@@ -65,8 +65,8 @@ heavy = jr.Direction((column["bmi"], column["bp"]), (1.0, 0.5))
 experts = jr.Conjunctions.build(
     train.X.schema,
     [
-        [c.above(column["bmi"], 0.03), c.above(column["bp"], 0.02)],
-        [c.at_least(heavy, 0.06)],
+        [c.above(column["bmi"], 30), c.above(column["bp"], 100)],
+        [c.at_least(heavy, 80)],
     ],
 )
 print(experts.describe(0), "|", experts.describe(1))
@@ -74,7 +74,7 @@ kept = jr.boosting.fit(train.X, y, max_rules=5, first=experts)
 kept.model
 
 # %% [markdown]
-# Or choose among candidate rules alone: those of a fitted forest and your own, with an L1 penalty
+# Or choose among candidate rules alone: those of a fitted forest, or your own, with an L1 penalty
 # and a certificate.
 
 # %%

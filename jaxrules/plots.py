@@ -189,6 +189,7 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
         ax.fill_between(
             times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap"
         )
+    ax.set_xlim(left=0)
     ax.set_xlabel("seconds")
     ax.set_ylabel(f"objective ({fit.sense})")
     ax.legend(frameon=False)
