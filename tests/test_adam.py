@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxrules.solvers import adam as module
+from compiling import compilations
 from jaxrules.solvers.adam import adam
 
 
@@ -72,19 +72,11 @@ def test_every_step_ends_within_the_ends() -> None:
 def test_nothing_is_compiled_for_other_numbers_of_steps_or_data() -> None:
     lanes, rows = problem(1)
     list(adam(Squares(), lanes, rows, np.ones(2), n_rows=40, iterations=30, learning_rate=0.1))
-    before = module._chunk.jitted._cache_size()
-    list(
-        adam(
-            Squares(),
-            *problem(2),
-            np.ones(2),
-            n_rows=40,
-            iterations=70,
-            learning_rate=0.2,
-            cosine=False,
-        )
-    )
-    assert module._chunk.jitted._cache_size() == before
+    lanes, rows = problem(2)
+    options = {"n_rows": 40, "iterations": 70, "learning_rate": 0.2, "cosine": False}
+    with compilations() as compiled:
+        list(adam(Squares(), lanes, rows, np.ones(2), **options))
+    assert compiled == []
 
 
 def test_the_rate_stays_without_a_cosine() -> None:

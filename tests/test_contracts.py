@@ -8,9 +8,7 @@ import math
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
@@ -22,6 +20,7 @@ from joblib.externals.loky import get_reusable_executor
 
 import jaxrules as jr
 from catalogue import CASES, LEARNERS, Case, Learner
+from compiling import compilations
 from problems import CLASSES, N_ROWS, NOISY, PERFECT, WEIGHTS, X, pool, size
 
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -74,26 +73,6 @@ def check(case: Case, fit: jr.Fit[Any]) -> None:
             assert sign * claim.optimum <= sign * claim.stated + tolerance
             if claim.bound is not None:
                 assert sign * claim.bound <= sign * claim.optimum + tolerance
-
-
-@contextmanager
-def compilations() -> Iterator[list[str]]:
-    """Names of the functions that JAX traces and numba compiles, kernels and single operations
-    alike.
-    """
-    names: list[str] = []
-
-    def listen(event: str, seconds: float, **about: Any) -> None:
-        if event == "/jax/core/compile/jaxpr_trace_duration":
-            names.append(str(about.get("fun_name")))
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        with numba.core.event.install_recorder("numba:compile") as recorder:
-            yield names
-        names += [str(event.data["dispatcher"]) for _, event in recorder.buffer if event.is_start]
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 def test_what_is_compiled_is_counted() -> None:

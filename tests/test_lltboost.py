@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 import jaxrules as jr
+from compiling import compilations
 from jaxrules.cross_validation import folds
 from jaxrules.ensembles import lltboost
 from jaxrules.ensembles.lltboost.proposals import (
@@ -367,14 +368,14 @@ def test_categories_are_indicators_and_missing_numbers_take_a_side() -> None:
 def test_nothing_is_compiled_for_more_stages_or_rows_of_one_bucket() -> None:
     X, y = data()
     jr.lltboost.fit(X, y, max_rules=2)
-    before = propose.jitted._cache_size()
-    assert len(jr.lltboost.fit(X, y, max_rules=10).details["stages"]) == 10
-    compiled = propose.jitted._cache_size()
-    assert compiled == before  # of ten rules as of two
+    with compilations() as compiled:  # for ten rules as for two
+        assert len(jr.lltboost.fit(X, y, max_rules=10).details["stages"]) == 10
+    assert compiled == []
     jr.lltboost.fit(X, y, max_rules=15)
-    jr.lltboost.fit(X, y, max_rules=3)
-    jr.lltboost.fit(X[:75], y[:75], max_rules=3, seed=1, sample_weight=np.arange(75.0) + 1)
-    assert propose.jitted._cache_size() == compiled
+    with compilations() as compiled:
+        jr.lltboost.fit(X, y, max_rules=3)
+        jr.lltboost.fit(X[:75], y[:75], max_rules=3, seed=1, sample_weight=np.arange(75.0) + 1)
+    assert compiled == []
     assert [bucket(n) for n in (4, 10, 11, 30, 345, 500, 10**6)] == [
         4,
         10,

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
+from compiling import compilations
 from jaxrules import paths
 from jaxrules.paths import (
     bounded,
@@ -174,7 +175,7 @@ def test_the_least_cost_of_k_features_is_brute_force(
     budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subsets, "BUDGET", budget)
-    for seed in range(5):
+    for seed in (0, 29, 31, 39, 49):  # backward elimination is best for the first alone
         cost = correlated(9, seed)
         every = Supports.of(cost, 9)
         best = [every.least[:-2][every.sizes == k].min() for k in range(10)]
@@ -599,12 +600,11 @@ def test_local_is_deterministic_and_compiles_once() -> None:
     cost, weights = correlated(7), np.ones(6)
     starts = local.random_sequences(7, 6, 5, seed=3)
     first = local.improve(cost, weights, starts, batch=2, seed=3)
-    traces = local._descend.jitted._cache_size()
-    np.testing.assert_array_equal(first, local.improve(cost, weights, starts, batch=2, seed=3))
-    local.improve(
-        correlated(6, seed=5), np.arange(1.0, 7.0), starts % 6, batch=2, seed=4
-    )  # the same bucket
-    assert local._descend.jitted._cache_size() == traces
+    other = correlated(6, seed=5)  # the same bucket
+    with compilations() as compiled:
+        np.testing.assert_array_equal(first, local.improve(cost, weights, starts, batch=2, seed=3))
+        local.improve(other, np.arange(1.0, 7.0), starts % 6, batch=2, seed=4)
+    assert compiled == []
 
 
 def test_local_splits_many_starts(monkeypatch: pytest.MonkeyPatch) -> None:

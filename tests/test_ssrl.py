@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import parallel_config
 
 import jaxrules as jr
+from compiling import compilations
 from jaxrules.lists import insertion, reading, ssrl
 from jaxrules.lists.insertion import (
     Examples,
@@ -377,9 +379,9 @@ def test_time_limit_and_interrupt(iris):
 def test_second_fit_compiles_nothing(iris):
     X, y = iris
     ssrl.fit(X, y, max_rules=4)
-    before = insertion.descend._cache_size()
-    ssrl.fit(X, y[::-1].copy(), max_rules=3)
-    assert insertion.descend._cache_size() == before
+    with compilations() as compiled:
+        ssrl.fit(X, y[::-1].copy(), max_rules=3)
+    assert compiled == []
 
 
 def test_under_the_precision_flag(iris):
@@ -632,15 +634,25 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
             assert details["literals"][k, i, j] == alone.model.conjunctions.propositions.sum()
 
 
+@pytest.mark.parametrize(("n_jobs", "total"), [(1, 6), (2, 3)])
+def test_cross_validation_reports_settings_and_workers_report_folds(iris, n_jobs, total):
+    reports = []
+    options = {"literal_penalties": [1.0, 2.0], "max_rules": 2, "n_folds": 3, "n_jobs": n_jobs}
+    with parallel_config(backend="threading"):
+        ssrl.cross_validate(*iris, **options, progress=reports.append)
+    assert {one.total for one in reports if "cross" in one.task} == {total}
+    assert max(one.done for one in reports if one.total == total) == total
+
+
 def test_cross_validation_compiles_once(monkeypatch):
     monkeypatch.setattr(Examples, "FEW_ROWS", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     y = (X[:, 0] > 0) ^ (rng.random(100) < 0.1)
     ssrl.fit(X, y, max_rules=3)
-    before = insertion.descend._cache_size()
-    ssrl.cross_validate(X, y, literal_penalties=[1.0, 2.0], max_rules=[2, 3], n_folds=3)
-    assert insertion.descend._cache_size() == before
+    with compilations() as compiled:
+        ssrl.cross_validate(X, y, literal_penalties=[1.0, 2.0], max_rules=[2, 3], n_folds=3)
+    assert compiled == []
 
 
 def test_cross_validation_within_limits(iris):

@@ -95,9 +95,12 @@ def test_n_jobs_is_that_of_joblib() -> None:
         assert check_workers(None) == 2
         assert check_workers(1) == 1
     assert check_workers(-1) >= check_workers(-2) >= 1
+    for far in (2**15 + 1, -(2**15) - 1):
+        with pytest.raises(ValueError, match="n_jobs must be"):
+            check_workers(far)
 
 
-@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True, 2**15 + 1, -(2**15) - 1])
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", True])
 def test_bad_n_jobs_are_refused(n_jobs: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="n_jobs must be"):
         jr.boosting.cross_validate(X, LABELS, n_jobs=n_jobs)
