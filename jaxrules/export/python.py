@@ -282,7 +282,7 @@ def explain(row):
 
 _LIST = '''\
 def first(row):
-    """The place of the first rule that holds, its label and its class shares."""
+    """The position (from 0) of the first rule that holds, its label and its class shares."""
     x = read(row)
     for place, (_, label, shares, holds) in enumerate(RULES):
         if holds(x):

@@ -58,8 +58,8 @@ def literals_of(
     for name in given:
         if name not in numeric:
             raise ValueError(
-                f"cut_points names {name!r}, which is not a numeric column; those are "
-                f"{sorted(numeric)}"
+                f"cut_points names {name!r}, which is not a numeric column; the numeric columns "
+                f"are {sorted(numeric)}"
             )
     literals: list[Proposition] = []
     for index, feature in enumerate(table.schema.features):

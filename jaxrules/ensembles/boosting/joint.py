@@ -83,7 +83,7 @@ class JointEnsemble:
         n, self.n_classes = data.target.shape
         check_memory(
             n * self.n_classes, max_rules + 3, 8.0 * _COPIES, what="rules",
-            remedy=f"set max_rules lower, or {ONE_VS_REST}",
+            remedy=f"lower max_rules, or {ONE_VS_REST}",
         )  # fmt: skip
         self.signs, self.sample_weight = data.target, data.weights
         self.classes = (1.0 + data.target) / 2.0
