@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
@@ -28,8 +28,9 @@ from jaxrules.fits import Fit, ModelT, Status
 from jaxrules.losses import exponential, logistic
 from jaxrules.metrics import support
 from jaxrules.models import RuleEnsemble, RuleList
+from jaxrules.options import Folds, Learner
 from jaxrules.runs import Deadline, Run
-from jaxrules.table import Table
+from jaxrules.table import Table, TableLike
 from jaxrules.training import TrainingData, content_order, model_loss
 from jaxrules.workers import carry_out_all, check_workers
 
@@ -337,6 +338,44 @@ def last_fit(
         status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
         seconds=run.seconds(),
         details=dataclasses.replace(last.details, cross_validation=found),
+    )
+
+
+def fit_of_best_setting(
+    fit: Learner[..., Any, Fit[ModelT]],
+    given: tuple[TableLike, ArrayLike, ArrayLike | None],
+    options: Folds,
+    data: TrainingData,
+    settings: Sequence[Mapping[str, Any]],
+    walk: Walk[ModelT],
+    run: Run,
+    *,
+    otherwise: int,
+) -> Fit[ModelT]:
+    """Choose a setting in folds, then fit with it on all rows.
+
+    Args:
+        fit: the learner, which gets the chosen setting and otherwise `options`.
+        given: X, y and sample_weight, as the user gave them.
+        options: those of `cross_validate`.
+        data: the rows that the folds divide.
+        settings, walk, run, otherwise: see `cross_validated`; the folds get `SHARE` of the time.
+    """
+    found = cross_validated(
+        data,
+        settings,
+        walk,
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, f"{options.learner} cross-validation"),
+        one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
+        otherwise=otherwise,
+    )
+    chosen = options.to(fit.options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(*given, dataclasses.replace(chosen, time_limit=left)),
     )
 
 

@@ -48,14 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import (
-    SHARE,
-    arguments_of,
-    cross_validated,
-    folds,
-    last_fit,
-    unfinished,
-)
+from jaxrules.cross_validation import arguments_of, fit_of_best_setting, unfinished
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Details, Fit, Status, Step
@@ -315,21 +308,8 @@ def cross_validate(
         fits = path.with_options(*arguments_of(inside), own)
         return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
 
-    found = cross_validated(
-        data,
-        grid,
-        walk,
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "ltrnet cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=len(grid) // 2,
-    )
-    chosen = options.to(Options, **found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    return fit_of_best_setting(
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=len(grid) // 2
     )
 
 

@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
+from jaxrules.cross_validation import arguments_of, fit_of_best_setting
 from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.float64 import in_x64
 from jaxrules.lists.literals import literals_of
@@ -264,21 +264,13 @@ def cross_validate(
     """
     run = options.run()
     data = options.training_data(X, y, sample_weight, logistic)
-    found = cross_validated(
-        data,
-        [{"literal_penalty": penalty} for penalty in options.literal_penalties],
-        lambda _, inside, run: _walk(inside, options, run),
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "drnet cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=0,
-    )
-    chosen = options.to(Options, **found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    grid = [{"literal_penalty": penalty} for penalty in options.literal_penalties]
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
+        return _walk(inside, options, run)
+
+    return fit_of_best_setting(
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
     )
 
 

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, arguments_of, cross_validated, folds, last_fit
+from jaxrules.cross_validation import arguments_of, fit_of_best_setting
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
@@ -288,21 +288,12 @@ def cross_validate(
         for penalty in options.literal_penalties
         for size in sizes
     ]
-    found = cross_validated(
-        data,
-        grid,
-        lambda _, inside, run: _walk(inside, sizes, options, run),
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "exact_list cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=0,
-    )
-    chosen = options.to(Options, **found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
+        return _walk(inside, sizes, options, run)
+
+    return fit_of_best_setting(
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
     )
 
 

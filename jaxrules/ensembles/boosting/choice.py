@@ -7,15 +7,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from jaxrules.cross_validation import (
-    SHARE,
-    arguments_of,
-    by_size,
-    cross_validated,
-    folds,
-    last_fit,
-    sizes_to_try,
-)
+from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
 from jaxrules.ensembles.boosting.fitting import FEW_RULES, fit, path
 from jaxrules.ensembles.boosting.options import Grid, Options
 from jaxrules.fits import Fit
@@ -59,21 +51,13 @@ def cross_validate(
     grid = [
         {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
     ]
-    found = cross_validated(
-        data,
-        grid,
-        lambda _, inside, run: _walk(inside, sizes, options, run),
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "boosting cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=min(FEW_RULES, len(sizes)) - 1,
-    )
-    chosen = options.to(Options, **found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        return _walk(inside, sizes, options, run)
+
+    few = min(FEW_RULES, len(sizes)) - 1
+    return fit_of_best_setting(
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=few
     )
 
 

@@ -7,15 +7,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from jaxrules.cross_validation import (
-    SHARE,
-    arguments_of,
-    by_size,
-    cross_validated,
-    folds,
-    last_fit,
-    sizes_to_try,
-)
+from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
 from jaxrules.ensembles.lltboost.fitting import fit, path
 from jaxrules.ensembles.lltboost.options import Grid, Options
 from jaxrules.fits import Fit
@@ -63,19 +55,8 @@ def cross_validate(
         own = options.to(Options, time_limit=run.deadline, progress=False)
         return by_size(path.with_options(*arguments_of(inside), own), sizes, run)
 
-    found = cross_validated(
-        data,
-        [{"max_rules": size} for size in sizes],
-        walk,
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "lltboost cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=min(_FEW_RULES, len(sizes)) - 1,
-    )
-    chosen = options.to(Options, **found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+    grid = [{"max_rules": size} for size in sizes]
+    few = min(_FEW_RULES, len(sizes)) - 1
+    return fit_of_best_setting(
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=few
     )
