@@ -1,5 +1,6 @@
 """Strictness for every test, and the small things that several test files need."""
 
+import io
 import itertools
 import math
 import os
@@ -77,6 +78,22 @@ def timeless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         jr.Deadline.__init__, "__defaults__", (itertools.count(step=1e-9).__next__,)
     )
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The bars that are drawn, none of them on the screen."""
+    import tqdm.auto
+
+    drawn: list[Any] = []
+
+    class Quiet(tqdm.auto.tqdm):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs, file=io.StringIO())
+            drawn.append(self)
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+    return drawn
 
 
 @pytest.fixture

@@ -121,14 +121,28 @@ class Late:
         return jr.Deadline(1.0, lambda: self.now)
 
 
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Late:
+    """All kernels at once."""
+    kernel = Late()
+    for module, name in (
+        (ensemble, "_propose_in_time"),
+        (insertion, "_descend_in_time"),
+        (insertion, "_modmod_in_time"),
+        (adam, "_compiled_in_time"),
+        (local, "_compiled_in_time"),
+    ):
+        monkeypatch.setattr(module, name, kernel)
+    return kernel
+
+
 def conditions(fit: jr.Fit[Any]) -> list[tuple[Condition, ...]]:
     return list(fit.model.conjunctions)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_lltboost_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, sign: int) -> None:
+def test_lltboost_without_the_time_to_compile(late: Late, sign: int) -> None:
     """One rule all the same: the best cut of a column."""
-    monkeypatch.setattr(ensemble, "_propose_in_time", late := Late())
     fit = jr.lltboost.fit(sign * X, Y, time_limit=late.limit())
     assert fit.status is jr.Status.TIME_LIMIT
     assert [[condition.feature for condition in rule] for rule in conditions(fit)] == [[1]]
@@ -136,8 +150,7 @@ def test_lltboost_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, s
     assert np.isnan(fit.details["stages"][0].risk)
 
 
-def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ensemble, "_propose_in_time", late := Late())
+def test_lltboost_without_time_and_with_missing_numbers(late: Late) -> None:
     holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
     fit = jr.lltboost.fit(holes, Y, missing="own_category", time_limit=late.limit())
     assert len(fit.model.conjunctions) == 1
@@ -145,20 +158,16 @@ def test_lltboost_without_time_and_with_missing_numbers(monkeypatch: pytest.Monk
 
 
 def test_lltboost_without_time_on_columns_that_are_all_constant(
-    monkeypatch: pytest.MonkeyPatch,
+    late: Late,
 ) -> None:
-    monkeypatch.setattr(ensemble, "_propose_in_time", late := Late())
     with pytest.warns(UserWarning, match="the model is a constant"):
         fit = jr.lltboost.fit(np.ones((150, 2)), Y, time_limit=late.limit())
     assert len(fit.model.conjunctions) == 0
 
 
 @pytest.mark.parametrize("subproblem", ["beam", "exact", "published"])
-def test_ssrl_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, subproblem: Any) -> None:
+def test_ssrl_without_the_time_to_compile(late: Late, subproblem: Any) -> None:
     """One rule of one literal."""
-    late = Late()
-    for name in ("_descend_in_time", "_modmod_in_time"):
-        monkeypatch.setattr(insertion, name, late)
     if subproblem == "published":
         fit = jr.ssrl.published(X, Y, time_limit=late.limit())
     else:
@@ -168,19 +177,15 @@ def test_ssrl_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch, subpr
     assert jr.accuracy(fit.model, X, Y) > 0.8
 
 
-def test_ssrl_without_time_keeps_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(insertion, "_descend_in_time", late := Late())
+def test_ssrl_without_time_keeps_constraints(late: Late) -> None:
     fit = jr.ssrl.fit(X, Y, forbidden=["x1"], time_limit=late.limit())
     assert all(condition.feature != 1 for rule in conditions(fit) for condition in rule)
 
 
 @pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_networks_without_the_time_to_compile(
-    monkeypatch: pytest.MonkeyPatch, learner: str, sign: int
-) -> None:
+def test_networks_without_the_time_to_compile(late: Late, learner: str, sign: int) -> None:
     """One rule of one column."""
-    monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
     fit = getattr(jr, learner).fit(sign * X, Y, time_limit=late.limit())
     assert fit.status is jr.Status.TIME_LIMIT
     assert [[condition.feature for condition in rule] for rule in conditions(fit)] == [[1]]
@@ -188,20 +193,16 @@ def test_networks_without_the_time_to_compile(
 
 
 @pytest.mark.parametrize("learner", ["ltrnet", "drnet"])
-def test_networks_of_three_classes_without_time(
-    monkeypatch: pytest.MonkeyPatch, learner: str
-) -> None:
-    monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
+def test_networks_of_three_classes_without_time(late: Late, learner: str) -> None:
     y = np.digitize(X[:, 1], [-0.5, 0.5])
     fit = getattr(jr, learner).fit(X, y, time_limit=late.limit())
     assert jr.accuracy(fit.model, X, y) > 0.55  # the largest class has .4
 
 
-def test_ltrnet_without_time_for_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ltrnet_without_time_for_numbers(late: Late) -> None:
     """The weight of a rule is the difference between the mean of its rows and that of the others,
     with and without a refit.
     """
-    monkeypatch.setattr(adam, "_compiled_in_time", late := Late())
     y = np.where(X[:, 0] > 0.1, 5.0, 3.0)
     for refit in (True, False):
         late.now = 0.0
@@ -209,9 +210,8 @@ def test_ltrnet_without_time_for_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
         np.testing.assert_allclose(jr.predict(fit.model, X), y, atol=1e-6)
 
 
-def test_paths_without_the_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_without_the_time_to_compile(late: Late) -> None:
     """The greedy path."""
-    monkeypatch.setattr(local, "_compiled_in_time", late := Late())
     fit = jr.paths.fit(X, X @ [1.0, 2.0, 3.0], method="local", time_limit=late.limit())
     assert fit.status is jr.Status.TIME_LIMIT
     assert np.isfinite(fit.objective)

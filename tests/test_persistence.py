@@ -614,10 +614,14 @@ class Stairs:
             raise ValueError("as many counts as steps")
 
 
-def test_other_models_register_themselves(
-    monkeypatch: pytest.MonkeyPatch, schema: jr.Schema
-) -> None:
-    monkeypatch.setattr(persistence, "_models", dict(persistence._models))
+@pytest.fixture
+def own_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    for name in ("_models", "_migrations"):
+        monkeypatch.setattr(persistence, name, dict(getattr(persistence, name)))
+
+
+def test_other_models_register_themselves(own_models: None, schema: jr.Schema) -> None:
     stairs = Stairs(
         np.array([0.1, -np.inf]), np.array([2**60, -1]), np.array([[True, False]]),
         ((1, 2.5), (2, math.inf)), -math.inf, "squared", "a note", schema,
@@ -639,11 +643,7 @@ def test_other_models_register_themselves(
         from_json(to_json(stairs).replace("[1, 2.5]", "[1, 2.5, 3]"))
 
 
-def test_fields_with_defaults_may_be_absent_and_migrations_do_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(persistence, "_models", dict(persistence._models))
-    monkeypatch.setattr(persistence, "_migrations", dict(persistence._migrations))
+def test_fields_with_defaults_may_be_absent_and_migrations_do_the_rest(own_models: None) -> None:
 
     def renamed(fields: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -693,10 +693,7 @@ class WithoutDtype:
     def validate(self) -> None: ...
 
 
-def test_fields_that_cannot_be_saved_are_named_at_the_first_save(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(persistence, "_models", dict(persistence._models))
+def test_fields_that_cannot_be_saved_are_named_at_the_first_save(own_models: None) -> None:
     for model, message in [
         (WithDictionary({}), "WithDictionary.table: cannot save a field of type dict"),
         (WithTexts(np.array(["a"])), "WithTexts.names: arrays must be boolean, integer or float"),

@@ -1,6 +1,5 @@
 """RuleFit against scikit-learn and against its own optimality conditions."""
 
-import io
 import itertools
 import signal
 
@@ -293,17 +292,7 @@ def test_ctrl_c_before_the_first_solution_returns_the_constant(cancer, cancer_ru
     )
 
 
-def test_a_path_has_one_bar_from_first_to_last(cancer, cancer_rules, monkeypatch):
-    import tqdm.auto
-
-    drawn = []
-
-    class Quiet(tqdm.auto.tqdm):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs, file=io.StringIO())
-            drawn.append(self)
-
-    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
+def test_a_path_has_one_bar_from_first_to_last(cancer, cancer_rules, drawn):
     X, y = cancer
     jr.rulefit.path(X, y, rules=cancer_rules, n_penalties=4, progress=True)
     assert [bar.n for bar in drawn] == [4]

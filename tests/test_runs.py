@@ -1,6 +1,5 @@
 """Deadlines, runs and their children on an injected clock; progress and its bar."""
 
-import io
 import math
 from typing import Any
 
@@ -128,22 +127,6 @@ def test_progress_must_be_a_switch_or_a_function() -> None:
     for progress in (None, 1, "bar"):
         with pytest.raises(TypeError, match="progress"):
             Run("task", progress=progress)
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The bars that are drawn, none of them on the screen."""
-    import tqdm.auto
-
-    drawn: list[Any] = []
-
-    class Quiet(tqdm.auto.tqdm):
-        def __init__(self, **kwargs: Any) -> None:
-            super().__init__(**kwargs, file=io.StringIO())
-            drawn.append(self)
-
-    monkeypatch.setattr(tqdm.auto, "tqdm", Quiet)
-    return drawn
 
 
 def test_the_bar_is_drawn_once_and_closed(drawn: list[Any]) -> None:
