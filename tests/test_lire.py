@@ -422,6 +422,34 @@ def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
         )
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_move_against_its_sign_promises_nothing(
+    positive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    satisfied, target = noisy(2, 200, 12, noise=4.0)
+    signs = np.tile([not positive, positive], (12, 1))
+    problem = make_problem(
+        Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(200), losses.logistic
+    ).within(signs)
+    found = []
+
+    def rank(*arguments: Any) -> Any:
+        found.append(moves_module.rank_moves(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(search_module, "rank_moves", rank)
+    search = search_module.Search(problem, 0.0, 0.0, l2_penalty=1.0)
+    start = search.start_empty()
+    search.descend(start)
+    promised = found[0][1] < start.objective - 1e-7
+    helping = [
+        search.start_from(np.array([column]), np.zeros(1)).loss < start.loss - 1e-7
+        for column in range(1, len(promised))
+    ]
+    assert promised[1:].tolist() == helping
+    assert 0 < sum(helping) < len(helping)
+
+
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     satisfied, target = noisy(3, 150, 20)
@@ -429,10 +457,14 @@ def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPat
         Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(150), losses.loss_by_name(loss)
     )
     search, ranked = search_module.Search(problem, 0.01, 0.02, l2_penalty=1.0), []
-    rank = search._rank
-    monkeypatch.setattr(search, "_rank", lambda best: ranked.append(best) or rank(best))
+
+    def rank(summed: Any, charges: Any, support: Any, *others: Any) -> Any:
+        ranked.append(tuple(np.sort(support.columns)))
+        return moves_module.rank_moves(summed, charges, support, *others)
+
+    monkeypatch.setattr(search_module, "rank_moves", rank)
     reached = search.descend(search.start_empty())
-    certified, supports = search.certified, [tuple(np.sort(best.columns)) for best in ranked]
+    certified, supports = search.certified, list(ranked)
     assert len(set(supports)) == len(supports) >= 1
     again = search.descend(search.start_from(reached.columns[::-1], np.zeros(len(reached.columns))))
     assert again.objective == pytest.approx(reached.objective, abs=1e-9)
@@ -673,20 +705,20 @@ def test_on_very_large_data_the_search_goes_on_from_the_best_of_a_sample(
     assert again.objective == fit.objective
 
 
+@pytest.mark.parametrize(("size", "some"), [(128, True), (129, False)])
 def test_a_sample_has_distinct_patterns_and_at_most_a_quarter(
-    monkeypatch: pytest.MonkeyPatch,
+    size: int, some: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = np.arange(512)[:, None] >> np.arange(9) & 1 == 1
     target = np.where(every.sum(axis=1) > 4, 1.0, -1.0)
     problem = make_problem(Activations.of_matrix(every), target, np.ones(512), losses.logistic)
-    monkeypatch.setattr(problem_module, "SAMPLED", 9 * 128)
+    monkeypatch.setattr(problem_module, "SAMPLED", 9 * size)
     monkeypatch.setattr(problem_module, "_FEWEST_SAMPLED", 1)
     sample = problem.sampled(0)
-    assert sample is not None
-    assert np.unique(sample.columns, axis=1).shape == sample.columns.shape == (10, 128)
-    assert sample.mass.sum() == pytest.approx(1.0)
-    monkeypatch.setattr(problem_module, "_FEWEST_SAMPLED", 129)
-    assert problem.sampled(0) is None
+    assert (sample is not None) == some
+    if sample is not None:
+        assert np.unique(sample.columns, axis=1).shape == sample.columns.shape == (10, size)
+        assert sample.mass.sum() == pytest.approx(1.0)
 
 
 @settings(max_examples=20)
