@@ -418,7 +418,8 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
         cells, best = sums
         cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
         gains, above, _ = _worth(cells, problem.default)
-        for label, old in enumerate(best):  # one by one: this fuses better than an axis of labels
+        # Keep the best position of each label; one by one fuses better than an axis of labels.
+        for label, old in enumerate(best):
             ratio = jnp.full(old[2].shape, problem.ratio[step, label])
             better = gains[label] > old[0]
             new = gains[label], above[label], ratio
@@ -440,6 +441,7 @@ def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
         & problem.labels[:, None]
         & fits[..., None]
     )
+    # G (Eq. 26), here without its penalty, and its positive and negative parts
     gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
     negative, paid = positive - gain, (problem.penalty * length)[None]
     scores = (
@@ -496,8 +498,10 @@ def _layer(beam: _Beam, problem: _Problem) -> _Beam:
         jnp.concatenate([beam.found, child(index)]),
         jnp.concatenate([beam.gains, values]),
     )
+    # The best conditions so far, each once
     known = jnp.tril((found[:, None] == found[None]).all(axis=-1), -1).any(axis=1)
     gains, order = jax.lax.top_k(jnp.where(known, -jnp.inf, gains), _FOUND)
+    # A child lives if its potential, less one more literal, still wins.
     live = scores.potential - problem.penalty > _needed(jnp.maximum(gains[0], problem.at_least))
     rankings = jnp.where(
         live[None], jnp.stack([scores.gain, scores.purity, scores.accuracy]), -jnp.inf
@@ -506,6 +510,7 @@ def _layer(beam: _Beam, problem: _Problem) -> _Beam:
     values, index = jax.lax.top_k(rankings, max(2, -(-2 * n_states // len(rankings))))
     values, index = values.T.reshape(-1), index.T.reshape(-1)
     rows = _meet(beam.rows[index // n_literals], problem.covers[index % n_literals])
+    # One child for each set of rows
     marks = _marks(rows)
     taken = jnp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (
         values == -jnp.inf
@@ -682,22 +687,15 @@ def _exhaust(
     for length in range(1, limit + 1):
         children: list[_State] = []
         for start in range(0, len(states), _BLOCK):
-            if stopped():
-                return found, max(
-                    float(_needed(best)),
-                    *(state.potential for state in [*states[start:], *children]),
-                )
             block = states[start : start + _BLOCK]
             conditions = np.zeros((_BLOCK, len(literals)), bool)
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
             for i, state in enumerate(block):
                 conditions[i, list(state.condition)], rows[i] = True, state.rows
-            scores = _score_in_time(stopped, conditions, rows, problem)
-            if scores is None:
-                return found, max(
-                    float(_needed(best)),
-                    *(state.potential for state in [*states[start:], *children]),
-                )
+            scores = None if stopped() else _score_in_time(stopped, conditions, rows, problem)
+            if scores is None:  # what refines an open state gains at most its potential
+                open_ = [*states[start:], *children]
+                return found, max(float(_needed(best)), *(state.potential for state in open_))
             gain = np.asarray(scores.gain).max(axis=0)[: len(block)]
             potential = np.asarray(scores.potential).max(axis=0)[: len(block)] - problem.penalty
             if gain.max() > _needed(best):
@@ -774,12 +772,13 @@ def _modmod(
 
     def one_round(state: _Round) -> _Round:
         before, best, best_gain, number, _ = state
+        # Of every literal j: v(j | c), v(j | c without j) and omega(j | c)
         rejected = product(unsatisfied, before.astype(jnp.float32))
         covered, once = rejected == 0, rejected == 1
         more_q = product(jnp.where(covered, q, 0.0), unsatisfied) + penalty
         only_q = product(jnp.where(once, q, 0.0), unsatisfied) + penalty
         more_p = product(jnp.where(covered, p, 0.0), unsatisfied)
-        # the literals of the condition first, then the others by the ratio of marginal gains
+        # The permutation: the literals of the condition, then the others by omega(j | c) / v(j | c)
         ratio = more_p / jnp.maximum(more_q, 1e-6)
         order = jnp.argsort(
             jnp.where(before, 1e30, 0.0) + jnp.where(before, alone_p - alone_q, ratio)
@@ -787,8 +786,11 @@ def _modmod(
         rank = (
             jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
         )
+        # (13): a row counts for the first literal that rejects it.
         place = jnp.where(unsatisfied > 0, rank, n_literals).min(axis=1)
         marginal = jax.ops.segment_sum(p, place, n_literals + 1)[rank]
+        # The literals whose share of each bound is at least 0 (Algorithm 4, lines 4 and 5). For
+        # v(j | all others) in (11) stands the penalty, which is no larger: still an upper bound.
         first = jnp.where(before, marginal >= only_q, marginal >= alone_q)
         second = jnp.where(before, marginal >= penalty, marginal >= more_q)
         gains = gain(first), gain(second)

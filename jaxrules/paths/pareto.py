@@ -282,6 +282,8 @@ class _Sums(NamedTuple):
         for steps, tradeoff in itertools.product(range(1, max_steps + 1), self.tradeoffs.tolist()):
             if run.stopped():
                 break
+            # Start from both neighbours: the path at the tradeoff before, and that of one step
+            # less, whose last coefficient changes once more.
             starts = [] if tradeoff == self.tradeoffs[0] else [known]
             if tradeoff in previous:
                 starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
@@ -367,6 +369,9 @@ def _with_support(front: list[FrontPoint]) -> list[FrontPoint]:
 
 
 def _boxes(front: list[FrontPoint]) -> Iterable[Box]:
+    """Between neighbouring supported points of different sequences; those of one sequence are the
+    ends of a convex curve that weighted sums follow.
+    """
     supported = [p for p in front if p.supported]
     for left, right in itertools.pairwise(supported):
         if left.path.features.tolist() != right.path.features.tolist():
@@ -461,7 +466,11 @@ def _at_loss(
 
 
 def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -> Array:
-    """`best_path` of many sequences at once, shape (sequences, steps, features)."""
+    """`best_path` of many sequences at once, shape (sequences, steps, features).
+
+    The inner problem of Eq. 10: the change of step j is part of the models of all steps from j on,
+    so changes j and k meet in those from max(j, k) on, with the sum of their weights.
+    """
     count, steps = sequences.shape
     tails = tail_sums(weights)
     order = np.arange(steps)
