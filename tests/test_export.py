@@ -187,7 +187,8 @@ def sequences(draw: st.DrawFn) -> ModelSequence:
     for f, feature in enumerate(schema.features):
         columns += [EncodedColumn(f, code) for code in range(len(feature.categories or ()))]
         columns += [EncodedColumn(f, None)] * feature.is_numeric
-        columns += [EncodedColumn(f, MISSING)] * (schema.absent([f]) is not None)
+        seen = schema.missing == "own_category" or (feature.special_values and draw(st.booleans()))
+        columns += [EncodedColumn(f, MISSING)] * bool(seen)
     n = len(columns)
     scale = np.array([draw(st.sampled_from([1.0, 0.3, 7.0])) for _ in columns])
     models, intercepts = matrix(draw, 2, n), matrix(draw, 1, 2)[0]

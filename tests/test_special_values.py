@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
@@ -232,6 +232,40 @@ def test_a_fit_equals_that_on_two_columns(fit: Any, tmp_path: Path) -> None:
     assert [str(one) for one in jr.explain(model, X)][:5] == [
         str(one) for one in jr.explain(model, table)
     ][:5]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**16), st.lists(st.sampled_from([-9, -1, 0, 7, 99]), min_size=1, max_size=3))
+def test_any_special_values_equal_two_columns(seed: int, codes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.choice([*codes, *range(10), np.nan], 120)
+    X, y = {"x": x, "z": rng.normal(size=120)}, rng.random(120) < 0.3 + 0.4 * np.isin(x, codes)
+    assume(0 < y.sum() < 120)
+    table = jr.as_table(X, missing="own_category", special_values={"x": codes})
+    np.testing.assert_array_equal(np.asarray(table)[:, 0], x)
+    fits = [
+        jr.boosting.fit(one, y, max_rules=3, missing="own_category")
+        for one in (table, by_hand(table))
+    ]
+    rules = [fit.model.conjunctions for fit in fits]
+    assert [list(rule) for rule in rules[0]] == [list(rule) for rule in rules[1]]
+    assert fits[0].objective == fits[1].objective
+    risks = [jr.risk(fits[0].model, X, y), jr.risk(fits[1].model, by_hand(table), y)]
+    assert risks[0] == risks[1]
+
+
+def test_paths_predict_special_values_that_fit_did_not_see() -> None:
+    z = np.random.default_rng(0).normal(size=60)
+    X = {"months": np.arange(60.0), "z": z}
+    table = jr.as_table(X, missing="own_category", special_values=CODES)
+    X["months"][:5] = -8
+    seen = jr.as_table(X, missing="own_category", special_values=CODES)
+    for fitted_on in (table, seen):
+        model = jr.paths.fit(fitted_on, z + X["months"], steps=3, missing="own_category").model
+        scores = jr.predict(model, {"months": [-7, -9, -8], "z": [0.0, 0.0, 0.0]})
+        assert scores[0] == scores[1]
+        with pytest.raises(ValueError, match="missing values in 'months', which had none in fit"):
+            jr.predict(model, {"months": [np.nan, 1.0], "z": [0.0, 0.0]})
 
 
 def test_constraints_by_name_are_on_the_numbers() -> None:

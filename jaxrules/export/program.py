@@ -209,7 +209,8 @@ def _(model: ModelSequence) -> Sum:
         if slope
     ]
     indicated = {index for index, code in model.columns if code == MISSING}
-    complete = set(range(len(model.schema.features))) - indicated
+    features = enumerate(model.schema.features)
+    complete = {f for f, one in features if one.special_values is None} - indicated
     refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
     link: Link = "identity" if model.schema.classes is None else "logistic"
     return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)

@@ -44,8 +44,11 @@ def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
         if feature.categories is None:
             columns.append(EncodedColumn(index, None))
         else:
-            columns.extend(EncodedColumn(index, code) for code in range(len(feature.categories)))
-        if table.missing_mask(index).any() or feature.special_values is not None:
+            codes: Iterable[int] = range(len(feature.categories))
+            if feature.source is not None:  # the user may name special values that never occur
+                codes = np.unique(table.columns[index][~table.missing_mask(index)]).tolist()
+            columns.extend(EncodedColumn(index, code) for code in codes)
+        if table.missing_mask(index).any():
             columns.append(EncodedColumn(index, MISSING))
     return tuple(columns)
 
@@ -68,6 +71,7 @@ def column_names(schema: Schema, columns: Iterable[EncodedColumn]) -> tuple[str,
 
 def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.float64]:
     """The values of the columns, shape (rows, columns). A missing number is 0, and its indicator 1.
+    So is one with a special value, which fit need not have seen.
 
     Raises:
         ValueError: if a number is missing in a column that had no missing values in fit.
@@ -76,9 +80,10 @@ def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.
     values = []
     for index, category in columns:
         column = table.columns[index]
-        absent = table.missing_mask(index)
-        if absent.any() and EncodedColumn(index, MISSING) not in columns:
-            name = table.names[index]
+        absent, feature = table.missing_mask(index), table.schema.features[index]
+        unseen = absent.any() and EncodedColumn(index, MISSING) not in columns
+        if unseen and feature.special_values is None:
+            name = feature.source or feature.name
             raise ValueError(
                 f"X has missing values in {name!r}, which had none in fit; fill or drop them"
             )
