@@ -87,19 +87,18 @@ def expressions(tree: ast.Module) -> Iterator[ast.expr]:
     )
 
 
-def mutants(path: Path) -> Iterator[tuple[str, str]]:
-    """For each possible change: a description in one line, and the source of the changed file."""
+def mutants(path: Path) -> Iterator[tuple[str, int, str]]:
+    """For each possible change: a description, the line's number (from 0) and the changed line."""
     source = path.read_text("utf-8")
+    lines = source.splitlines(keepends=True)
     for node in expressions(ast.parse(source)):
         if (new := changed(node)) is None or node.lineno != node.end_lineno:
             continue
-        lines = source.splitlines(keepends=True)
         line = lines[node.lineno - 1].encode()
         start, end = node.col_offset, node.end_col_offset
         text = f"({ast.unparse(new)})"
-        lines[node.lineno - 1] = (line[:start] + text.encode() + line[end:]).decode()
         told = f"{path.relative_to(ROOT)}:{node.lineno}: {line[start:end].decode()} -> {text}"
-        yield told, "".join(lines)
+        yield told, node.lineno - 1, (line[:start] + text.encode() + line[end:]).decode()
 
 
 @functools.cache
@@ -169,11 +168,12 @@ def tests_of(module: Path) -> list[str]:
     return [f"tests/{path.name}" for path in found[:MOST_FILES]]
 
 
-def outcome(folder: Path, module: Path, source: str) -> str:
-    """What the tests of a module say of this source: "noticed by TEST", "timed out", "SURVIVED"."""
+def outcome(folder: Path, module: Path, number: int, line: str) -> str:
+    """What the tests of a module say of this line: "noticed by TEST", "timed out" or "SURVIVED"."""
     copy = folder / "copy"
     place = copy / module.relative_to(ROOT)
-    place.write_text(source, "utf-8")
+    lines = module.read_text("utf-8").splitlines(keepends=True)
+    place.write_text("".join([*lines[:number], line, *lines[number + 1 :]]), "utf-8")
     caches = {
         "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),  # by program
         "NUMBA_CACHE_DIR": str(folder / "numba"),
@@ -217,8 +217,8 @@ def main() -> None:
         folder = Path(name)
         left_out = shutil.ignore_patterns(".git", "results", ".*_cache", "__pycache__")
         shutil.copytree(ROOT, folder / "copy", ignore=left_out)
-        for k, (module, told, source) in enumerate(chosen, start=1):
-            said = outcome(folder, module, source)
+        for k, (module, told, number, line) in enumerate(chosen, start=1):
+            said = outcome(folder, module, number, line)
             counts[said.split(" by ")[0]] += 1
             print(f"{k} of {len(chosen)}, {said}: {told}", flush=True)
     print(f"{dict(counts)}, of {len(every)} possible changes")
