@@ -1,4 +1,4 @@
-"""Do the defaults of boosting, LIRE and SSRL do harm on small, noisy data?
+"""Do the defaults of boosting, GLRM, LIRE and SSRL do harm on small, noisy data?
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/defaults.py [--sets NAME ...]
         [--splits 5] [--methods boosting ...] [--only-summary]
@@ -88,6 +88,14 @@ def lire_before(train: Dataset) -> Model:
     return jr.lire.fit(train.X, train.y, **lower, **given).model
 
 
+def glrm_before(train: Dataset) -> Model:
+    """A twentieth of the penalty that excludes every proposition."""
+    given: dict[str, Any] = {"missing": "own_category", "max_length": 1, "max_rules": 0}
+    path = jr.glrm.path(train.X, train.y, **given)
+    largest = float(np.max(path[0].details["rule_penalty"])) / 0.3
+    return glrm(train, rule_penalty=0.05 * largest)
+
+
 def ssrl_before(train: Dataset) -> Model:
     """A row for a literal, and a row of each class in every frequency."""
     model = jr.ssrl.fit(train.X, train.y, missing="own_category", literal_penalty=1.0).model
@@ -95,6 +103,10 @@ def ssrl_before(train: Dataset) -> Model:
     codes = np.searchsorted(np.unique(train.y), train.y)
     np.add.at(counts, (model.position(jr.as_table(train.X, missing="own_category")), codes), 1)
     return replace(model, probabilities=counts / counts.sum(axis=1, keepdims=True))
+
+
+def glrm(train: Dataset, **options: Any) -> Model:
+    return jr.glrm.fit(train.X, train.y, missing="own_category", **options).model
 
 
 def linear(train: Dataset) -> Model:
@@ -115,6 +127,8 @@ METHODS: dict[str, Callable[[Dataset], Model]] = {
     "boosting 40, before": lambda train: boosting(train, l2_penalty=1.0, max_rules=40),
     "boosting 40": lambda train: boosting(train, max_rules=40),
     "boosting None": lambda train: boosting(train, max_rules=None),
+    "GLRM, before": glrm_before,
+    "GLRM": glrm,
     "LIRE, before": lire_before,
     "LIRE": lambda train: jr.lire.fit(train.X, train.y, missing="own_category").model,
     "SSRL, before": ssrl_before,

@@ -360,8 +360,9 @@ def test_a_best_solution_is_thinned_out_to_a_smaller_one() -> None:
     """
     rng = np.random.default_rng(0)
     X, y, weight = rng.random((15, 30)), rng.integers(0, 3, 15), rng.integers(0, 5, 15)
-    weighted = jr.glrm.fit(X, y, loss="squared", sample_weight=weight)
-    repeated = jr.glrm.fit(X.repeat(weight, axis=0), y.repeat(weight), loss="squared")
+    options = {"loss": "squared", "rule_penalty": 0.0422}
+    weighted = jr.glrm.fit(X, y, sample_weight=weight, **options)
+    repeated = jr.glrm.fit(X.repeat(weight, axis=0), y.repeat(weight), **options)
     np.testing.assert_allclose(
         jr.predict(weighted.model, X), jr.predict(repeated.model, X), rtol=1e-7
     )
@@ -401,11 +402,88 @@ def test_a_fit_of_a_path_starts_from_the_one_before():
     assert debiased.objective == second.objective  # the weights before the refit are the start
 
 
-def test_the_default_path_is_around_the_default_penalty():
+def test_the_default_path_is_below_the_penalty_that_excludes_every_proposition():
     X, y = make_data(15)
     penalties = [fit.details.rule_penalty for fit in glrm.path(X, y)]
-    default = glrm.fit(X, y).details.rule_penalty
-    np.testing.assert_allclose(penalties, default * np.geomspace(6, 0.2, 6))
+    largest = penalties[0] / 0.3
+    np.testing.assert_allclose(penalties, np.geomspace(0.3, 0.01, 6) * largest)
+    one = {"max_length": 1, "condition_penalty": 0.0}
+    assert jr.support(glrm.fit(X, y, rule_penalty=1.001 * largest, **one).model) == 0
+    assert jr.support(glrm.fit(X, y, rule_penalty=0.999 * largest, **one).model) > 0
+
+
+# The default penalty
+
+
+def standard_errors(fit, X, y, weights):
+    """1.6 standard errors of the mean slope of a rule on half of the rows, by the definition."""
+    score = np.asarray(jr.decision_function(fit.model, X), float)
+    slopes = 1 / (1 + np.exp(-score)) - y if fit.model.loss == "logistic" else 2 * (score - y)
+    rows = np.repeat(slopes, weights)
+    return 1.6 * np.sqrt((rows**2).mean() / len(rows)) / 2
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_default_penalty_follows_the_noise(loss):
+    X, y = make_data(3, rows=300, loss=loss)
+    weights = np.random.default_rng(0).integers(1, 3, len(y))
+    fit = glrm.fit(X, y, sample_weight=weights)
+    penalty = fit.details.rule_penalty
+    assert fit.chosen == f"rule_penalty={penalty:.3g}: " + (
+        "1.6 standard errors of the mean slope of a rule on half of the rows"
+    )
+    # The last penalty is within 5 % of that of its own model, as fits stop there.
+    assert 0.95 * penalty <= standard_errors(fit, X, y, weights) <= penalty * (1 + 1e-9)
+    again = glrm.fit(X, y, sample_weight=weights, rule_penalty=penalty)
+    assert fit.objective == pytest.approx(again.objective, rel=1e-4)
+    assert not again.chosen
+    assert again.details.rule_penalty == penalty
+    assert dict(fit.model.options)["rule_penalty"] is None
+    assert dict(again.model.options)["rule_penalty"] == penalty
+
+
+def test_noise_alone_pays_for_few_rules():
+    rng = np.random.default_rng(0)
+    X, other = rng.normal(size=(2, 400, 10))
+    for y, new in [rng.normal(size=(2, 400)), rng.random((2, 400)) < 0.3]:
+        model = glrm.fit(X, y).model
+        said = (
+            jr.predict(model, other) if y.dtype == float else jr.predict_proba(model, other)[:, 1]
+        )
+        risk = np.mean((np.asarray(said) - new) ** 2)
+        assert risk <= 1.02 * np.mean((np.mean(y) - new) ** 2)
+
+
+def test_without_noise_the_default_penalty_ends_at_a_hundredth():
+    X = np.arange(40.0)[:, None]
+    fit = glrm.fit(X, (X[:, 0] > 19) * 1.0, loss="squared")
+    assert "a hundredth of the one that excludes" in fit.chosen
+    assert jr.support(fit.model) == 1
+
+
+def test_every_class_has_its_default_penalty():
+    X, y = make_data(4, rows=300, loss="squared")
+    classes = np.searchsorted(np.quantile(y, [0.2, 0.9]), y)
+    fit = glrm.fit(X, classes)
+    for k, penalty in enumerate(fit.details["rule_penalty"]):
+        alone = glrm.fit(X, classes == k)
+        assert penalty == alone.details.rule_penalty
+    assert len(set(fit.details["rule_penalty"])) == 3
+
+
+def test_default_penalty_without_time_and_after_a_start():
+    X, y = make_data(5, rows=200)
+    clock = itertools.count()
+    whole = glrm.fit(X, y, time_limit=Deadline(1e9, lambda: float(next(clock))))
+    ticks, limit = itertools.count(), next(clock) / 2
+    cut = glrm.fit(X, y, time_limit=Deadline(limit, lambda: float(next(ticks))))
+    assert whole.status == "converged"
+    assert cut.status == "time_limit"
+    assert "time ran out" in cut.chosen
+    assert cut.details.rule_penalty > whole.details.rule_penalty
+    started = glrm.fit(X, y, start=whole)
+    at_once = glrm.fit(X, y, start=whole, rule_penalty=started.details.rule_penalty)
+    assert started.objective == pytest.approx(at_once.objective, rel=1e-9)
 
 
 def test_time_ends_a_path_with_a_whole_model():

@@ -360,18 +360,15 @@ def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> di
 def _glrm(
     X: Table, y: NDArray[Any], *, target: Target, time_limit: float | None, **options: Any
 ) -> dict[str, Fit[Any]]:
-    deadline, settings = (
-        Deadline(time_limit),
-        {f"rule_penalty={s:g} largest": s for s in (0.5, 0.2, 0.02)},
-    )
-    share = None if time_limit is None else time_limit / (1 + len(settings))
-    default = glrm.fit(X, y, loss=_loss(target), time_limit=share, **options)
-    largest = float(np.max(default.details["rule_penalty"])) / 0.05
-    others = {setting: {"rule_penalty": share * largest} for setting, share in settings.items()}
+    deadline, third = Deadline(time_limit), None if time_limit is None else time_limit / 3
+    default = glrm.fit(X, y, loss=_loss(target), time_limit=third, **options)
     left = None if time_limit is None else deadline.remaining()
+    path = glrm.path(X, y, loss=_loss(target), time_limit=left, **options)
+    # From 30 % to 1 % of the penalty that excludes every rule; without time for all, fewer fits.
+    penalties = np.geomspace(0.3, 0.01, 6)
     return {
-        "rule_penalty=0.05 largest": default,
-        **_each(glrm.fit, others, X, y, loss=_loss(target), time_limit=left, **options),
+        "default": default,
+        **{f"rule_penalty={s:.2g} largest": fit for s, fit in zip(penalties, path, strict=False)},
     }
 
 

@@ -47,7 +47,7 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.fits import Details, Fit, Status
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
-from jaxrules.models import LinearTerms, RuleEnsemble
+from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers.linear import sparse_glm
@@ -85,9 +85,14 @@ _DEBIASED_PENALTY = 1e-6
 stay finite.
 """
 _CERTIFICATE = "the certificate of generalised linear rule models"
-_SHARE = 0.05
-"""The default rule penalty, as a share of the one that excludes every single proposition."""
-_SHARES = _SHARE * np.geomspace(6, 0.2, 6)
+_ERRORS = 1.6
+"""The default rule penalty, in standard errors of the mean slope of a rule on half of the rows."""
+_LEAST_SHARE = 0.01
+"""The least default rule penalty, as a share of the one that excludes every proposition."""
+_MOST_FITS = 6
+_SETTLED = 0.95
+"""The default penalty falls from fit to fit, until it stays above this share of the one before."""
+_SHARES = np.geomspace(0.3, _LEAST_SHARE, 6)
 """The default rule penalties of a path and of cross-validation, as such shares."""
 _LEAST_FOR_CLASSES = 1e-6
 """The least default penalty for classes: a class with less than some millionths
@@ -114,6 +119,7 @@ class GLRMDetails(Details):
         n_candidates: rules in the last master problem.
         n_propositions: the propositions that rules are built from.
         rule_penalty, condition_penalty: lambda_0 and lambda_1 of the fit.
+        chosen: why the data chose this rule penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
     """
 
@@ -122,6 +128,7 @@ class GLRMDetails(Details):
     n_propositions: int
     rule_penalty: float
     condition_penalty: float
+    chosen: str = ""
     sample: int | None = None
 
 
@@ -236,9 +243,12 @@ class Options(_Shared):
     """The options of `fit`.
 
     Attributes:
-        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean loss. None: a
-            twentieth of the one that excludes every single proposition, and for classes at least
-            1e-6.
+        rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean loss. None:
+            1.6 standard errors of the mean slope of a rule that holds for half of the rows, so that
+            noise alone rarely pays for a rule. The slopes are those of the model itself: up to six
+            fits lower the penalty from that of the constant, as in the scaled lasso (Sun and Zhang,
+            Biometrika 2012). It is at least a hundredth of the one that excludes every single
+            proposition, and 1e-6 for classes. ``details["chosen"]`` says what it came to.
     """
 
     rule_penalty: float | None = option(_penalty, default=None)
@@ -249,8 +259,8 @@ class PathOptions(_Shared):
     """The options of `path`.
 
     Attributes:
-        rule_penalties: values of lambda_0, positive; sorted from large to small. None: six from 6
-            to 1/5 times the default of `fit`.
+        rule_penalties: values of lambda_0, positive; sorted from large to small. None: six from
+            30 % to 1 % of the one that excludes every single proposition.
         time_limit: seconds for the path; every fit gets an equal share of the rest.
     """
 
@@ -262,8 +272,8 @@ class Grid(Folds, _Shared):
     """The options of `cross_validate`.
 
     Attributes:
-        rule_penalties: values of lambda_0, positive. None: six from 6 to 1/5 times the default of
-            `fit`.
+        rule_penalties: values of lambda_0, positive. None: six from 30 % to 1 % of the one that
+            excludes every single proposition.
         start: the first candidates: all rules of one proposition ("conditions", as the authors
             do), or none ("empty").
         seed: of the folds.
@@ -304,8 +314,9 @@ def fit(
     if sample is not None:
         return _in_time(data, sample, options, run)
     task = _Task.of(data, options, run)
-    penalty = options.rule_penalty or task.default_penalties(np.array([_SHARE]))[0]
-    return task.fit(penalty, task.starts, run)[0]
+    if options.rule_penalty is None:
+        return one_against_rest(task.data, run, task.fit_by_noise)
+    return task.fit(options.rule_penalty, task.starts, run)[0]
 
 
 @learner(PathOptions)
@@ -330,7 +341,7 @@ def path(
     """
     run = options.run()
     task = _Task.of(_read(X, y, sample_weight, options), options, run)
-    penalties = options.rule_penalties or task.default_penalties(_SHARES)
+    penalties = options.rule_penalties or task.default_penalties()
     fits: list[Fit[RuleEnsemble]] = []
     starts = task.starts
     with run:
@@ -367,7 +378,7 @@ def cross_validate(
     fold_of = folds(data, options.n_folds, options.seed)
     penalties = options.rule_penalties
     if penalties is None:
-        penalties = _Task.of(data, options, run).default_penalties(_SHARES)
+        penalties = _Task.of(data, options, run).default_penalties()
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         quiet = Run(run.task, run.deadline)
@@ -480,21 +491,22 @@ class _Task:
             starts = _starts_of(start, made, constraints, data, options.max_length)
         return cls(options, data, constraints, made, starts)
 
-    def default_penalties(self, shares: Floats) -> tuple[float, ...]:
-        """These shares of the least penalty that excludes every single proposition.
-
-        That penalty is the largest fall of the mean loss at the best constant per unit of weight of
-        a proposition, over all outputs.
+    def largest_penalty(self, data: TrainingData) -> float:
+        """The least penalty that excludes every single proposition: the largest fall of the mean
+        loss at the best constant per unit of weight of a proposition, over the outputs.
         """
-        data, activations, slopes = self.data, self.candidates.space.activations, []
+        activations, slopes = self.candidates.space.activations, [np.finfo(float).tiny]
         for y in data.outputs:
             # |mean slope| at the constant: at a penalty above, the optimality condition holds.
             constant = np.full(len(y), best_constant(data.loss, y, data.weights))
             totals = activations.totals(data.weights * data.loss.gradient(y, constant))
-            slopes.append(np.abs(activations.by_rule @ totals).max(initial=np.finfo(float).tiny))
-        largest = float(max(slopes) / data.weights.sum())
-        least = 0.0 if data.classes is None else _LEAST_FOR_CLASSES
-        return tuple(np.maximum(shares * largest, least).tolist())
+            slopes.append(np.abs(activations.by_rule @ totals).max(initial=0.0))
+        return float(max(slopes) / data.weights.sum())
+
+    def default_penalties(self) -> tuple[float, ...]:
+        """Of a path and of cross-validation."""
+        shares = _SHARES * self.largest_penalty(self.data)
+        return tuple(np.maximum(shares, _least_for(self.data)).tolist())
 
     def fit(
         self, rule_penalty: float, starts: Sequence[_Start | None], run: Run
@@ -509,6 +521,53 @@ class _Task:
             return fit
 
         return one_against_rest(self.data, run, of_output), ends
+
+    def fit_by_noise(self, data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+        """The fit of one output at the default penalty."""
+        begun = start = self.starts[data.output]
+        least = max(_LEAST_SHARE * self.largest_penalty(data), _least_for(data))
+        constant = best_constant(data.loss, data.target, data.weights)
+        penalty = max(_noise(data, data.target, np.full(len(data.target), constant)), least)
+        found: Fit[RuleEnsemble] | None = None
+        with run:
+            for k in range(_MOST_FITS):
+                state = _State(_Problem.of(data, self, penalty), start)
+                found, start = _generate(state, run.child()), begun or state.end
+                lower = max(_noise(data, data.target, state.score()[state.problem.group]), least)
+                if run.stopped() or lower >= _SETTLED * penalty or k + 1 == _MOST_FITS:
+                    break
+                penalty = lower
+        if found is None:  # interrupted at once
+            found = _generate(_State(_Problem.of(data, self, penalty), start), run)
+        why = f"rule_penalty={penalty:.3g}: "
+        why += (
+            "time ran out"
+            if run.stopped()
+            else (
+                "a hundredth of the one that excludes every single proposition"
+                if penalty == least
+                else f"{_ERRORS:g} standard errors of the mean slope of a rule on half of the rows"
+            )
+        )
+        details = GLRMDetails(**{**found.details, "chosen": why})
+        return run.whole(replace(found, details=details))
+
+
+def _least_for(data: TrainingData) -> float:
+    """The least default penalty."""
+    return 0.0 if data.classes is None else _LEAST_FOR_CLASSES
+
+
+def _noise(data: TrainingData, target: Floats, score: Floats) -> float:
+    """1.6 standard errors of the mean slope of a rule that holds for half of the rows.
+
+    Args:
+        target, score: of one output, shape (rows,).
+    """
+    slopes = data.loss.gradient(target, score)
+    # A share s of the rows: s (1 - s) of the variance, since the intercept takes the mean.
+    error = 0.5 * np.sqrt(data.weights @ slopes**2) / data.weights.sum()
+    return float(_ERRORS * error)
 
 
 def _starts_of(
@@ -559,12 +618,15 @@ def _in_time(
 ) -> Fit[RuleEnsemble]:
     """The model found on a sample of the rows, with its weights there, evaluated on all rows."""
     model, details = model_in_time(sample, fit, options, run, max_length=options.max_length)
-    if options.rule_penalty is not None:
-        penalty = options.rule_penalty
-    elif details is not None:
+    penalty, why = options.rule_penalty, ""
+    if penalty is None and details is not None:
         penalty = float(np.mean(details["rule_penalty"]))
-    else:
-        penalty = _Task.of(sample, options, Run("glrm")).default_penalties(np.array([_SHARE]))[0]
+    elif penalty is None:
+        scores = np.asarray(decision_function(model, data.table)).reshape(len(data.target), -1)
+        noise = [_noise(data, y, score) for y, score in zip(data.outputs, scores.T, strict=True)]
+        penalty = max(float(np.mean(noise)), _least_for(data))
+    if options.rule_penalty is None:
+        why = f"rule_penalty={penalty:.3g}: chosen on a sample of {len(sample.weights)} rows"
     prices = options.prices(penalty)
     costs = prices.of(model.conjunctions.propositions.astype(np.float64))
     objective = model_loss(model, data)
@@ -583,6 +645,7 @@ def _in_time(
             n_propositions=int(model.conjunctions.propositions.sum()),
             rule_penalty=prices.rule,
             condition_penalty=prices.condition,
+            chosen=why,
             sample=len(sample.weights),
         ),
     )
@@ -726,7 +789,10 @@ class _Problem:
     def of(cls, data: TrainingData, task: _Task, rule_penalty: float) -> _Problem:
         """The problem of a target of one output."""
         options, candidates, constraints = task.options, task.candidates, task.constraints
-        settings = options.to(Options, rule_penalty=rule_penalty).settings(loss=data.loss)
+        own = options
+        if not isinstance(options, Options):
+            own = options.to(Options, rule_penalty=rule_penalty)
+        settings = own.settings(loss=data.loss)
         prices = options.prices(rule_penalty)
         space = candidates.space
         rows, group, linear = space.activations.dense, space.activations.pattern, None
