@@ -457,7 +457,7 @@ def test_noise_alone_pays_for_few_rules():
 def test_without_noise_the_default_penalty_ends_at_a_hundredth():
     X = np.arange(40.0)[:, None]
     fit = glrm.fit(X, (X[:, 0] > 19) * 1.0, loss="squared")
-    assert "a hundredth of the one that excludes" in fit.chosen
+    assert "the least default" in fit.chosen
     assert jr.support(fit.model) == 1
 
 
@@ -475,11 +475,11 @@ def test_default_penalty_without_time_and_after_a_start():
     X, y = make_data(5, rows=200)
     clock = itertools.count()
     whole = glrm.fit(X, y, time_limit=Deadline(1e9, lambda: float(next(clock))))
-    ticks, limit = itertools.count(), next(clock) / 2
+    ticks, limit = itertools.count(), next(clock) / 5
     cut = glrm.fit(X, y, time_limit=Deadline(limit, lambda: float(next(ticks))))
     assert whole.status == "converged"
     assert cut.status == "time_limit"
-    assert "time ran out" in cut.chosen
+    assert "no time was left" in cut.chosen
     assert cut.details.rule_penalty > whole.details.rule_penalty
     started = glrm.fit(X, y, start=whole)
     at_once = glrm.fit(X, y, start=whole, rule_penalty=started.details.rule_penalty)

@@ -89,9 +89,10 @@ _ERRORS = 1.6
 """The default rule penalty, in standard errors of the mean slope of a rule on half of the rows."""
 _LEAST_SHARE = 0.01
 """The least default rule penalty, as a share of the one that excludes every proposition."""
-_MOST_FITS = 6
+_MOST_TRIALS = 6
+_TRIAL_TOLERANCE = 1e-2
 _SETTLED = 0.95
-"""The default penalty falls from fit to fit, until it stays above this share of the one before."""
+"""The default penalty falls from trial to trial, until it stays above this share of the last."""
 _SHARES = np.geomspace(0.3, _LEAST_SHARE, 6)
 """The default rule penalties of a path and of cross-validation, as such shares."""
 _LEAST_FOR_CLASSES = 1e-6
@@ -246,9 +247,9 @@ class Options(_Shared):
         rule_penalty: lambda_0 > 0, the penalty of a rule's weight, against the mean loss. None:
             1.6 standard errors of the mean slope of a rule that holds for half of the rows, so that
             noise alone rarely pays for a rule. The slopes are those of the model itself: up to six
-            fits lower the penalty from that of the constant, as in the scaled lasso (Sun and Zhang,
-            Biometrika 2012). It is at least a hundredth of the one that excludes every single
-            proposition, and 1e-6 for classes. ``details["chosen"]`` says what it came to.
+            rough fits lower the penalty from that of the constant, as in the scaled lasso (Sun and
+            Zhang, Biometrika 2012). It is at least a hundredth of the one that excludes every
+            single proposition, and 1e-6 for classes. ``details["chosen"]`` says what it came to.
     """
 
     rule_penalty: float | None = option(_penalty, default=None)
@@ -523,34 +524,31 @@ class _Task:
         return one_against_rest(self.data, run, of_output), ends
 
     def fit_by_noise(self, data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        """The fit of one output at the default penalty."""
-        begun = start = self.starts[data.output]
+        """The fit of one output at the default penalty, after rough ones that choose it."""
+        tolerance = max(_TRIAL_TOLERANCE, self.options.tolerance)
+        rough = replace(self.options, tolerance=tolerance, pricing="beam", debias=False)
+        task, begun = replace(self, options=rough), self.starts[data.output]
         least = max(_LEAST_SHARE * self.largest_penalty(data), _least_for(data))
         constant = best_constant(data.loss, data.target, data.weights)
         penalty = max(_noise(data, data.target, np.full(len(data.target), constant)), least)
-        found: Fit[RuleEnsemble] | None = None
+        start = begun
         with run:
-            for k in range(_MOST_FITS):
-                state = _State(_Problem.of(data, self, penalty), start)
-                found, start = _generate(state, run.child()), begun or state.end
+            for _ in range(_MOST_TRIALS):
+                state = _State(_Problem.of(data, task, penalty), start)
+                _generate(state, run.child())
+                start = begun or state.end
                 lower = max(_noise(data, data.target, state.score()[state.problem.group]), least)
-                if run.stopped() or lower >= _SETTLED * penalty or k + 1 == _MOST_FITS:
+                if run.stopped() or lower >= _SETTLED * penalty:
                     break
                 penalty = lower
-        if found is None:  # interrupted at once
-            found = _generate(_State(_Problem.of(data, self, penalty), start), run)
-        why = f"rule_penalty={penalty:.3g}: "
-        why += (
-            "time ran out"
-            if run.stopped()
-            else (
-                "a hundredth of the one that excludes every single proposition"
-                if penalty == least
-                else f"{_ERRORS:g} standard errors of the mean slope of a rule on half of the rows"
-            )
-        )
-        details = GLRMDetails(**{**found.details, "chosen": why})
-        return run.whole(replace(found, details=details))
+        why = f"{_ERRORS:g} standard errors of the mean slope of a rule on half of the rows"
+        if run.stopped():
+            why = "no time was left to lower it"
+        elif penalty == least:
+            why = "the least default, whatever the noise"
+        found = _generate(_State(_Problem.of(data, self, penalty), start), run)
+        details = {**found.details, "chosen": f"rule_penalty={penalty:.3g}: {why}"}
+        return replace(found, details=GLRMDetails(**details))
 
 
 def _least_for(data: TrainingData) -> float:
