@@ -589,6 +589,33 @@ def test_rows_are_chosen_and_typed(browser: Any, tmp_path: Path) -> None:
 
 
 @needs_browser
+def test_special_values_are_typed_as_they_are(browser: Any, tmp_path: Path) -> None:
+    codes = np.where(np.arange(60) % 3 == 0, -7.0, np.arange(60.0))
+    raw = {"months": codes, "size": np.arange(60.0) % 7}
+    table = jr.as_table(raw, special_values={"months": [-7, -8]})
+    target = np.where(codes == -7, "a", np.where(codes > 30, "b", "c"))
+    model = jr.boosting.fit(table, target == "b", max_rules=3).model
+    page = jr.report(model, table, target == "b", tmp_path / "page.html")
+    assert [column["typed"] for column in data_of(page)["columns"]][-1] is False
+    show(browser, page)
+    fields = browser.find_elements("css selector", "fieldset input")
+    (months,) = [one for one in fields if one.get_attribute("id") == "column-0"]
+    assert not browser.find_elements("css selector", "fieldset select")
+    assert months.get_attribute("value") == "-7"
+    for value in (-7, -8, 3, 40):
+        months.clear()
+        months.send_keys(str(value))
+        row = {"months": [value], "size": [0.0]}
+        said = browser.find_element("id", "prediction").text
+        assert said.lower() == str(jr.predict(model, row)[0]).lower()
+        score = float(browser.find_elements("css selector", "#answer td")[-1].text)
+        assert score == pytest.approx(float(jr.decision_function(model, row)[0]), rel=1e-4)
+    months.clear()
+    months.send_keys(" ")
+    assert "The model needs a value here." in browser.find_element("id", "row").text
+
+
+@needs_browser
 def test_missing_values_are_refused_as_in_fit(browser: Any, tmp_path: Path) -> None:
     model = jr.boosting.fit(X[["size"]], LABELS, max_rules=1).model
     show(browser, jr.report(model, X[["size"]], LABELS, tmp_path / "page.html"))

@@ -17,8 +17,12 @@ from jaxrules.table import Table
 
 
 def columns_of(programs: Sequence[Program]) -> tuple[int, ...]:
-    """The columns that at least one program reads, ascending."""
-    return tuple(sorted({column for program in programs for column in program.reads}))
+    """The columns that at least one program reads, ascending; a number always with its
+    companion.
+    """
+    columns = {column for program in programs for column in program.reads}
+    pairs = programs[0].schema.companions.items() if programs else ()
+    return tuple(sorted(columns.union(*(pair for pair in pairs if columns & set(pair)))))
 
 
 def program_json(program: Program, columns: Sequence[int]) -> Json:
@@ -65,13 +69,17 @@ def _test(test: Test, program: Program, places: dict[int, int]) -> Json:
 
 def rows_json(table: Table, columns: Sequence[int], n_rows: int) -> Json:
     """The columns, and the first rows as the page evaluates them."""
-    features = [table.schema.features[column] for column in columns]
+    features, places = [table.schema.features[column] for column in columns], list(columns)
+    companions = table.schema.companions
     named = [
         {
             "name": display.plain(feature.name),
             "categories": feature.categories and [display.plain(c) for c in feature.categories],
             "levels": feature.levels and [display.plain(str(level)) for level in feature.levels],
             "missing": bool(table.missing_mask(column).any()),
+            "special": feature.special_values,
+            "companion": places.index(companions[column]) if column in companions else None,
+            "typed": feature.source is None,
         }
         for column, feature in zip(columns, features, strict=True)
     ]

@@ -505,7 +505,8 @@ function storedText() {
 function rowSection() {
   const body = section("row", "Which rules hold for a row?");
   const state = { place: 0, typed: stored === 0 };
-  const fields = data.columns.map(fieldOf), answer = make("div", { role: "status", "aria-live": "polite", id: "answer" });
+  const fields = data.columns.map((column, place) => column.typed ? fieldOf(column, place) : null);
+  const shownFields = fields.filter(Boolean), answer = make("div", { role: "status", "aria-live": "polite", id: "answer" });
   const chosen = make("input", { type: "number", id: "row-number", min: 1, max: stored, step: 1, value: 1 });
   const problem = make("span", { class: "error", id: "row-problem" });
 
@@ -516,12 +517,12 @@ function rowSection() {
     chosen.removeAttribute("aria-invalid");
     problem.replaceChildren();
     const row = storedRow(state.place);
-    fields.forEach((field, column) => field.write(row[column]));
+    data.columns.forEach(({ special, companion }, column) => fields[column]?.write(special?.[row[companion]] ?? row[column]));
     answerNow();
   }
   function answerNow() {
     const { refused } = data.models[shown].program;
-    const row = fields.map((field, column) => field.read(refused[column]));
+    const row = separated(fields.map((field, column) => field ? field.read(refused[data.columns[column].companion ?? column]) : MISSING));
     answer.replaceChildren(...(row.includes(null) ? [make("p", { class: "error" }, "Correct the marked values.")] : answerOf(row, state)));
   }
 
@@ -541,11 +542,22 @@ function rowSection() {
   }
   body.append(make("fieldset", {}, make("legend", {}, stored ? "Or type values" : "Type values"),
     paragraph("Only the columns that the model uses. An empty field is a missing value."),
-    make("div", { class: "fields" }, ...fields.map((field) => field.element))), answer);
+    make("div", { class: "fields" }, ...shownFields.map((field) => field.element))), answer);
   const typed = () => { state.typed = true; answerNow(); };
-  for (const field of fields) for (const event of ["input", "change"]) field.input.addEventListener(event, typed);
+  for (const field of shownFields) for (const event of ["input", "change"]) field.input.addEventListener(event, typed);
   if (stored) choose(0);
   return answerNow;
+}
+
+/** A row as the model reads it: instead of a special value, no number, and its code in the companion. */
+function separated(row) {
+  data.columns.forEach(({ special, companion }, column) => {
+    if (!special) return;
+    const code = special.indexOf(row[column]);
+    row[companion] = code >= 0 ? code : Number.isNaN(row[column]) ? MISSING : special.length;
+    if (code >= 0) row[column] = NaN;
+  });
+  return row;
 }
 
 /** An input for a column: read() gives its value, null if it is not usable. */
