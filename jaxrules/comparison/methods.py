@@ -30,7 +30,10 @@ from jaxrules.runs import Deadline
 from jaxrules.table import EncodedColumn, MissingRule, Table, TableLike, as_table, target_array
 from jaxrules.training import training_data
 
+Floats = NDArray[np.float64]
 Target = Literal["two classes", "classes", "numbers"]
+Fits = dict[str, Fit[Any]]
+"""Fits by setting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class Sample:
     X: Any
     table: Table
     y: NDArray[Any]
-    weights: NDArray[np.float64] | None
+    weights: Floats | None
     encoded: tuple[EncodedColumn, ...]
 
     @classmethod
@@ -104,7 +107,7 @@ class Sample:
         return np.asarray(self.X) if numeric else to_dataframe(self.X)
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """The table as numbers, shape (rows, encoded columns)."""
         return design_matrix(self.table, self.encoded)
 
@@ -171,7 +174,7 @@ class Method:
             models.predict(model, X) if hasattr(model, "schema") else model.predict(X)
         )
 
-    def probabilities(self, model: Any, sample: Sample) -> NDArray[np.float64]:
+    def probabilities(self, model: Any, sample: Sample) -> Floats:
         """Shape (rows, classes), in the order of the classes of the table; 0 for a
         class unknown to the model.
 
@@ -288,7 +291,7 @@ def _loss(target: Target) -> Loss:
     return squared if target == "numbers" else logistic
 
 
-def _numbered(path: Sequence[Fit[Any]]) -> dict[str, Fit[Any]]:
+def _numbered(path: Sequence[Fit[Any]]) -> Fits:
     """The models of a path of 1, 2, ... rules; a path that ended early repeats its last model."""
     cut = path[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     length = len(path) if cut else _RULES
@@ -303,7 +306,7 @@ def _each(
     *,
     time_limit: float | None,
     **options: Any,
-) -> dict[str, Fit[Any]]:
+) -> Fits:
     """A fit for every setting, each with its share of the remaining
     time; fewer if time runs out.
     """
@@ -316,11 +319,11 @@ def _each(
     return fits
 
 
-def _boosting(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+def _boosting(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     return _numbered(boosting.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
 
 
-def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     return _numbered(lltboost.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
 
 
@@ -330,9 +333,9 @@ def _lire(
     *,
     target: Target,
     missing: MissingRule,
-    sample_weight: Any = None,
+    sample_weight: Floats | None = None,
     **options: Any,
-) -> dict[str, Fit[Any]]:
+) -> Fits:
     unit = training_data(
         X, y, _loss(target), sample_weight=sample_weight, missing=missing
     ).constant_loss
@@ -352,14 +355,14 @@ def _lire(
     }
 
 
-def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     path = rulefit.path(X, y, loss=_loss(target), n_penalties=13, **options)
     return {f"l1_penalty={10 ** (-i / 4):.2g} largest": fit for i, fit in enumerate(path)}
 
 
 def _glrm(
     X: Table, y: NDArray[Any], *, target: Target, time_limit: float | None, **options: Any
-) -> dict[str, Fit[Any]]:
+) -> Fits:
     deadline, third = Deadline(time_limit), None if time_limit is None else time_limit / 3
     default = glrm.fit(X, y, loss=_loss(target), time_limit=third, **options)
     left = None if time_limit is None else deadline.remaining()
@@ -372,13 +375,13 @@ def _glrm(
     }
 
 
-def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     penalties = (1.0, 0.1, 0.01, 0.001, 0.0001)
     path = ltrnet.path(X, y, loss=_loss(target), l1_penalties=penalties, **options)
     return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=True)}
 
 
-def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     penalty = max(1.0, len(y) / 1000)
     settings = {
         f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)
@@ -386,14 +389,12 @@ def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[
     return _each(ssrl.fit, settings, X, y, **options)
 
 
-def _exact_list(
-    X: Table, y: NDArray[Any], *, target: Target, **options: Any
-) -> dict[str, Fit[Any]]:
+def _exact_list(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     path = exact_list.path(X, y, max_rules=3, **options)
     return {f"max_rules={m}": fit for m, fit in enumerate(path, start=1)}
 
 
-def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> dict[str, Fit[Any]]:
+def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     penalties = (0.1, 0.01, 0.001)
     path = drnet.path(X, y, literal_penalties=penalties, **options)
     # Without time for all, the path has fewer fits.
@@ -432,7 +433,7 @@ def _scaled(model: Any) -> Any:
 
 
 def _linear(
-    X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None
+    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
 ) -> Any:
     """The path of L1-penalised linear or logistic regression on standardised
     columns, from the first term on.
@@ -480,7 +481,7 @@ def _deprecates_penalty() -> bool:
 
 
 def _cart(
-    X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None
+    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
 ) -> Any:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -494,7 +495,7 @@ def _cart(
 
 
 def _gradient_boosting(
-    X: NDArray[Any], y: NDArray[Any], *, target: Target, seed: int, sample_weight: Any = None
+    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
 ) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
@@ -543,7 +544,9 @@ class _Estimator:
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def __call__(self, X: TableLike, y: Any, *, seed: int, sample_weight: Any = None) -> Any:
+    def __call__(
+        self, X: TableLike, y: Any, *, seed: int, sample_weight: Floats | None = None
+    ) -> Any:
         from sklearn.base import clone
 
         made = clone(self.estimator)

@@ -33,7 +33,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
@@ -41,7 +40,7 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Details, Fit, Status, Step
-from jaxrules.losses import Loss, LossOption, loss_by_name, softmax
+from jaxrules.losses import Array, Loss, LossOption, loss_by_name, softmax
 from jaxrules.lowered import Direction, Directions
 from jaxrules.metrics import loss_of
 from jaxrules.models import RuleEnsemble
@@ -212,11 +211,11 @@ class Soft(NamedTuple):
         b, b0: (outputs, rules) and (outputs,).
     """
 
-    w: Any
-    lower: Any
-    upper: Any
-    b: Any
-    b0: Any
+    w: Array
+    lower: Array
+    upper: Array
+    b: Array
+    b0: Array
 
 
 class Fixed(NamedTuple):
@@ -231,12 +230,12 @@ class Fixed(NamedTuple):
         sharpness: a of the sigmoids.
     """
 
-    supports: Any
-    has_lower: Any
-    has_upper: Any
-    admits: Any
-    used: Any
-    sharpness: Any
+    supports: Array
+    has_lower: Array
+    has_upper: Array
+    admits: Array
+    used: Array
+    sharpness: Array
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ class _Objective:
     loss: Loss
     together: bool
 
-    def __call__(self, lanes: Soft, rows: Any, fixed: Fixed, step: Array) -> Array:
+    def __call__(self, lanes: Soft, rows: Array, fixed: Fixed, step: Array) -> Array:
         weights, columns, target, held, lost, offset = rows
         soft = jax.tree.map(lambda array: array[0], lanes)
         w = soft.w * fixed.supports
@@ -273,7 +272,7 @@ class _Objective:
         return jnp.sum(jnp.where(weights > 0, weights * losses, 0))[None]
 
 
-def losses_of(loss: Loss, together: bool, target: Any, scores: Any) -> Any:
+def losses_of(loss: Loss, together: bool, target: Array, scores: Array) -> Array:
     """The loss per row, from targets and scores, (outputs, rows): softmax if `together`, else the
     mean over the outputs.
     """

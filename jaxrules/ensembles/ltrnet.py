@@ -42,7 +42,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
@@ -52,7 +51,7 @@ from jaxrules.cross_validation import arguments_of, fit_of_best_setting, unfinis
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Details, Fit, Status, Step
-from jaxrules.losses import Loss, LossOption, best_constant, logistic, softmax
+from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.rows import needed
@@ -359,11 +358,11 @@ class Net(NamedTuple):
         b0: (outputs,).
     """
 
-    w: Any
-    t: Any
-    v: Any
-    b: Any
-    b0: Any
+    w: Array
+    t: Array
+    v: Array
+    b: Array
+    b0: Array
 
 
 def modified_sigmoid(z: Array, steepness: float | Array) -> Array:
@@ -402,7 +401,7 @@ def penalty(net: Net, l1: Array | float, binary: Array | float) -> Array:
     return binary * w_shaped(net.v).sum() + l1 * (jnp.abs(net.w).sum() + jnp.abs(net.b).sum())
 
 
-def losses_of(loss: Loss, target: Any, scores: Any) -> Any:
+def losses_of(loss: Loss, target: Array, scores: Array) -> Array:
     """The loss per row of targets and scores, (outputs, rows): several classes by softmax."""
     return softmax(target.T, scores.T) if len(target) > 1 else loss.value(target[0], scores[0])
 
@@ -414,7 +413,7 @@ class _Objective:
     loss: Loss
     straight_through: bool
 
-    def __call__(self, nets: Net, rows: Any, fixed: Any, step: Array) -> Array:
+    def __call__(self, nets: Net, rows: Array, fixed: Array, step: Array) -> Array:
         weights, columns, target = rows
 
         def risk(net: Net, l1: Array, binary: Array, steepness: Array) -> Array:

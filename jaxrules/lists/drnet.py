@@ -43,7 +43,6 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
@@ -54,7 +53,7 @@ from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.float64 import in_x64
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.reading import limit
-from jaxrules.losses import logistic
+from jaxrules.losses import Array, logistic
 from jaxrules.models import RuleList, first_satisfied
 from jaxrules.options import FitOptions, Folds, learner, option, options
 from jaxrules.rows import needed
@@ -338,9 +337,9 @@ class Layers(NamedTuple):
         rule_gates: (rules,), log-odds of the gates of the OR layer.
     """
 
-    w: Any
-    literal_gates: Any
-    rule_gates: Any
+    w: Array
+    literal_gates: Array
+    rule_gates: Array
 
 
 def open_gate(log_odds: Array, noise: Array | None = None) -> Array:
@@ -393,7 +392,7 @@ class _Objective:
 
     of_and_layer: bool
 
-    def __call__(self, trained: Any, rows: Any, fixed: Any, step: Array) -> Array:
+    def __call__(self, trained: Array, rows: Array, fixed: Array, step: Array) -> Array:
         weights, literals, target = rows
         others, draws, penalty, n_literals = fixed
         layers = Layers(*trained, *others) if self.of_and_layer else Layers(*others, *trained)
