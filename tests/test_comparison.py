@@ -165,11 +165,10 @@ def test_one_standard_error_is_that_of_the_mean_of_the_best() -> None:
     best = np.array([0.0, 0.2, 0.0, 0.2])  # standard error of the mean: 0.0577
     risks = np.column_stack([best, best + 0.056, best + 0.06])
     assert Choice(True, None)(risks, np.array([3.0, 2.0, 1.0])) == 1
-    # of equal sizes the less risky; an error beyond the cap is nobody's
-    assert Choice(True, None)(risks, np.array([3.0, 3.0, 1.0])) == 0
+    assert Choice(True, None)(risks, np.array([3.0, 3.0, 1.0])) == 0  # of equal sizes, the best
     spread = np.column_stack([[0.0, 0.0, 0.0, 0.1], best])  # standard error: 0.025
     assert Choice(True, None)(spread, np.array([2.0, 1.0])) == 0
-    capped = np.column_stack([3 * best - 0.5, spread])
+    capped = np.column_stack([3 * best - 0.5, spread])  # the best is too complex
     assert Choice(True, 2.0)(capped, np.array([3.0, 2.0, 1.0])) == 1
 
 
