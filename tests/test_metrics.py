@@ -87,6 +87,9 @@ def test_local_support_is_the_mean_of_satisfied_rules() -> None:
     binary = model("logistic", (0, 1))
     assert jr.local_supports(binary, X).tolist() == [1, 2, 1, 3]
     assert jr.local_support(binary, X) == 1.75
+    assert jr.local_support(binary, X[:1]) == 1.0
+    with pytest.raises(ValueError, match="X has no rows"):
+        jr.local_support(binary, X[:0])
 
 
 def test_rule_lists(rule_list: jr.RuleList, table: jr.Table) -> None:
