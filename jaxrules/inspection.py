@@ -301,7 +301,8 @@ def group_of_rows(model: Any, X: TableLike, groups: ArrayLike, n_rows: int) -> N
         )
         return known[np.where(missing, -1, column).astype(np.int64)]
     if feature.categories is None:
-        return np.asarray(table.to_columns()[groups])
+        special = feature.special_values is not None
+        return np.asarray(table.to_columns()[groups]) if special else column
     return np.array([*feature.categories, "(unseen)", "(missing)"])[column]
 
 

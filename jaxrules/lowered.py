@@ -101,13 +101,11 @@ class Direction:
         for feature, code in zip(
             (schema.features[f] for f in self.features), self.categories, strict=True
         ):
+            if feature.is_numeric:
+                names.append(feature.as_number)
+                continue
             missing = code == MISSING
-            text = (
-                ""
-                if feature.is_numeric
-                else feature.set_text(set() if missing else {code}, False, missing)
-            )
-            names.append(f"[{text}]" if text else feature.as_number)
+            names.append(f"[{feature.set_text(set() if missing else {code}, False, missing)}]")
         return display.sum_text(zip(self.weights, names, strict=True))
 
 

@@ -184,12 +184,12 @@ class Schema:
 
     @property
     def companions(self) -> dict[int, int]:
-        """The places of the companions, by those of their numbers."""
-        place = {feature.source: index for index, feature in enumerate(self.features)}
+        """The places of the companions, ascending, by those of their numbers."""
+        place: dict[str | None, int] = {name: index for index, name in enumerate(self.names)}
         return {
-            index: place[feature.name]
+            place[feature.source]: index
             for index, feature in enumerate(self.features)
-            if feature.special_values is not None
+            if feature.source is not None
         }
 
     def absent(self, features: Iterable[int]) -> str | None:
@@ -210,8 +210,7 @@ class Schema:
         if len(set(self.names)) < len(self.names):
             raise ValueError("features have names that repeat; they must be distinct")
         special = {f.companion() for f in self.features if f.special_values is not None}
-        last = self.features[len(self.sources) :]
-        if set(last) != special:
+        if set(self.features[len(self.sources) :]) != special:
             raise ValueError(
                 "features must end in the companions of the numbers with special values; use "
                 "jaxrules.as_table"
@@ -570,9 +569,15 @@ def _with_special_values(table: Table, given: object) -> Table:
     for key, values in given.items():
         index = checks.column("special_values", key, names)
         feature, name = features[index], f"special_values[{key!r}]"
-        if feature.kind != "number" or feature.special_values is not None:
-            has = "special values" if feature.special_values else f"the kind {feature.kind!r}"
-            raise TypeError(f"{name}: column {feature.name!r} has {has} already; leave it out")
+        if feature.kind != "number":
+            raise TypeError(
+                f"{name}: column {feature.name!r} is of the kind {feature.kind!r}, but special "
+                "values stand beside numbers; leave it out"
+            )
+        if feature.special_values is not None:
+            raise ValueError(
+                f"{name}: column {feature.name!r} has special values already; name all at once"
+            )
         listed = np.unique(checks.sequence(name, values) + 0.0)  # no negative zero
         feature = dataclasses.replace(feature, special_values=tuple(listed.tolist()))
         companion = feature.companion()
@@ -616,10 +621,10 @@ def conform(X: TableLike, schema: Schema) -> Table:
     """New data in the columns of a model's schema.
 
     Columns of dataframes, records and Tables are matched by name and may come in any order; arrays
-    are matched by position. Special values are those of the schema; another code is a number.
-    Categories that fit did not see become `UNSEEN`; a column with no known
-    category causes a warning. Where fit had booleans, the numbers 0 and 1 count as False and True,
-    and the other way round. The text of an ordered category is enough. `X` may have no rows.
+    are matched by position. Categories that fit did not see become `UNSEEN`; a column with no known
+    category causes a warning. Special values are those of the schema, and another code is a number.
+    Where fit had booleans, the numbers 0 and 1 count as False and True, and the other way round.
+    The text of an ordered category is enough. `X` may have no rows.
 
     Raises:
         ValueError: for missing or extra columns, a column whose kind changed, infinite values,
@@ -647,12 +652,10 @@ def conform(X: TableLike, schema: Schema) -> Table:
         raw = [columns_by_name[name] for name in known]
     elif len(raw) != len(sources):
         raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(sources)}")
-    columns, companions = list(map(_conformed, sources, raw)), []
-    for index, feature in enumerate(sources):
-        if feature.special_values is not None:
-            columns[index], codes = _separated(feature, columns[index])
-            companions.append((schema.companions[index], codes))
-    columns += [codes for _, codes in sorted(companions, key=lambda pair: pair[0])]
+    columns = list(map(_conformed, sources, raw))
+    for index in schema.companions:
+        columns[index], codes = _separated(sources[index], columns[index])
+        columns.append(codes)
     table = Table(schema, tuple(columns))
     _check_values(table)
     return table
