@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import lars_path
 
@@ -56,6 +56,7 @@ def target(X: pd.DataFrame, seed: int = 0) -> np.ndarray:
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 9))
+@example(seed=26, n_columns=3)  # a column enters at a penalty of 7.9e-8
 def test_supports_are_those_of_scikit_learn(seed: int, n_columns: int) -> None:
     rng = np.random.default_rng(seed)
     columns, weights = rng.normal(size=(n_columns, 60)), rng.random((3, 60))
@@ -67,11 +68,15 @@ def test_supports_are_those_of_scikit_learn(seed: int, n_columns: int) -> None:
         design = (columns - (columns @ w / w.sum())[:, None]) * roots
         t = (t - t @ w / w.sum()) * roots
         lengths = np.linalg.norm(design, axis=1)
-        _, _, path = lars_path((design / lengths[:, None]).T, t, method="lasso", max_iter=7)
+        prices, _, path = lars_path((design / lengths[:, None]).T, t, method="lasso", max_iter=7)
         knots = [tuple(np.flatnonzero(one).tolist()) for one in path.T]
         expected = list(dict.fromkeys(one for one in knots if 0 < len(one) <= 4))
-        assert [tuple(one.columns.tolist()) for one in subsets] == expected[: len(subsets)]
-        assert len(subsets) >= min(len(expected), 4)
+        supports = [tuple(one.columns.tolist()) for one in subsets]
+        common = min(len(supports), len(expected))
+        assert supports[:common] == expected[:common]
+        assert len(supports) >= min(len(expected), 4)
+        # scikit-learn leaves out what enters at a penalty of nearly 0.
+        assert len(supports) <= len(expected) or prices[-1] < 1e-6
         for one in subsets:
             np.testing.assert_allclose(one.gram, design[one.columns] @ design[one.columns].T)
             np.testing.assert_allclose(one.slope, design[one.columns] @ t, atol=1e-9)
