@@ -37,6 +37,13 @@ def rulefit() -> None:
     jr.plots.coefficient_path(path, most=5)
 
 
+def glrm() -> None:
+    data = jr.datasets.load("breast_cancer")
+    penalties = [0.2, 0.15, 0.11, 0.08, 0.06, 0.045, 0.03]
+    path = jr.glrm.path(data.X, data.y, rule_penalties=penalties, max_cut_points=4)
+    jr.plots.coefficient_path(path, most=5)
+
+
 def ssrl() -> None:
     data = jr.datasets.load("iris")
     X = {name: column for name, column in data.X.to_columns().items() if "petal" in name}
@@ -81,7 +88,7 @@ def paths() -> None:
 
 FIGURES = {
     figure.__name__: figure
-    for figure in (boosting, drnet, exact_lists, lire, lltboost, ltrnet, paths, rulefit, ssrl)
+    for figure in (boosting, drnet, exact_lists, glrm, lire, lltboost, ltrnet, paths, rulefit, ssrl)
 }
 
 if __name__ == "__main__":
