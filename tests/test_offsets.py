@@ -63,6 +63,8 @@ def test_every_learner_of_counts_has_the_unit_of_exposure_in_its_intercept(fit: 
     mean = jr.predict(model, X, exposure=EXPOSURE)
     assert mean.sum() == pytest.approx(COUNTS.sum(), rel=0.1)
     np.testing.assert_allclose(mean, EXPOSURE * jr.predict(model, X))
+    of_means = jr.losses.poisson.value(COUNTS, np.log(mean)).mean()
+    assert jr.risk(model, X, COUNTS, exposure=EXPOSURE) == pytest.approx(of_means)
     shifted = fit(loss="poisson", offset=np.log(EXPOSURE))
     assert jr.risk(shifted.model, X, COUNTS, exposure=EXPOSURE) == pytest.approx(
         jr.risk(model, X, COUNTS, offset=np.log(EXPOSURE)), rel=1e-6
