@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, cross_validated, folds, last_fit
+from jaxrules.cross_validation import fit_of_best_setting
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.fits import Details, Fit, Status
@@ -376,7 +376,6 @@ def cross_validate(
     """
     run = options.run()
     data = _read(X, y, sample_weight, options)
-    fold_of = folds(data, options.n_folds, options.seed)
     penalties = options.rule_penalties
     if penalties is None:
         penalties = _Task.of(data, options, run).default_penalties()
@@ -391,21 +390,15 @@ def cross_validate(
                 return
             yield found.model
 
-    found = cross_validated(
+    return fit_of_best_setting(
+        fit,
+        (X, y, sample_weight),
+        options,
         data,
         [{"rule_penalty": penalty} for penalty in penalties],
         walk,
-        fold_of,
-        run.child(SHARE, "glrm cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=len(penalties) // 2,
-    )
-    chosen = options.to(Options, **found.setting)
-    return last_fit(
-        found,
         run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
+        otherwise=len(penalties) // 2,
     )
 
 
