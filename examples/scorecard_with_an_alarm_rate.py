@@ -18,7 +18,8 @@ print(repr(train.X), f"{np.mean(train.y == 'malignant'):.0%} malignant")
 # %% [markdown]
 # ## Rules that keep to what is known
 #
-# The score is the log-odds of "malignant". Larger and more concave nuclei must never lower it, so
+# The score is the log-odds of "malignant", the class that alarms are about; `positive=` names the
+# other one if need be. Larger and more concave nuclei must never lower it, so
 # these columns get `monotone=1`; the measurement errors are left out. Each rule is the best one of
 # its stage among those that keep the constraints.
 

@@ -106,7 +106,8 @@ def its_conjunctions(value: object) -> str:
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:
     """Issue a warning that points to the code that called the library."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "jaxrules":
+    between = ("jaxrules", "functools")  # singledispatch stands between the two
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, kind, stacklevel=level)
 
@@ -333,7 +334,8 @@ def instance(name: str, value: object, kind: type[Value], source: str) -> Value:
         TypeError: naming both.
     """
     if not isinstance(value, kind):
+        hint = f"; pass its {name}" if isinstance(getattr(value, name, None), kind) else ""
         raise TypeError(
-            f"{name} must be {kind.__name__} (see {source}), got {type(value).__name__}"
+            f"{name} must be {kind.__name__} (see {source}), got {type(value).__name__}{hint}"
         )
     return value

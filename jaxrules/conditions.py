@@ -281,7 +281,8 @@ def _position(feature: object) -> int:
     """The position of a column."""
     if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
         raise TypeError(
-            f"a condition must name its feature by column position or Direction, got {feature!r}"
+            f"a condition must name its feature by column position or Direction, got {feature!r}; "
+            "the position of a name is X.names.index(name), X a Table (see jaxrules.as_table)"
         )
     return int(feature)
 

@@ -182,14 +182,14 @@ class Constraints:
         require(len(some) > 0 or not len(pool), "forbidden and monotone exclude every proposition")
         return pool.take(some).distinct(table, allowed[some])
 
-    def first(self, schema: Schema, given: object, n_outputs: int) -> Conjunctions:
+    def first(self, table: Table, given: object, n_outputs: int) -> Conjunctions:
         """An expert's rules, the argument `first` of an ensemble, which must meet the other
-        constraints.
+        constraints. Warns of a rule that holds for all rows or for none, as in other units.
 
         Raises:
             TypeError, ValueError: naming the argument.
         """
-        rules = rules_for(schema, "first", given)
+        rules = rules_for(table.schema, "first", given)
         barred = np.flatnonzero(~self.allows(rules, max(n_outputs, 2)).any(axis=1)).tolist()
         if barred:
             text = rules.describe(barred[0])
@@ -197,6 +197,13 @@ class Constraints:
                 f"first has the rule {text!r}, which has no admissible weight under forbidden and "
                 "monotone"
             )
+        for rule, rows in enumerate(rules.satisfied(table).T if table.n_rows > 1 else ()):
+            if rules.lengths[rule] and (rows.all() or not rows.any()):
+                held = "every row" if rows.all() else "no row"
+                checks.warn(
+                    f"first has the rule {rules.describe(rule)!r}, which holds for {held} of X; "
+                    "check its units"
+                )
         return rules
 
     def check_room(self, first: Conjunctions, max_rules: int) -> None:

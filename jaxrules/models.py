@@ -408,8 +408,9 @@ def _linear_terms(name: str, value: object) -> LinearTerms:
 
 
 def not_a_model(model: object) -> NoReturn:
-    """Refuse anything but a model, with a hint for a `Fit` or a fitted estimator."""
-    hints = {"model": "; pass fit.model", "get_params": "; pass the model_ of the fitted estimator"}
+    """Refuse anything but a model, with a hint for a `Fit`, a scorecard or a fitted estimator."""
+    its = "card.model" if type(model).__name__ == "Scorecard" else "fit.model"
+    hints = {"model": f"; pass {its}", "get_params": "; pass the model_ of the fitted estimator"}
     hint = next((hint for name, hint in hints.items() if hasattr(model, name)), "")
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
 

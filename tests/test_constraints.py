@@ -1279,3 +1279,12 @@ def test_what_cannot_be_kept_is_refused():
     frame = pd.DataFrame({"a": [0.0, 1.0] * 5, "b": ["u", "v"] * 5})
     with pytest.raises(ValueError, match="monotone names the categorical column 'b'"):
         jr.boosting.fit(frame, np.arange(10.0), monotone={"b": 1})
+
+
+def test_an_experts_rule_that_holds_for_all_rows_or_for_none_is_named() -> None:
+    X = {"age": [20.0, 30.0, 40.0, 50.0] * 5}
+    schema = jr.as_table(X).schema
+    for threshold, held in ((2.0, "every row"), (500.0, "no row")):
+        rules = jr.Conjunctions.build(schema, [[jr.Condition.above(0, threshold)]])
+        with pytest.warns(UserWarning, match=f"holds for {held} of X; check its units"):
+            jr.boosting.fit(X, [0, 0, 1, 1] * 5, first=rules, max_rules=2)

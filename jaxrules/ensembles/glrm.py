@@ -465,7 +465,7 @@ class _Task:
         if start is not None:
             begun = propositions_in(start.conjunctions.with_schema(schema))
         check_cut_points(data.table, options.max_cut_points)
-        first = constraints.first(schema, options.first, n_outputs)
+        first = constraints.first(data.table, options.first, n_outputs)
 
         def candidates(found: PropositionPool) -> Candidates:
             pool = constraints.pool(

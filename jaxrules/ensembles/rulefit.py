@@ -381,7 +381,7 @@ class _Task:
         schema = data.table.schema
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)
-        first = constraints.first(schema, options.first, len(data.outputs))
+        first = constraints.first(data.table, options.first, len(data.outputs))
         return cls(options, data, constraints, first)
 
     def pool(self, data: TrainingData, run: Run) -> RulePool:

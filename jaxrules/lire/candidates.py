@@ -56,7 +56,7 @@ class Candidates:
             TypeError, ValueError: as `jaxrules.lire.fit` for the options about rules.
         """
         start = given_start(options.start, RuleEnsemble, data, constraints)
-        experts = constraints.first(data.table.schema, options.first, len(data.outputs))
+        experts = constraints.first(data.table, options.first, len(data.outputs))
         n_first, most = len(experts), options.max_rules
         require(
             most is None or n_first <= most,

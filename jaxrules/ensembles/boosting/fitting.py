@@ -170,7 +170,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     settings = options.settings(loss=data.loss, **several)
     constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
     constraints.warn_of_constants(data.table)
-    first = constraints.first(schema, options.first, n_outputs)
+    first = constraints.first(data.table, options.first, n_outputs)
     constraints.check_room(first, options.most_rules)
     if options.max_rules is None:
         check_likelihood(data.loss)

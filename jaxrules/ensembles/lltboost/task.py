@@ -43,7 +43,7 @@ class Task:
         schema, n_outputs = data.table.schema, len(data.outputs)
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)
-        first = constraints.first(schema, options.first, n_outputs)
+        first = constraints.first(data.table, options.first, n_outputs)
         constraints.check_room(first, options.max_rules)
         data = replace(data, table=constraints.blanked(data.table))
         settings = options.settings(loss=data.loss)
