@@ -286,15 +286,9 @@ def relax(
         hessian, along, total = _second_order(data, chosen, curvature)
         moved, gradient = weights[chosen], along * (tilt / total) - pull[chosen]
         reverse_huber_sweep(
-            hessian,
-            slope[chosen],
-            turn[chosen],
-            ridge[chosen],
-            cap[chosen],
-            moved,
-            gradient,
+            hessian, slope[chosen], turn[chosen], ridge[chosen], cap[chosen], moved, gradient,
             _SWEEPS,
-        )
+        )  # fmt: skip
         change = moved - weights[chosen]
         shift = (tilt - _dot(along, change)) / total
         before, predicted = 0.0, tilt * shift
