@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 import traceback
 import types
 import uuid
@@ -32,6 +33,8 @@ Task = Callable[[float | None], Result]
 
 _LISTENING = 0.2
 """Seconds between two checks whether something has ended or was interrupted."""
+_WITHOUT_WORKERS = 60.0
+"""Seconds after which a dask cluster that has lost all its workers is given up."""
 _MOST_WORKERS = 2**15
 
 
@@ -211,13 +214,14 @@ class _Work(Generic[Result]):
         """By the threads of a dask cluster, which repeats the tasks of dead workers itself.
 
         Not by joblib, which waits for ever for a task that dask has given up (joblib 1.6), and
-        whose dask workers do not hear Ctrl-C.
+        whose dask workers do not hear Ctrl-C. A cluster that has no worker yet is waited for; one
+        whose workers all died and did not return ends the tasks with an error.
         """
         import distributed
 
         stop = distributed.Event(f"jaxrules-{uuid.uuid4()}", client=client)
         under_way: dict[Any, int] = {}
-        order = self.sent()
+        order, seen = self.sent(), float("inf")
         try:
             while True:
                 while len(under_way) < self.workers and (k := next(order, None)) is not None:
@@ -229,12 +233,23 @@ class _Work(Generic[Result]):
                     return
                 with contextlib.suppress(TimeoutError):
                     distributed.wait(list(under_way), _LISTENING, "FIRST_COMPLETED")
+                there = bool(client.nthreads())
+                if there:
+                    seen = time.monotonic()
                 if self.run.limit is Status.INTERRUPTED:
                     stop.set()
-                    if not client.nthreads():  # a terminal's Ctrl-C has ended a local cluster's
+                    if not there:  # a terminal's Ctrl-C has ended a local cluster's
                         return
                 for future in [future for future in under_way if future.done()]:
                     yield _from_dask(future, under_way.pop(future))
+                if time.monotonic() - seen > _WITHOUT_WORKERS:
+                    lost = RuntimeError(
+                        f"the dask cluster has had no worker for {_WITHOUT_WORKERS:g} seconds; "
+                        'restart it, or use backend="loky"'
+                    )
+                    for k in [*under_way.values(), *self.waiting]:
+                        yield k, lost
+                    return
         finally:
             stop.set()
             client.cancel(list(under_way))

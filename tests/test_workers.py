@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,10 @@ def dies_once(mark: Path, seconds: float | None) -> str:
     return "alive"
 
 
+def naps(seconds: float | None) -> None:
+    time.sleep(3)
+
+
 def limit(seconds: float | None) -> float | None:
     return seconds
 
@@ -123,10 +128,25 @@ def test_results_are_in_order(backend: str) -> None:
 
 
 def test_a_killed_worker_loses_one_task_at_most(backend: str, tmp_path: Path) -> None:
-    again = functools.partial(dies_once, tmp_path / "mark")
-    found = carry_out([*tasks(2), dies, again, *tasks(2)], Run("test"), 2)
+    found = carry_out([*tasks(2), dies, *tasks(2)], Run("test"), 2)
     assert isinstance(found[2], Exception)
-    assert [*found[:2], *found[3:]] == [0, 1, "alive", 0, 1]
+    assert [*found[:2], *found[3:]] == [0, 1, 0, 1]
+    # In a run of its own: the death of a task beside it may end it before its first line.
+    again = functools.partial(dies_once, tmp_path / "mark")
+    assert carry_out([*tasks(2), again, *tasks(2)], Run("test"), 2) == [0, 1, "alive", 0, 1]
+
+
+def test_a_cluster_that_loses_all_workers_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(workers, "_WITHOUT_WORKERS", 0.5)
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as made, distributed.Client(made):
+        run = Run("test", progress=lambda report: made.scale(0))
+        with parallel_config(backend="dask"):
+            found = carry_out([*tasks(1), naps, naps, naps], run, 2)
+    assert found[0] == 0
+    assert isinstance(found[-1], RuntimeError)
+    assert "no worker" in str(found[-1])
 
 
 def test_folds_need_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
