@@ -45,7 +45,7 @@ from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import fit_of_best_setting
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.in_time import model_in_time
-from jaxrules.fits import Details, Fit, Status
+from jaxrules.fits import Details, Fit, Settings, Status
 from jaxrules.losses import Loss, MergedRows, best_constant, merge_rows, require
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.options import Folds, ScoreOptions, learner, option, options
@@ -63,6 +63,7 @@ from jaxrules.solvers.rule_search import (
     search_depth_first,
 )
 from jaxrules.solvers.rule_search.space import check_cut_points, never
+from jaxrules.table import TableLike
 from jaxrules.training import (
     TrainingData,
     linear_terms_of,
@@ -288,7 +289,7 @@ class Grid(Folds, _Shared):
 
 @learner(Options)
 def fit(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> Fit[RuleEnsemble]:
     """Fit a generalised linear rule model.
 
@@ -322,7 +323,7 @@ def fit(
 
 @learner(PathOptions)
 def path(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each of some rule penalties, the largest first.
 
@@ -357,7 +358,7 @@ def path(
 
 @learner(Grid)
 def cross_validate(
-    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
     """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
     rows.
@@ -405,7 +406,9 @@ def cross_validate(
 # The problem
 
 
-def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared) -> TrainingData:
+def _read(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared
+) -> TrainingData:
     """The data, for a loss with a conjugate."""
     loss = loss_for(y, options.loss)
     require(loss, "conjugate", _CERTIFICATE)
@@ -715,7 +718,7 @@ class _Problem:
     """
 
     options: _Shared
-    settings: tuple[tuple[str, Any], ...]
+    settings: Settings
     prices: _Prices
     data: TrainingData
     candidates: Candidates
