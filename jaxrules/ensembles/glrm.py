@@ -522,7 +522,7 @@ class _Task:
     def fit_by_noise(self, data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
         """The fit of one output at the default penalty, after rough ones that choose it."""
         tolerance = max(_TRIAL_TOLERANCE, self.options.tolerance)
-        rough = replace(self.options, tolerance=tolerance, pricing="beam", debias=False)
+        rough = replace(self.options, tolerance=tolerance, pricing="beam")
         task, begun = replace(self, options=rough), self.starts[data.output]
         least = max(_LEAST_SHARE * self.largest_penalty(data), _least_for(data))
         constant = best_constant(data.loss, data.target, data.weights)
@@ -531,7 +531,7 @@ class _Task:
         with run:
             for _ in range(_MOST_TRIALS):
                 state = _State(_Problem.of(data, task, penalty), start)
-                _generate(state, run.child())
+                _grow(state, run.child())
                 start = begun or state.end
                 lower = max(_noise(data, data.target, state.score()[state.problem.group]), least)
                 if run.stopped() or lower >= _SETTLED * penalty:
@@ -539,7 +539,7 @@ class _Task:
                 penalty = lower
         why = f"{_ERRORS:g} standard errors of the mean slope of a rule on half of the rows"
         if run.stopped():
-            why = "no time was left to lower it"
+            why = "the fit was stopped before it could fall further"
         elif penalty == least:
             why = "the least default, whatever the noise"
         found = _generate(_State(_Problem.of(data, self, penalty), start), run)
@@ -645,32 +645,39 @@ def _in_time(
     )
 
 
-def _generate(state: _State, run: Run) -> Fit[RuleEnsemble]:
-    """Column generation, for a target of one output."""
-    problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
-    with run:
-        run.phase = "start"
+def _grow(state: _State, run: Run) -> Status:
+    """Column generation, for a target of one output, inside of ``with run``."""
+    problem, options = state.problem, state.problem.options
+    run.phase = "start"
+    state.solve(run)
+    run.step(state.objective, state.size, bound=state.proved_bound)
+    run.phase = "search"
+    while not run.stopped():
+        found = _price(problem, state, run)  # the pricing problem
+        state.note(found)
+        if run.stopped():
+            break
+        left = options.max_rules - state.generated
+        new = [rule for rule in found.rules if rule not in state.known][:left]
+        last = _MASTER_TOLERANCE * options.tolerance
+        # Slopes of a rough master problem may hide a violation: only the last ones end it.
+        if not new and state.tolerance <= last:
+            if not found.rules or left > 0:  # otherwise max_rules leaves rules out
+                return Status.CONVERGED
+            break
+        state.add(new)
+        if not new:
+            state.tolerance = max(0.01 * state.tolerance, last)
         state.solve(run)
         run.step(state.objective, state.size, bound=state.proved_bound)
-        run.phase = "search"
-        while not run.stopped():
-            found = _price(problem, state, run)  # the pricing problem
-            state.note(found)
-            if run.stopped():
-                break
-            left = options.max_rules - state.generated
-            new = [rule for rule in found.rules if rule not in state.known][:left]
-            last = _MASTER_TOLERANCE * options.tolerance
-            # Slopes of a rough master problem may hide a violation: only the last ones end it.
-            if not new and state.tolerance <= last:
-                if not found.rules or left > 0:  # otherwise max_rules leaves rules out
-                    status = Status.CONVERGED
-                break
-            state.add(new)
-            if not new:
-                state.tolerance = max(0.01 * state.tolerance, last)
-            state.solve(run)
-            run.step(state.objective, state.size, bound=state.proved_bound)
+    return Status.MAX_ITERATIONS
+
+
+def _generate(state: _State, run: Run) -> Fit[RuleEnsemble]:
+    """The fit of a target of one output."""
+    problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
+    with run:
+        status = _grow(state, run)
         state.thin_out()
         if options.debias:
             state.debias()
@@ -1035,13 +1042,16 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         weights: shape (columns,); those below 1e-10 of the largest are rounding and are dropped.
     """
     shift, rounding = 0.0, 1e-10 * np.abs(weights).max(initial=0.0)
+    some = np.flatnonzero((np.abs(weights) > rounding) & columns.any(axis=0))
+    design = np.column_stack([columns[:, some], np.ones(len(columns))]).astype(np.float64)
+    gram, kept, weights = design.T @ design, np.zeros(len(weights)), weights[some]
     while True:
-        weights = np.where((np.abs(weights) > rounding) & columns.any(axis=0), weights, 0.0)
+        weights = np.where(np.abs(weights) > rounding, weights, 0.0)
         on = np.flatnonzero(weights)
         # The eigenvector of the least eigenvalue: no score changes along a dependence.
-        design = np.column_stack([columns[:, on], np.ones(len(columns))]).astype(np.float64)
-        scale = np.sqrt((design**2).sum(axis=0))
-        values, vectors = np.linalg.eigh((design / scale).T @ (design / scale))
+        part = gram[np.ix_([*on, -1], [*on, -1])]
+        scale = np.sqrt(np.diag(part))
+        values, vectors = np.linalg.eigh(part / np.outer(scale, scale))
         if values[0] > 1e-12 * values[-1]:
             break
         way = vectors[:, 0] / scale
@@ -1060,7 +1070,8 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         shift += steps[leaves] * way[-1]
         weights[on] += steps[leaves] * way[:-1]
         weights[on[leaves]] = 0.0
-    return weights, float(shift)
+    kept[some] = weights
+    return kept, float(shift)
 
 
 def _one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
