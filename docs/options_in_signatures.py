@@ -2,11 +2,13 @@
 
 mkdocstrings reads the source, where a learner is ``fit(X, y, sample_weight, options)`` and an
 estimator's ``__init__`` has no arguments. The page shows what callers see: the options as keywords
-(see `jaxrules.options`), as the imported functions have them.
+(see `jaxrules.options`), as the imported functions have them. Examples, which would be read as
+Markdown, become blocks of code.
 """
 
 import importlib
 import inspect
+import re
 from typing import Any
 
 import griffe
@@ -16,6 +18,10 @@ LEARNER, CONSTRUCTOR = "jaxrules.options.learner", "jaxrules.estimators._constru
 
 class OptionsInSignatures(griffe.Extension):
     """Gives decorated functions the signature and the docstring that they have at run time."""
+
+    def on_instance(self, *, obj: Any, **kwargs: Any) -> None:
+        if obj.docstring:
+            obj.docstring.value = _with_blocks(obj.docstring.value)
 
     def on_function_instance(self, *, func: Any, **kwargs: Any) -> None:
         decorators = {decorator.callable_path for decorator in func.decorators}
@@ -29,9 +35,15 @@ class OptionsInSignatures(griffe.Extension):
         )
         text = inspect.getdoc(called) or ""
         if LEARNER in decorators:
-            func.docstring.value = text
+            func.docstring.value = _with_blocks(text)
         else:  # the page shows the class, not its __init__
             func.parent.docstring.value += "\n\n" + text[text.index("Args:\n") :]
+
+
+def _with_blocks(text: str) -> str:
+    """Each example, which ends at an empty line, as a block of code."""
+    example = r"^( *)>>> .*(?:\n.*\S.*)*"
+    return re.sub(example, r"\1```pycon\n\g<0>\n\1```", text, flags=re.MULTILINE)
 
 
 def _parameter(given: inspect.Parameter) -> griffe.Parameter:

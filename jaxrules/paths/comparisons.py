@@ -84,8 +84,9 @@ def direct(
     every step takes the coefficient that helps most at once.
 
     Args:
-        X, y, step_weights, start, l2_penalty, intercept, standardise, forbidden, sample_weight,
-            missing: as in `fit`; there are as many steps as coefficients to set.
+        X, y, sample_weight, missing, start, forbidden, l2_penalty, intercept, standardise: as in
+            `fit`.
+        step_weights: as in `fit`; there are as many steps as coefficients to set.
         end: the final model; None for the least-squares model.
 
     Raises:
