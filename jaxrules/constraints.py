@@ -184,7 +184,8 @@ class Constraints:
 
     def first(self, table: Table, given: object, n_outputs: int) -> Conjunctions:
         """An expert's rules, the argument `first` of an ensemble, which must meet the other
-        constraints. Warns of a rule that holds for all rows or for none, as in other units.
+        constraints. Warns of a rule that holds for all rows or for none, perhaps given in other
+        units.
 
         Raises:
             TypeError, ValueError: naming the argument.

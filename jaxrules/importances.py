@@ -152,7 +152,7 @@ def _one(row: Table) -> Table:
 
 @_local.register
 def _(model: RuleEnsemble, table: Table, row: Table) -> Floats:
-    checks.require(model.n_outputs == 1, "model has one score per class; it must have one score")
+    checks.require(model.n_outputs == 1, "model must have a single score, not one per class")
     holds = model.conjunctions.satisfied(_one(row))[0] - model.conjunctions.satisfied(table).mean(0)
     total = (np.asarray(model.weights, np.float64)[:, 0] * holds) @ _shares(model.conjunctions)
     if model.linear is not None:

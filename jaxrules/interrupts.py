@@ -29,9 +29,9 @@ class Interrupt:
       whole process.
     - **forgotten**: the first one, if nothing asks any more because the fit is complete and about
       to return.
-    - **not received**: the user has a handler of SIGINT, or the shell has it ignored; that stays in
-      force. A fit in another thread receives none either (Python delivers signals to the main
-      thread), unless its caller passes them on by `enclosing`.
+    - **not received**: the user has a handler of SIGINT, or the shell started the process with
+      SIGINT ignored; that stays in force. A fit in another thread receives none either (Python
+      delivers signals to the main thread), unless its caller passes them on by `enclosing`.
 
     A fit inside another one, in a progress callback say, leaves signals to the outer one, whose
     Ctrl-C counts for both. docs/certificates.md explains all this to users.

@@ -806,7 +806,8 @@ def relative(loss: Loss, y: Floats, sample_weight: Floats, offset: Floats) -> tu
     if loss.power is None:
         raise ValueError(
             f"offset and exposure are for the losses poisson, gamma and tweedie, and offset also "
-            f"for squared, huber, absolute and quantile, not for {loss.name!r}; set loss"
+            f"for squared, huber, absolute and quantile, not for {loss.name!r}; set loss to one "
+            "of them"
         )
     exposure = np.exp(offset)
     return y / exposure, sample_weight * exposure ** (2 - loss.power)

@@ -91,8 +91,8 @@ class Direction:
         usable = 0 <= feature < 2**31 > code >= MISSING and weight != 0 and math.isfinite(weight)
         require(
             usable,
-            "features of a direction must be column positions, weights finite and not 0, and "
-            f"categories category codes, got {feature}, {weight}, {code}",
+            "a direction needs column positions as features, finite weights other than 0, and "
+            f"category codes as categories, got {feature}, {weight}, {code}",
         )
 
     def describe(self, schema: Schema) -> str:
@@ -168,7 +168,7 @@ class Directions:
         )
         rise = rises(self.offsets, len(self.feature)) and (np.diff(self.offsets) > 0).all()
         require(
-            rise, "offsets of directions must rise from 0 to the number of terms, at least by 1"
+            rise, "offsets of directions must rise from 0 to the number of terms, by at least 1"
         )
         usable = np.isfinite(self.weight) & (self.weight != 0)
         require(usable.all(), "weights of directions must be finite and not 0")

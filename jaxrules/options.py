@@ -139,7 +139,7 @@ class RunOptions:
         return (("learner", self.learner), *((name, plain(value)) for name, value in kept.items()))
 
     def to(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
-        """Options of another class, with the values of equal names, and these changes."""
+        """Options of another class: these changes, and else the values of the same names."""
         names = {field.name for field in dataclasses.fields(kind)}
         common = {
             field.name: getattr(self, field.name)

@@ -367,7 +367,8 @@ def _glrm(
     default = glrm.fit(X, y, loss=_loss(target), time_limit=third, **options)
     left = None if time_limit is None else deadline.remaining()
     path = glrm.path(X, y, loss=_loss(target), time_limit=left, **options)
-    # From 30 % to 1 % of the penalty that excludes every rule; without time for all, fewer fits.
+    # The penalties of `path`, named by their shares of the one that excludes every rule (for
+    # classes, a least penalty may replace small ones); without time for all, fewer fits.
     penalties = np.geomspace(0.3, 0.01, 6)
     return {
         "default": default,

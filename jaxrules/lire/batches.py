@@ -2,8 +2,8 @@
 if rules are given, of the folds of a cross-validation.
 
 Each `Member` makes the descents that it would make alone (`minimise`), in step with the others.
-Along a path, each model then also becomes a start for the next, smaller penalties, so that the
-objective never rises along a path.
+Along a path, each model then also becomes a start for the next penalties, so that the objective
+never rises if both penalties fall.
 """
 
 from __future__ import annotations

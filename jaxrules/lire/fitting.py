@@ -110,7 +110,7 @@ def path(
     """LIRE at several penalties: rules are evaluated once, and each fit starts from the one before.
 
     Because each model is also a start for the next, smaller penalties, the objective never rises
-    along the path. The search is that of ``fit(X, y, search="combo")``.
+    along a path on which both penalties fall. The search is that of ``fit(X, y, search="combo")``.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)

@@ -69,7 +69,7 @@ from jaxrules.solvers.linear.newton import (
 from jaxrules.solvers.patience import Patient
 
 _QUEUE = 128
-"""The most moves of a ranking that may be tried; if no more are possible, all are tried."""
+"""The most moves of a ranking that may be tried; if no more than these are possible, all are."""
 _SLOTS = 16
 """The smallest capacity for a support."""
 _LANES = 16

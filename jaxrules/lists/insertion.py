@@ -786,11 +786,11 @@ def _modmod(
         rank = (
             jnp.zeros(n_literals, jnp.int32).at[order].set(jnp.arange(n_literals, dtype=jnp.int32))
         )
-        # (13): a row counts for the first literal that rejects it.
+        # Eq. 13: a row counts for the first literal that rejects it.
         place = jnp.where(unsatisfied > 0, rank, n_literals).min(axis=1)
         marginal = jax.ops.segment_sum(p, place, n_literals + 1)[rank]
         # The literals whose share of each bound is at least 0 (Algorithm 4, lines 4 and 5). For
-        # v(j | all others) in (11) stands the penalty, which is no larger: still an upper bound.
+        # v(j | all others) in Eq. 11 stands the penalty, which is no larger: still an upper bound.
         first = jnp.where(before, marginal >= only_q, marginal >= alone_q)
         second = jnp.where(before, marginal >= penalty, marginal >= more_q)
         gains = gain(first), gain(second)

@@ -6,9 +6,9 @@ Conditions consist of literals. SSRL learns the list of at most nu rules that ma
     f(R) = correct rows - literal_penalty * literals  =  c(R) + d(R) - literal_penalty * literals,
 
 with c the number of rows that the rules classify correctly, and d the number that the default label
-does. By Lemma 1, c is sequence submodular, and d here is supermodular (the paper's d counts the
-rows that the default loses). d is replaced with one of two modular lower bounds, tight at the list
-of the previous round (Eq. 17 and 18). Algorithm 1 inserts rules greedily by a distorted gain: in
+does. By Lemma 1, c is sequence submodular, and d is supermodular (the paper's d, submodular, counts
+all other rows). d is replaced with one of two modular lower bounds, tight at the list of the
+previous round (Eq. 17 and 18). Algorithm 1 inserts rules greedily by a distorted gain: in
 step i, the gain of c is multiplied by (1 - 1/nu)^(nu - i) (Eq. 20). Algorithm 2 repeats that with
 both bounds until f does not rise, and then searches locally: it deletes, exchanges, replaces and
 inserts rules. The sub-problem is to find the best rule to insert, at any position and with any
@@ -162,8 +162,8 @@ class _Lists(ListOptions):
             that costs least is added.
         local_search: delete, exchange, replace and insert rules after the greedy rounds, until
             nothing helps.
-        max_rounds: the most rounds of minorise-maximise; None continues until f does not rise. The
-            local search ends as well after two rounds as after ten.
+        max_rounds: the most rounds of minorise-maximise; None continues until f does not rise.
+            After two rounds, the local search ends with lists as good as after ten.
     """
 
     learner = "ssrl"

@@ -9,9 +9,9 @@ refitted.
 A rule grows by one proposition at a time, for each sign of g'q (Algorithm 1). Among the rows that
 satisfy the rule so far, a proposition raises the sum of the selected gradients if it classifies
 their signs, with weights |g_i| (Eq. 19). The surrogate is L1-penalised logistic regression
-(Eq. 21) with 1, 2, ... non-zeros, each at the smallest penalty with so many (Eq. 5, `l1_path`). A
-further non-zero is accepted if it lowers the ensemble's risk on held-out rows, all weights
-refitted, by a tolerance; a further proposition if it raises |g'q| by another.
+(Eq. 21) with 1, 2, ... non-zeros, each at the smallest penalty with so many (Eq. 5, `l1_path`). An
+additional non-zero is accepted if it lowers the ensemble's risk on held-out rows, all weights
+refitted, by a tolerance; an additional proposition if it raises |g'q| by another.
 
 The paper leaves some choices open. The defaults are those that did best on its data sets: a quarter
 of the rows is held out; w and t are refitted without the L1 penalty on the chosen columns; the
@@ -26,10 +26,10 @@ that use constrained columns. The proof is in `jaxrules.constraints`.
 
 In the order of reading:
 
-- `options`: what can be set; `details`: what a fit reports; `task`: what it works on;
+- `options`; `details`: what a fit reports; `task`: its data and constraints;
 - `fitting`: `fit` and `path`; `choice`: `cross_validate`;
-- `stages`: one rule after the other; `ensemble`: the rules so far and their weights;
-- `growing`: Algorithm 1; `conjunction`: a rule under way;
+- `stages`: one rule after another; `ensemble`: the rules so far and their weights;
+- `growing`: Algorithm 1; `conjunction`: an unfinished rule;
 - `proposals`: its loop over s, for all s in one compiled program; `l1_path`: the path of penalties.
 
 >>> import numpy as np

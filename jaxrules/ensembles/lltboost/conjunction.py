@@ -1,4 +1,4 @@
-"""A conjunction under way, with what is known of its propositions."""
+"""An unfinished conjunction, with what is known of its propositions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Proposition(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Conjunction:
-    """A conjunction under way.
+    """An unfinished conjunction.
 
     Attributes:
         sign: zeta.
@@ -48,7 +48,7 @@ class Conjunction:
     parts: tuple[Proposition, ...] = ()
 
     def extended(self, answer: Proposals, s: int) -> Conjunction:
-        """With the answered proposition of support size s + 1."""
+        """This conjunction with the answered proposition of support size s + 1."""
         part = Proposition(
             answer.coefficients[s],
             float(answer.intercepts[s]),

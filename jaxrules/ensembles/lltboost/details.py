@@ -1,4 +1,4 @@
-"""What a fit reports beside its model: how each rule was found."""
+"""What a fit reports with its model: how each rule was found."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Part:
     @property
     def cut_from_one_column(self) -> bool:
         """Whether it is the best cut of a single column, not of logistic regression: by
-        `axis_parallel`, or for lack of time to compile the search.
+        `axis_parallel`, or because there was no time to compile the search.
         """
         return math.isnan(self.penalty)
 
@@ -45,13 +45,13 @@ class Stage:
     """How one rule was found.
 
     Attributes:
-        sign: of the sum of gradients that the rule selects; its weight, when added, has the
+        sign: sign of the sum of gradients that the rule selects; its weight, when added, has the
             opposite sign.
         objective: |g'q| (Eq. 10), with weights of the training part that sum to one.
         risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN
             for a rule on a single column, made because there was no time to compile the search.
         parts: the propositions.
-        seconds: of the search.
+        seconds: seconds of the search.
     """
 
     sign: int
@@ -63,7 +63,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LLTBoostDetails(Details):
-    """What a fit reports beside its model.
+    """What a fit reports with its model.
 
     Attributes:
         stages: one per rule that was found.

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 NOTHING = 1e-9
-"""Sums of gradients below this share of the sum of their sizes are rounding."""
+"""Sums of gradients below this share of the sum of their absolute values are rounding."""
 _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _FEWEST_SLOTS = 16
@@ -224,7 +224,7 @@ class Ensemble:
         return result
 
     def _refitted(self) -> _Step:
-        """The weights to be reported."""
+        """The weights to report."""
         options, m, b = self.task.options, self.n_rules, self.fitted
         if options.refit_on_all_rows:
             b = self._refit(self.final_weights, b)
@@ -236,7 +236,7 @@ class Ensemble:
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:
-    """With rows and columns of zeros behind."""
+    """The array, followed by rows and columns of zeros."""
     result = np.zeros((height, width), values.dtype)
     result[: values.shape[0], : values.shape[1]] = values
     return result

@@ -33,7 +33,7 @@ def fit(
 
     Numbers are standardised, and every category is an indicator; a proposition may combine both. A
     proposition on one column becomes a plain condition on it. Weights and thresholds are given on
-    the user's own scale, with the fewest digits that change the rule on no training row.
+    the original columns, with the fewest digits that change the rule for no training row.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
@@ -53,7 +53,8 @@ def fit(
         `jaxrules.training.one_against_rest`.
 
     Raises:
-        ValueError: for bad values in any argument, or a target that the loss is not defined for.
+        ValueError: for an invalid value of any argument, or a target for which the loss is not
+            defined.
         TypeError: for arguments of the wrong type.
     """
     task = Task.of(X, y, sample_weight, options)
@@ -64,7 +65,7 @@ def fit(
 
 
 def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
-    """The model that a sample of the rows shows, with its weights there, rated on all rows."""
+    """The model of a sample of the rows, with its weights, evaluated on all rows."""
     data, options, run = task.data, task.options, task.run
     model, _ = model_in_time(
         sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length

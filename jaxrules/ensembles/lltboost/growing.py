@@ -14,7 +14,7 @@ from jaxrules.runs import Run
 
 
 def grow(ensemble: Ensemble, options: Options, run: Run) -> Conjunction | None:
-    """Algorithm 1: the conjunction of largest objective, as far as it has grown when the run is
+    """Algorithm 1: the conjunction with the largest objective, or its unfinished part if the run is
     stopped; None if there is none.
 
     The loop over zeta is inside that over p: one call of `propose` answers for both signs.
@@ -71,7 +71,7 @@ def _sizes(answer: Proposals, options: Options) -> list[int]:
 
 
 def _one_column(ensemble: Ensemble) -> Conjunction | None:
-    """The best cut of a single column, for lack of time to compile `propose`."""
+    """The best cut of a single column, if there is no time to compile `propose`."""
     columns, gradient = ensemble.columns, ensemble.gradient
     found = columns.best_cut(
         gradient[None], None if ensemble.directions is None else -ensemble.directions[None]
@@ -104,8 +104,8 @@ def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> lis
 
 
 def _mirrored(answer: Proposals) -> Proposals:
-    """The complements of first propositions: since the gradients sum to 0, they are best for the
-    other sign.
+    """The complements of first propositions, which are best for the other sign because the
+    gradients sum to 0.
     """
     return answer._replace(
         coefficients=-answer.coefficients,

@@ -230,7 +230,7 @@ def _start(problem: _Problem, sizes: int) -> _State:
 
 
 def _unfinished(state: _State) -> Array:
-    """Whether the path goes on."""
+    """Whether the path continues."""
     return ~state.finished & (state.kept.steps < MAX_STEPS)
 
 

@@ -1,4 +1,4 @@
-"""What can be set."""
+"""The options of LLTBoost's functions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Shared(ScoreOptions):
         validation_fraction: share of the rows, in [0, 1), held out to choose the number of columns.
             Equal rows stay together, and classes keep their shares. With 0 the training rows
             themselves decide.
-        risk_tolerance: eps_s, relative change of the held-out risk: by default a further column
-            must lower it by 10 %.
-        objective_tolerance: eps_p, the relative gain of |g'q| that every further proposition must
-            exceed.
-        l2_penalty: ridge on the weights of the rules, against the mean loss: mean_i l + l2_penalty
-            / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
+        risk_tolerance: eps_s, relative change of the held-out risk: by default an additional
+            column must lower it by 10 %.
+        objective_tolerance: eps_p, the relative gain of |g'q| that every additional proposition
+            must exceed.
+        l2_penalty: ridge on the weights of the rules, relative to the mean loss: mean_i l +
+            l2_penalty / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
             `l2_penalty` of `jaxrules.boosting` is this times the number of rows.
         refit_propositions: refit w and t on the columns that the L1 penalty chose, under a ridge of
             1e-3 alone. False keeps the shrunken solution.
@@ -45,14 +45,14 @@ class Shared(ScoreOptions):
             Several are ranked by held-out risk, with every column priced at `risk_tolerance`.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. A rule whose weight becomes 0 by that is dropped.
-        first: an expert's rules, or those of a fitted model. The model starts with them and keeps
-            them; they count among `max_rules`. Their weights are fitted at the start and at every
+            column; see `jaxrules.constraints`. A rule whose weight this sets to 0 is dropped.
+        first: an expert's rules, or those of a fitted model. The model starts from them and keeps
+            them; they count towards `max_rules`. Their weights are fitted at the start and at every
             refit, under `l2_penalty`.
         missing: rule for missing values, see `jaxrules.as_table`. With "own_category" a row with a
             missing number in a proposition satisfies it or not, whichever raises the objective; the
-            choice is part of the rule. A missing category is an indicator like others.
-        seed: of the held-out rows.
+            choice is part of the rule. A missing category is an indicator like the others.
+        seed: seed of the held-out rows.
     """
 
     learner = "lltboost"

@@ -23,10 +23,10 @@ coefficients stay finite if the rows are separable.
 """
 _ROUGHLY = 1e-5
 """Newton's method stops once its model promises a smaller relative decrease: candidates differ by
-per cents.
+several per cent.
 """
 _MANY_ROWS = 1 << 16
-"""From here on, candidates are evaluated one after the other, which needs less memory."""
+"""From this many rows on, candidates are evaluated one after another, which needs less memory."""
 
 
 class Arrays(NamedTuple):
@@ -48,7 +48,7 @@ class Arrays(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The ensemble so far (Eq. 1), with room for further rules.
+    """The ensemble so far (Eq. 1), with room for more rules.
 
     Attributes:
         design: (slots, rows) the constant, the rules so far, zeros.
@@ -64,8 +64,8 @@ class Fitted(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Conjunctions under way, one lane each; `lax.map` passes them on one by one, without the first
-    axis.
+    """Unfinished conjunctions, one lane each; `lax.map` passes them on one by one, without the
+    first axis.
 
     Attributes:
         sign: (lanes,) zeta.
@@ -133,10 +133,10 @@ def propose(
     objective and risk with them.
     """
     score = fitted.weights @ fitted.design
-    gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 10
+    gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 12
     answer = functools.partial(_answer, arrays, fitted, bounds, program, gradient)
     nothing = functools.partial(_no_answer, arrays, program)
-    # One lane after the other: a CPU gains nothing from two at once, but saves the lanes that need
+    # One lane after another: a CPU gains nothing from two at once, but saves the lanes that need
     # no answer.
     return lax.map(lambda lane: lax.cond(jnp.any(lane.held), answer, nothing, lane), lanes)
 
@@ -189,7 +189,7 @@ def _no_answer(arrays: Arrays, program: Program, _: Lanes) -> Proposals:
 
 
 class _Classification(NamedTuple):
-    """The classification that finds a further proposition (Eq. 19). Rows that do not count have
+    """The classification that finds another proposition (Eq. 19). Rows that do not count have
     gain and weight 0.
 
     Attributes:
@@ -303,7 +303,7 @@ def _held_out_risk(
     rule: Array,
     sign: Array | None,
 ) -> Array:
-    """R_s: the held-out risk with a further rule, all weights refitted on the training part
+    """R_s: the held-out risk with another rule, all weights refitted on the training part
     (Eq. 9).
     """
     design = fitted.design.at[fitted.new].set(rule.astype(fitted.design.dtype))

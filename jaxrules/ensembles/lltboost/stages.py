@@ -1,4 +1,4 @@
-"""Fully corrective boosting (Eq. 7 to 9): one rule after the other."""
+"""Fully corrective boosting (Eq. 7 to 9): one rule after another."""
 
 from __future__ import annotations
 

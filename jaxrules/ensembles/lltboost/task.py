@@ -1,4 +1,4 @@
-"""What a fit works on."""
+"""The data of a fit, and the restrictions on its rules."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Task:
     """The data of a fit, and the restrictions on its rules.
 
     Attributes:
-        settings: which the model keeps.
+        settings: the settings that the model keeps.
         first: an expert's rules.
-        n_outputs: of the model.
+        n_outputs: the number of outputs of the model.
     """
 
     data: TrainingData

@@ -216,7 +216,9 @@ def _columns(block: NDArray[Any], centred: bool) -> _Columns:
 
 
 def padded_size(size: int) -> int:
-    """The size rounded up by at most 1/16, so that similar shapes share compiled kernels."""
+    """The size rounded up to a multiple of 64, above 1024 by at most 1/16, so that similar shapes
+    share compiled kernels.
+    """
     step = max(64, 2 ** ((size - 1).bit_length() - 5))
     return -(-size // step) * step
 

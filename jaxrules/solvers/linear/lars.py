@@ -138,7 +138,7 @@ class _Paths:
         change = np.einsum("ps,psd->pd", step, self.gram)
         level = self.level[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            # The next column to enter (Eq. 2.13), the next coefficient to reach zero (Eq. 3.4).
+            # The next column to enter (Eq. 2.13), and the next coefficient to reach zero (Eq. 3.4)
             up, down = (level - self.slope) / (1 - change), (level + self.slope) / (1 + change)
             up = np.where((1 - change > _TINY) & (self.sides >= 0), up, np.inf)
             down = np.where((1 + change > _TINY) & (self.sides <= 0), down, np.inf)

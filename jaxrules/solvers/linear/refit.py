@@ -115,8 +115,8 @@ def refit_softmax(
     """The best weights of K classes fitted together under `jaxrules.losses.softmax`, by L-BFGS.
 
     It works in coordinates in which Böhning's bound on the Hessian (1992), 1/2 F'SF + penalty for
-    every class, is the identity, or only its diagonal is 1 if some weights are fixed or bounded. F
-    has the rules and the intercept as columns, S the row weights.
+    every class, is the identity; if some weights are fixed or bounded, only its diagonal is. F has
+    the rules and the intercept as columns, S the row weights.
 
     Args:
         y: +1 for the row's class, -1 for the others, (rows, K).

@@ -70,8 +70,8 @@ class Lane(NamedTuple):
     Attributes:
         weights, target: (rows,) as in `proximal_newton.Data`.
         signs: (2, k) as in `quadratic.Quadratic`.
-        floor: scalar; the gap is relative to the objective minus this,
-        least: scalar; but at least to this.
+        floor, least: scalars; the gap is relative to the objective minus `floor`, or to `least` if
+            that is larger.
     """
 
     weights: Array
