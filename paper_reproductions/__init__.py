@@ -9,7 +9,8 @@ Finished cells are kept as CSV under ``paper_reproductions/results/<paper>/<full
 and are computed again only when the code that measures them has changed (each carries a
 `fingerprint` of it and the version of jaxrules); the report (``report.md``, ``report.html`` and
 figures) lies beside them. ``--ship`` keeps results in the repository, under ``<paper>/archive/``,
-and writes their report to ``docs/reproductions/``.
+and writes their report to ``docs/reproductions/``. ``audit`` measures random cells of the archives
+again.
 
 How to add a paper
 ------------------

@@ -11,10 +11,9 @@ from pathlib import Path
 import jax
 
 import paper_reproductions
-from paper_reproductions import data_sources, jobs, report
+from paper_reproductions import audit, data_sources, jobs, report
 from paper_reproductions.framework import (
     RESULTS,
-    Archive,
     Exhibit,
     Experiment,
     Paper,
@@ -25,7 +24,7 @@ from paper_reproductions.framework import (
     run,
     unfinished,
 )
-from paper_reproductions.papers import available_papers, load_paper
+from paper_reproductions.papers import archive_of, available_papers, load_paper
 
 
 def chosen_exhibits(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> list[Exhibit]:
@@ -52,8 +51,11 @@ def main(arguments: Sequence[str] | None = None, *, keep_compiled: bool = False)
 
     With `keep_compiled`, which sets JAX for the whole process, kernels are kept beside the results.
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["audit"]:
+        return audit.main(words[1:])
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words)
     if options.all and (options.table or options.figure):
         parser.error("--all goes without --table and --figure")
     given = [name for name, value in vars(options).items() if value != parser.get_default(name)]
@@ -178,7 +180,7 @@ def ship(paper: Paper, settings: Settings, results: Path | None = None) -> int:
     archive the report in docs/.
     """
     root = Path(__file__).parent
-    archive = Archive(root / paper.name / "archive")
+    archive = archive_of(paper.name)
     if results is not None:
         measured = Results(Store(results / paper.name / settings.profile), settings)
         experiments = {e.name: e for exhibit in paper.exhibits for e in exhibit.experiments}

@@ -101,6 +101,7 @@ class Experiment:
         data: the names, for `jaxrules.datasets.load`, of the sets that a cell needs.
         depends: what else changes what is measured, outside the paper's folder or unseen by its
             code: values, and files by their `Path`, such as a program that is run.
+        elsewhere: whether a cell runs a program of others, in an environment of its own.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Experiment:
     measure: Callable[[Cell, Settings], Row | Sequence[Row]]
     data: Callable[[Cell], Iterable[str]] = lambda cell: ()
     depends: Callable[[], Iterable[Any]] = tuple
+    elsewhere: Callable[[Cell], bool] = lambda cell: False
 
     @property
     def protocol(self) -> str:
@@ -130,22 +132,25 @@ class Made:
     date: str = ""
 
 
+def git(*command: str) -> str:
+    """What git says in the library's folder, "" outside a checkout."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(Path(jaxrules.__file__).parent), *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 @functools.cache
 def library() -> str:
     """The version of jaxrules; in a checkout with the last commit that changed it, and
     whether it is changed since.
     """
-    folder = Path(jaxrules.__file__).parent
-
-    def git(*command: str) -> str:
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(folder), *command], capture_output=True, text=True, check=False
-            )
-        except OSError:
-            return ""
-        return done.stdout.strip() if done.returncode == 0 else ""
-
     commit = git("log", "-1", "--format=%h", "--abbrev=8", "--", ".")
     changed = ", changed" if commit and git("status", "--porcelain", "--", ".") else ""
     return jaxrules.__version__ + (f" ({commit}{changed})" if commit else "")
@@ -376,51 +381,76 @@ class Archive(Store):
     def pack(
         self, results: Results, experiments: Iterable[Experiment], about: Mapping[str, str]
     ) -> None:
-        """Replace the archive by these results."""
+        """Put these results into the archive; cells that they do not have stay as they are."""
+        before = self._about
         made: dict[Made, int] = {}
         seconds: dict[str, tuple[float, int]] = {}
+        tables: dict[str, list[Row]] = {}
+        stale: dict[str, str] = {}
+        kept = 0
+        for experiment in experiments:
+            rows: list[Row] = []
+            of_before = 0
+            for cell in experiment.cells(results.settings):
+                store = results.store if results.store.has(experiment, cell) else self
+                origin, measured = store.made(experiment, cell), store.read(experiment, cell)
+                if origin is None or measured is None:
+                    continue
+                of_before += store is self
+                number = made.setdefault(origin, len(made))
+                for row in measured:  # of seconds, reports have the sum
+                    short = {n: _short(v) for n, v in row.items() if n != "cell_seconds"}
+                    rows.append({**short, "made": number})
+            if rows:
+                tables[experiment.name] = rows
+                new = results.store.seconds(experiment, results.settings)
+                seconds[experiment.name] = (
+                    new if new[1] else self.seconds(experiment, results.settings)
+                )
+            if of_before and experiment.name in before.get("Stale", {}):
+                stale[experiment.name] = before["Stale"][experiment.name]
+            kept += of_before
+        if kept:
+            about = {**about, "Earlier cells": before.get("Earlier cells", before["Versions"])}
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("*.csv"):
             old.unlink()
-        for experiment in experiments:
-            rows: list[Row] = []
-            for cell in experiment.cells(results.settings):
-                origin, measured = (
-                    results.store.made(experiment, cell),
-                    results.store.read(experiment, cell),
-                )
-                if origin is not None and measured is not None:
-                    number = made.setdefault(origin, len(made))
-                    for row in measured:
-                        kept = _without(row, ("cell_seconds",))  # of which reports have the sum
-                        rows.append(
-                            {
-                                **{name: _short(value) for name, value in kept.items()},
-                                "made": number,
-                            }
-                        )
-            if rows:
-                _write(self.folder / f"{experiment.name}.csv", rows)
-                seconds[experiment.name] = results.store.seconds(experiment, results.settings)
-        entries = [dataclasses.asdict(origin) for origin in made]
-        whole = {
-            **about,
-            "Settings": dataclasses.asdict(results.settings),
-            "Seconds": seconds,
-            "Made": entries,
-        }
-        (self.folder / "about.json").write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+        for name, rows in tables.items():
+            _write(self.folder / f"{name}.csv", rows)
+        self._write_about(
+            {
+                **about,
+                "Settings": dataclasses.asdict(results.settings),
+                "Seconds": seconds,
+                "Made": [dataclasses.asdict(origin) for origin in made],
+                "Stale": stale,
+            }
+        )
+
+    def mark_stale(self, found: Mapping[str, str]) -> None:
+        """Note, by experiment, what an audit found; reports say it."""
+        self._write_about({**self._about, "Stale": {**self.stale, **found}})
+
+    def _write_about(self, about: Mapping[str, Any]) -> None:
+        (self.folder / "about.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
         _archived.cache_clear()
 
     @property
     def _about(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "about.json").read_text("utf-8"))
+        file = self.folder / "about.json"
+        found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
         return found
 
     @property
     def settings(self) -> Settings:
         """Those of the run that was shipped."""
         return Settings(**self._about["Settings"])
+
+    @property
+    def stale(self) -> Mapping[str, str]:
+        """Experiments whose cells this library no longer gives, and why."""
+        found: dict[str, str] = self._about.get("Stale", {})
+        return found
 
     @property
     def about(self) -> Mapping[str, str]:
@@ -430,6 +460,11 @@ class Archive(Store):
 
 def _without(row: Row, names: Sequence[str]) -> Row:
     return {name: value for name, value in row.items() if name not in names}
+
+
+def as_archived(value: Any) -> Entry:
+    """A measured value as reading it from an archive gives it."""
+    return _parsed(_text(_short(value)))
 
 
 def _short(value: Any) -> Any:

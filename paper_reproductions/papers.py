@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 
 import paper_reproductions
-from paper_reproductions.framework import Paper
+from paper_reproductions.framework import Archive, Paper
 
 
 def available_papers() -> list[str]:
@@ -26,3 +27,8 @@ def load_paper(name: str) -> Paper:
         raise ValueError(f"paper must be one of {', '.join(available_papers())}, got {name!r}")
     paper: Paper = importlib.import_module(f"paper_reproductions.{name}").PAPER
     return paper
+
+
+def archive_of(name: str) -> Archive:
+    """The results of a paper that the repository keeps."""
+    return Archive(Path(__file__).parent / name / "archive")

@@ -104,6 +104,14 @@ def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_
         )
         shown = "; ".join(f"{experiment.name}: {cell}" for experiment, cell in missing[:3])
         yield f"Not finished: {len(missing)} of {total} cells ({shown}{'; ...' if len(missing) > 3 else ''})."
+    if isinstance(results.store, Archive):
+        names = [e.name for e in exhibit.experiments if e.name in results.store.stale]
+        if names:
+            yield (
+                "By an earlier version of jaxrules: "
+                + "; ".join(f"{name} ({results.store.stale[name]})" for name in names)
+                + "."
+            )
     yield from _paragraphs(section.text)
     for table in section.tables:
         yield table

@@ -31,6 +31,7 @@ from paper_reproductions import (
     Section,
     Settings,
     Value,
+    audit,
     data_sources,
     jobs,
 )
@@ -741,3 +742,99 @@ def test_several_processes_measure_what_one_does(tmp_path):
         for n in ("one", "two")
     ]
     assert tables[0][1] == tables[1][1]
+
+
+# Audits
+
+
+@pytest.fixture
+def shipped(toy, tmp_path, monkeypatch) -> Archive:
+    """The toy paper with an archive, for the command line."""
+    everything(toy, tmp_path)
+    archive = Archive(tmp_path / "archive")
+    archive.pack(
+        Results(Store(tmp_path / "toy/full"), FULL),
+        [toy.size, toy.path],
+        {"Versions": "jaxrules 9"},
+    )
+    monkeypatch.setattr(audit, "load_paper", lambda name: toy.paper)
+    monkeypatch.setattr(audit, "archive_of", lambda name: archive)
+    return archive
+
+
+def test_an_audit_measures_random_cells_again(toy, shipped, capsys):
+    assert main(["audit", "toy", "--share", "1"]) == 0
+    assert "0 of 9 cells differ" in capsys.readouterr().out
+    toy.computed.clear()
+    assert main(["audit", "toy", "--cells", "2", "--seed", "3"]) == 0
+    assert {cell.key[0] for cell in toy.computed} <= {("data", "rose"), ("data", "lily")}
+    assert len(toy.computed) == 2
+    assert any("fold" not in dict(cell.key) for cell in toy.computed), "one of every experiment"
+    first, toy.computed = toy.computed, []
+    assert main(["audit", "toy", "--cells", "2", "--seed", "3"]) == 0
+    assert toy.computed == first, "the seed repeats the draw"
+
+
+def test_an_audit_names_what_differs_and_marks_it(toy, shipped, tmp_path, capsys):
+    object.__setattr__(toy.size, "measure", lambda cell, settings: {"size": 1.0000001})
+    toy.broken.add(("rose", 0))
+    assert main(["audit", "toy", "--share", "1", "--only", "size", "--mark"]) == 1
+    said = capsys.readouterr().out
+    assert "DIFFERS" in said
+    assert "row 0, size: 2.333333 in the archive, 1.0 now" in said
+    assert shipped.stale["size"].startswith("8 of 8 cells measured again differ with jaxrules")
+    assert main(["audit", "toy", "--share", "1"]) == 0, "what is known to be stale is left out"
+    markdown, _ = write(toy.paper, toy.paper.exhibits, Results(shipped, FULL), tmp_path / "docs")
+    assert "By an earlier version of jaxrules: size (8 of 8" in markdown.read_text()
+    assert main(["audit", "no_such_paper"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kept", "now", "equal"),
+    [
+        ({"x": 0.3333333}, {"x": 1 / 3}, True),
+        ({"x": 0.3333333}, {"x": 0.33334}, False),
+        ({"x": 1e-10}, {"x": 3e-10}, True),
+        ({"x": 1, "seconds": 3.0}, {"x": 1, "seconds": 4.0}, True),
+        ({"x": 1}, {"x": 1, "y": 2}, False),
+        ({"x": 1, "y": 2}, {"x": 1}, False),
+        ({"rule": "a"}, {"rule": "b"}, False),
+        ({"x": float("inf")}, {"x": float("inf")}, True),
+        ({"x": float("nan")}, {"x": float("nan")}, True),
+        ({"x": "True"}, {"x": True}, True),
+    ],
+)
+def test_what_counts_as_a_difference(kept, now, equal):
+    assert (audit.difference([kept], now) == "") is equal
+    assert audit.difference([kept, kept], now) == "2 rows in the archive, 1 now"
+
+
+def test_cells_of_others_and_those_that_the_clock_ended_are_not_audited(tmp_path):
+    counted = Experiment(
+        "counted",
+        lambda settings: [Cell.of(k=k) for k in range(4)],
+        lambda cell, settings: {"unproved": cell["k"] % 2, "seconds": 60.0},
+        elsewhere=lambda cell: cell["k"] == 2,
+    )
+    store = Store(tmp_path / "cells")
+    for cell in counted.cells(FULL):
+        store.write(counted, cell, counted.measure(cell, FULL), 70.0)
+    archive = Archive(tmp_path / "archive")
+    archive.pack(Results(store, FULL), [counted], {})
+    (found,) = audit.archived("toy", archive, [counted])
+    assert found.task.cell == Cell.of(k=0)
+    assert found.seconds == 70.0
+
+
+def test_new_results_replace_their_cells_of_an_archive_only(toy, shipped, tmp_path):
+    shipped.mark_stale({"size": "old", "path": "old"})
+    store = Store(tmp_path / "later")
+    store.write(toy.size, Cell.of(data="rose", fold=1), {"size": 77.0}, 5.0)
+    store.write(toy.path, Cell.of(data="rose"), {"penalty": 1, "rules": 7}, 2.0)
+    shipped.pack(Results(store, FULL), [toy.size, toy.path], {"Versions": "jaxrules 10"})
+    rows = Results(shipped, FULL)[toy.size]
+    assert [row["size"] for row in rows if row["size"] > 70] == [77.0]
+    assert len(rows) == 8
+    assert list(shipped.stale) == ["size"], "path has no old cell left"
+    assert shipped.about == {"Versions": "jaxrules 10", "Earlier cells": "jaxrules 9"}
+    assert shipped.seconds(toy.size, FULL) == (5.0, 1)

@@ -115,6 +115,7 @@ areas = Experiment(
     measure_area,
     data.files,
     _depends,
+    lambda cell: True,
 )  # fmt: skip
 
 
@@ -166,4 +167,6 @@ def measure_counts(cell: Cell, settings: Settings) -> Row:
     }  # fmt: skip
 
 
-counts = Experiment("realkd_counts", count_cells, measure_counts, data.files, _depends)
+counts = Experiment(
+    "realkd_counts", count_cells, measure_counts, data.files, _depends, lambda cell: True
+)

@@ -103,7 +103,12 @@ def _elsewhere(name: str, environment: str, settings: Settings) -> list[Row]:
 
 
 peers = Experiment(
-    "peers", cells, measure, lambda cell: (cell["data"],), depends=elsewhere.depends(*ENVIRONMENTS)
+    "peers",
+    cells,
+    measure,
+    lambda cell: (cell["data"],),
+    depends=elsewhere.depends(*ENVIRONMENTS),
+    elsewhere=lambda cell: cell["method"] in ENVIRONMENTS,
 )
 
 
