@@ -689,6 +689,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "binary_penalty": (*PENALTY, NEVER_NONE),
     "batch": (*integers(1), (4, ValueError, "must be")),
     "beam_literals": integers(1),
+    "beam_rows": integers(1),
     "beam_width": integers(1),
     "condition_penalty": PENALTY,
     "corrective": FLAG,

@@ -721,3 +721,70 @@ def test_exact_search_takes_all_literals():
     options = {"subproblem": "exact", "max_rules": 1, "max_length": 2, "max_cut_points": 3}
     few, whole = (jr.ssrl.fit(X, y, beam_literals=some, **options) for some in (1, None))
     assert few.objective == whole.objective
+
+
+def noisy_columns(n=1200, seed=0):
+    """Rows of six columns; a rule of two conditions, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6)).round(2)
+    return X, ((X[:, 0] > 0.1) & (X[:, 1] < 0.6)) ^ (rng.random(n) < 0.1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_beams_count_drawn_rows_and_all_rows_decide(weighted, monkeypatch):
+    X, y = noisy_columns()
+    weights = 1.0 + np.arange(len(X)) % 3 if weighted else None
+    options = {"max_rules": 3, "literal_penalty": 2.0}
+    whole = jr.ssrl.fit(X, y, weights, **options)
+    assert whole.details.beam_rows is None
+    counted = []
+    kernel = insertion._on_device
+
+    def watched(problem):
+        counted.append(problem.examples.n_rows)
+        return kernel(problem)
+
+    monkeypatch.setattr(insertion, "_on_device", watched)
+    fit = jr.ssrl.fit(X, y, weights, **options, beam_rows=600)
+    assert set(counted) == {600}
+    assert fit.details.beam_rows == 600
+    assert fit.objective >= 0.97 * whole.objective
+    weight = np.ones(len(y)) if weights is None else weights
+    right = weight @ (jr.predict(fit.model, X) == y)
+    assert fit.objective == pytest.approx(right - 2.0 * fit.model.conjunctions.propositions.sum())
+    order = np.random.default_rng(1).permutation(len(X))
+    other = jr.ssrl.fit(X[order], y[order], weight[order], **options, beam_rows=600)
+    assert str(other.model.conjunctions) == str(fit.model.conjunctions)
+
+
+def test_rows_are_drawn_in_proportion_to_their_weights():
+    X, y = noisy_columns(400)
+    weights = np.where(np.arange(len(y)) < 40, 50.0, 0.5)
+    data = jr.ssrl.list_data(X, y, weights, options := ssrl.Options(beam_rows=100))
+    task = ssrl._Task.of(data, options, jr.runs.Run("test"), 3)
+    examples = task.for_beam(task.examples(data.weights), data.weights, options)
+    sample = examples.sample
+    assert sample.weight == pytest.approx(data.weights.sum() / 100)
+    heavy = np.isin(sample.rows, np.unique(task.rows.pattern[:40]))
+    assert np.count_nonzero(heavy) >= 90
+    assert (sample.examples.literals == examples.literals[:, sample.rows]).all()
+    assert (examples.counts[sample.rows][sample.examples.counts > 0] > 0).all()
+
+
+def test_a_trial_that_cannot_reach_the_small_penalty_ends_early(monkeypatch):
+    """A fit with the chosen penalty is the same; noise-free data keep the trial's list."""
+    X, y = noisy_columns()
+    noisy = y ^ (np.random.default_rng(3).random(len(y)) < 0.3)
+    searched = []
+    replaced = ssrl._Search.replace
+    monkeypatch.setattr(
+        ssrl._Search, "replace", lambda self: (searched.append(self.penalty), replaced(self))[1]
+    )
+    fit = jr.ssrl.fit(X, noisy, max_rules=3)
+    assert fit.details.literal_penalty == 4.0
+    assert set(searched) == {4.0}
+    given = jr.ssrl.fit(X, noisy, max_rules=3, literal_penalty=4.0)
+    assert str(given.model.conjunctions) == str(fit.model.conjunctions)
+    clean = jr.ssrl.fit(X, (X[:, 0] > 0.1) & (X[:, 1] < 0.6), max_rules=3)
+    assert clean.details.literal_penalty == 1.0
+    assert 1.0 in searched

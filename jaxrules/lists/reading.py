@@ -40,7 +40,8 @@ class ListOptions(FitOptions):
         first: an expert's rules, which come first; they count towards `max_rules`, and their
             literals are penalised.
         first_labels: their labels; None for the heaviest class among the rows that each captures.
-        seed: unused, because the search is deterministic; accepted because every learner has it.
+        seed: seed of drawn rows, on large data or if time is short; the search itself draws
+            nothing.
         time_limit: seconds; the best list so far is returned when they run out, see
             `jaxrules.Deadline`.
     """

@@ -27,9 +27,9 @@ import itertools
 import math
 import numbers
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -60,7 +60,7 @@ from jaxrules.options import Folds, learner, option, options
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.table import Label, Table, TableLike
-from jaxrules.training import TrainingData, sample_limit
+from jaxrules.training import TrainingData, content_order, sample_limit
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.workers import carry_out_all, check_workers
 
@@ -72,6 +72,10 @@ _TIE = 1e-9
 _SMALL_PENALTY, _LARGE_PENALTY, _LITTLE = 1.0, 4.0, 0.2
 """The default penalty is the large one, unless a list with the small one leaves less than the third
 number as a share of the errors. See docs/defaults.md.
+"""
+_HOPELESS = 2 * _LITTLE
+"""A trial with the small penalty ends if the greedy rounds leave more errors than this share: a
+local search seldom halves them.
 """
 _ROWS_OF_ALL = 20.0
 """If there is noise, this weight of rows, with the class shares of all rows, is added to the rows
@@ -95,6 +99,7 @@ class SSRLDetails(Details):
         sample: the number of rows that the rules come from; None for all.
         beam_literals: the number of literals that each beam search may add to conditions; None for
             all.
+        beam_rows: the number of drawn rows that each beam search counts; None for all.
     """
 
     n_literals: int
@@ -105,6 +110,7 @@ class SSRLDetails(Details):
     chosen: str = ""
     sample: int | None = None
     beam_literals: int | None = None
+    beam_rows: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,11 +194,16 @@ class _Shared(_Lists):
         beam_literals: the most literals that the beam may add to conditions. If there are more,
             every search keeps the best, ranked by each of its scores and labels in turn; None keeps
             all. ``details["beam_literals"]`` reports the number.
+        beam_rows: the most distinct rows that a beam search counts. If there are more, it counts
+            this many, drawn in proportion to their weights; all rows choose among the conditions
+            found, and decide their positions, labels and gains. None for all.
+            ``details["beam_rows"]`` reports the number.
     """
 
     subproblem: Literal["beam", "exact"] = option(_subproblem, default="beam")
     beam_width: int = option(checks.integer, default=36, at_least=1, at_most=10_000)
     beam_literals: int | None = option(limit, default=512, at_least=1)
+    beam_rows: int | None = option(limit, default=200_000, at_least=1)
 
     def find(self) -> Finder:
         """The search for the rule to insert."""
@@ -355,11 +366,17 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _
     if options.literal_penalty is not None:
         return options.literal_penalty, "", None
     small = replace(options, literal_penalty=_SMALL_PENALTY)
-    trial = task.search(task.data.weights, small, run.child(0.5), start=task.start)
     weights = np.bincount(task.codes, task.data.weights)
-    wrong = float(task.data.weights @ task.first.rest) - trial.best.right()
-    wrong += float(task.data.weights @ (~task.first.rest & ~task.first.right))
-    left = wrong / float(weights.sum() - weights.max())
+    wrong = float(task.data.weights @ ~task.first.right)
+
+    def errors(rules: _Rules) -> float:
+        return (wrong - rules.right()) / float(weights.sum() - weights.max())
+
+    trial = task.search(
+        task.data.weights, small, run.child(0.5), start=task.start,
+        promising=lambda rules: errors(rules) < _HOPELESS,
+    )  # fmt: skip
+    left = errors(trial.best)
     penalty = _SMALL_PENALTY if left < _LITTLE or run.stopped() else _LARGE_PENALTY
     return penalty, _why(penalty, left), trial
 
@@ -685,6 +702,23 @@ class _Task:
         class_weights = self.rows.class_weights(self.codes, n_classes, weights)
         return Examples(self.rows.by_rule, class_weights, default, allowed)
 
+    def for_beam(self, examples: Examples, weights: Floats, options: PathOptions) -> Examples:
+        """With drawn rows for beam searches, if there are more than they may count."""
+        most, beams = options.beam_rows, self.find is not modmod and options.subproblem == "beam"
+        if not beams or most is None or examples.n_rows <= most:
+            return examples
+        order = np.random.default_rng(options.seed).permutation(self.order)
+        totals = np.cumsum(weights[order])
+        each = float(totals[-1]) / most
+        rows = order[np.searchsorted(totals, each * (np.arange(most) + 0.5))]
+        places = rows if examples.n_rows == len(weights) else self.rows.pattern[rows]
+        return examples.sampled(places, self.codes[rows], each)
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The rows in an order that does not depend on the given one."""
+        return content_order(self.data.table, self.data.target, self.data.weights)
+
     def search(
         self,
         weights: Floats,
@@ -692,16 +726,20 @@ class _Task:
         run: Run,
         room: int = 0,
         start: _Start = (),
+        promising: Callable[[_Rules], bool] | None = None,
     ) -> _Search:
         """A finished search on rows with these weights, for the rules after the expert's.
 
-        Searches for lists of up to `room` rules share compiled kernels.
+        Searches for lists of up to `room` rules share compiled kernels. The local search is left
+        out if the list before it is not `promising`.
         """
         totals = np.bincount(self.codes, weights, len(self.data.classes or ()))
         default = int(totals.argmax()) if self.default is None else self.default
+        weights = weights * self.first.rest
         search = _Search(
-            self.examples(weights * self.first.rest, default), options, run, self.find,
-            room=room, required=self.constraints.using(self.pool), first=self.first, start=start,
+            self.for_beam(self.examples(weights, default), weights, options), options, run,
+            self.find, room=room, required=self.constraints.using(self.pool), first=self.first,
+            start=start, promising=promising,
         )  # fmt: skip
         search.run()
         return search
@@ -717,6 +755,7 @@ class _Task:
         np.add.at(decided, best.first(), examples.counts)
         rules = self.pool.conjunctions(best.conditions, self.data.schema)
         beam = None if self.find is modmod else search.options.beam_literals
+        sample = examples.sample
         labels = np.append(best.labels, examples.default).astype(np.int32)
         return run.finish(
             self.first.before(rules, labels, decided, settings, shrinkage),
@@ -731,6 +770,7 @@ class _Task:
                 literal_penalty=search.penalty,
                 chosen=why,
                 beam_literals=None if beam is None or beam >= len(self.pool) else beam,
+                beam_rows=None if sample is None else len(sample.rows),
             ),
         )
 
@@ -834,7 +874,9 @@ class _Search:
         required: Sequence[Bools] = (),
         first: FirstRules | None = None,
         start: _Start = (),
+        promising: Callable[[_Rules], bool] | None = None,
     ) -> None:
+        self.promising = promising  # None for always
         self.examples, self.options, self.watch, self.find = examples, options, run, find
         self.required = required  # for each required column, the literals on it
         self.penalty: float = options.literal_penalty or 0.0
@@ -943,7 +985,8 @@ class _Search:
             self.best_objective,
             rises and not options.local_search,
         )
-        rises, self.watch.phase = options.local_search, "local search"
+        rises = options.local_search and (self.promising is None or self.promising(self.best))
+        self.watch.phase = "local search"
         while rises and not self.watch.stopped():
             before = self.best_objective
             self.reorder()
