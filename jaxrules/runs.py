@@ -207,6 +207,11 @@ class Run:
         self._history.append(Step(float(objective), int(size), self.seconds(), bound))
         self.report(len(self._history) if done is None else done, objective, size, bound)
 
+    def include(self, child: Run) -> None:
+        """Take the steps of a child as steps of this run."""
+        begun = child._start - self._start
+        self._history += [replace(step, seconds=begun + step.seconds) for step in child.history]
+
     def may_import(self, module: str) -> bool:
         """Whether a large package is loaded, or there is time to load it: an import cannot be
         broken off.

@@ -284,6 +284,7 @@ LEARNERS = {
             {
                 "search": Search(("zero-one",), exact=True),
                 "mip": Search(("zero-one",), {"method": "mip", "max_length": 1}, exact=True),
+                "penalty by noise": Search(("zero-one",), {"literal_penalty": None}, exact=True),
             },
             claims.exact_list,
             None,

@@ -842,6 +842,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "paths.restarts": integers(1),
     "risk_tolerance": numbers("must be finite and at least -1", -1.5),
     "drnet.rule_penalty": (*PENALTY, NEVER_NONE),
+    "exact_list.literal_penalty": PENALTY,
     "ssrl.literal_penalty": numbers(r"must lie in \[0, 1e\+30\]", -0.5),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (

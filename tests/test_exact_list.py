@@ -240,9 +240,68 @@ def test_ssrl_gives_a_start(monkeypatch):
     X, y = random_problem(3, rows=300, features=7)
     monkeypatch.setattr(exact_list, "_BEFORE_SSRL", 0)
     monkeypatch.setattr(exact_list, "_LAYERS", (1,))  # a search behind one prefix per layer follows
-    fit = jr.exact_list.fit(X, y, max_rules=3, min_support=0.0)
+    fit = jr.exact_list.fit(X, y, max_rules=3, min_support=0.0, literal_penalty=1.0)
     greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2, literal_penalty=1.0)
     assert [step.objective for step in fit.history[:2]] == [np.bincount(y).max(), greedy.objective]
+
+
+# The penalty by noise
+
+
+def test_noise_raises_the_penalty_and_shrinks_probabilities():
+    X, y = random_problem(3, rows=300, features=5)
+    y = np.where(np.random.default_rng(0).random(300) < 0.3, 1 - y, y)
+    small, large = (
+        jr.exact_list.fit(X, y, max_rules=2, literal_penalty=penalty) for penalty in (1.0, 4.0)
+    )
+    wrong = (jr.predict(small.model, X) != y).sum() / np.bincount(y).min()
+    why = f"literal_penalty=4: a list with 1 leaves {wrong:.0%} of the errors of predicting the"
+    path = exact_list.path(X, y, max_rules=2)
+    near = exact_list.near_optimal(X, y, max_rules=2, within=0.0)
+    assert near.summary[1].startswith(why)
+    for fit in (jr.exact_list.fit(X, y, max_rules=2), path[-1]):
+        assert fit.details.literal_penalty == 4.0
+        assert fit.chosen.startswith(why)
+        assert fit.chosen in str(fit)
+        assert (fit.objective, fit.bound, fit.status) == (large.objective, large.bound, "optimal")
+        assert list(fit.model.conjunctions) == list(large.model.conjunctions)
+        assert dict(fit.model.options)["literal_penalty"] is None
+        counts, shares = fit.model.counts, np.bincount(y) / len(y)
+        shrunk = (counts + 20 * shares) / (counts.sum(axis=1, keepdims=True) + 20)
+        np.testing.assert_allclose(fit.model.probabilities, shrunk)
+        np.testing.assert_array_equal(fit.model.probabilities, near[0].probabilities)
+        assert fit.history[-1].objective == fit.objective
+    assert not large.chosen
+
+
+def test_without_noise_the_first_search_is_the_fit():
+    X, y = random_problem(3, rows=300, features=5)
+    y = (X[:, 0] * X[:, 1]).astype(int)
+    given, fit = jr.exact_list.fit(X, y, literal_penalty=1.0), jr.exact_list.fit(X, y)
+    assert fit.chosen.startswith("literal_penalty=1: a list with 1 leaves 0%")
+    assert fit.details.evaluations == given.details.evaluations
+    np.testing.assert_array_equal(fit.model.probabilities, given.model.probabilities)
+    assert [s.objective for s in fit.history] == [s.objective for s in given.history] != []
+    assert jr.ssrl.fit(X, y).history
+
+
+def test_a_start_joins_both_searches():
+    """Nothing worse is returned under the penalty that is chosen."""
+    X, y = random_problem(3, rows=300, features=7)
+    start = jr.exact_list.fit(X, y, literal_penalty=4.0)
+    fit = jr.exact_list.fit(X, y, max_evaluations=1, start=start)
+    assert fit.details.literal_penalty == 4.0
+    assert fit.objective == start.objective
+
+
+def test_half_of_the_time_is_for_the_first_search():
+    X, y = random_problem(3, rows=300, features=7)
+    reads = iter(range(10**9))
+    fit = jr.exact_list.fit(X, y, time_limit=jr.Deadline(200.0, lambda: float(next(reads))))
+    assert fit.status in ("time_limit", "optimal")
+    assert fit.chosen
+    assert fit.history[-1].objective == fit.objective
+    assert [step.seconds for step in fit.history] == sorted(step.seconds for step in fit.history)
 
 
 # Pools
@@ -321,7 +380,7 @@ def test_conditions_of_ones_own():
     pool = jr.Conjunctions.build(
         schema, [[condition(*literal) for literal in rule] for rule in conditions]
     )
-    fit = jr.exact_list.fit(X, y, rules=pool, max_rules=3)
+    fit = jr.exact_list.fit(X, y, rules=pool, max_rules=3, literal_penalty=1.0)
     rows = [
         (c, np.logical_and.reduce([np.ones(100, bool), *(X[:, j] == side for j, side in c)]))
         for c in conditions
@@ -395,6 +454,7 @@ def test_an_experts_rule_comes_first(seed, label):
         y,
         max_rules=3,
         min_support=0.0,
+        literal_penalty=1.0,
         first=first,
         first_labels=None if label is None else [label],
     )

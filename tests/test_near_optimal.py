@@ -175,6 +175,7 @@ def test_constraints_and_a_first_rule_hold_in_all_lists():
         required=["x1"],
         monotone={"x2": 1},
         min_support=0.0,
+        literal_penalty=1.0,
     )
     assert len(found) > 1
     for i in range(len(found)):

@@ -53,6 +53,7 @@ def ssrl() -> None:
 def exact_lists() -> None:
     data = jr.datasets.load("iris")
     settings = {"max_rules": 2, "max_length": 1, "max_cut_points": 4, "within": 0.05}
+    settings["literal_penalty"] = 1.0
     near = jr.exact_list.near_optimal(data.X, data.y, **settings)
     order = np.argsort(near.occurrences)
     names = [near.conditions.describe(k) for k in order]

@@ -25,7 +25,7 @@ penalty is then in these weights too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -41,6 +41,7 @@ from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
 from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
+from jaxrules.lists.noise import SMALL_PENALTY, Penalty
 from jaxrules.lists.prefixes import Choice, Prefixes
 from jaxrules.lists.reading import list_data
 from jaxrules.models import RuleList
@@ -72,6 +73,8 @@ class ExactListDetails(Details):
         groups: the number of groups of rows that they distinguish.
         evaluations: the number of conditions tried after prefixes.
         nodes: the states of the search, or the nodes of the program's tree.
+        literal_penalty: lambda.
+        chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
     """
 
@@ -79,6 +82,8 @@ class ExactListDetails(Details):
     groups: int
     evaluations: int
     nodes: int
+    literal_penalty: float
+    chosen: str = ""
     sample: int | None = None
 
 
@@ -160,9 +165,8 @@ def fit(
 
     Returns:
         A Fit with the objective, to be maximised, a proved bound on it, and `ExactListDetails`;
-        "optimal" if they meet. The probabilities of the model are the weights of the classes among
-        the training rows that each rule captures, one row of each class added. The history has a
-        step per better list.
+        "optimal" if they meet. The probabilities of the model are those of `jaxrules.ssrl.fit`. The
+        history has a step per better list.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -175,24 +179,28 @@ def fit(
     if sample is not None:
         return _in_time(data, sample, options, run)
     problem = _read(data, options, run)
-    return _finished(problem, options, run, problem.begin(options.start))[0]
+    start = problem.begin(options.start)
+    penalty, trial = _penalty(problem, options, run, start)
+    problem = problem.priced(penalty.value)
+    return _finished(problem, options, run, penalty, start, trial)[0]
 
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
-    limit, penalty, total = sample_limit(run), options.literal_penalty, float(data.weights.sum())
+    limit, given, total = sample_limit(run), options.literal_penalty, float(data.weights.sum())
     rules, least = None, options.min_support * total
     if limit is not None and run.may_import("numba"):
         own = replace(options, time_limit=limit, progress=False)
         rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, penalty, least)
-    objective = found.objective(penalty)
+    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)
+    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
+    objective = found.objective(penalty.value)
     with run:
         run.step(objective, len(found.rules), bound=total)
     return run.finish(
-        found.model(data, options, options.settings(), None),
+        found.model(data, options, options.settings(), penalty.shrinkage),
         objective,
         "max",
         Status.TIME_LIMIT,
@@ -202,6 +210,8 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
             groups=len(found.decided),
             evaluations=0,
             nodes=0,
+            literal_penalty=penalty.value,
+            chosen=penalty.chosen,
             sample=len(sample.weights),
         ),
     )
@@ -212,7 +222,8 @@ def path(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
-    what `fit` returns with that limit and that start. No list is worse than a shorter one.
+    what `fit` returns with that limit, that start and the same `literal_penalty`. No list is worse
+    than a shorter one.
 
     The pool of conditions is made once. Where a fit is optimal, `fit` finds no better list.
 
@@ -235,6 +246,8 @@ def path(
     run = options.run()
     problem = _read(list_data(X, y, sample_weight, options), options, run)
     sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
+    penalty, _ = _penalty(problem, options, run)
+    problem = problem.priced(penalty.value)
     fits: list[Fit[RuleList]] = []
     best: Choice = ()
     while not fits:  # repeats only after Ctrl-C, for a first incumbent
@@ -242,7 +255,8 @@ def path(
             for size in sizes:
                 part = run.child(1 / (sizes[-1] + 1 - size))
                 one = replace(options, max_rules=len(problem.first.rules) + size)
-                found, best = _finished(replace(problem, max_rules=size), one, part, best)
+                smaller = replace(problem, max_rules=size)
+                found, best = _finished(smaller, one, part, penalty, best)
                 fits.append(found)
                 if run.stopped():
                     break
@@ -362,12 +376,15 @@ def near_optimal(
     run = options.run()
     problem = _read(list_data(X, y, sample_weight, options), options, run)
     evaluations = options.evaluations(problem.words)
-    found = _best(problem, run.child(0.5), evaluations)
+    half = run.child(0.5)
+    penalty, trial = _penalty(problem, options, half)
+    problem = problem.priced(penalty.value)
+    found = _best(problem, half, evaluations, trial=trial)
     others = Enumeration(problem, found.objective, found.bound, options.within, options.limit)
     with run:
         others.run(lambda: run.stopped() or others.search.evaluations >= evaluations)
     limit = run.limit or (None if problem.candidates.complete else Status.TIME_LIMIT)
-    return others.result(options.settings(), limit)
+    return others.result(options.settings(), penalty, limit)
 
 
 def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
@@ -376,15 +393,34 @@ def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
     return ListProblem.of(data, options, run, pooling.stopped)
 
 
+def _penalty(
+    problem: ListProblem, options: ProblemOptions, run: Run, start: Choice = ()
+) -> tuple[Penalty, _Best | None]:
+    """The penalty on a literal, and the first search, if any, which takes at most half of the
+    time.
+    """
+    if options.literal_penalty is not None:
+        return Penalty(options.literal_penalty), None
+    method = options.method if isinstance(options, PathOptions) else "search"
+    trial = _best(problem, run.child(0.5), options.evaluations(problem.words), method, start)
+    left = problem.left(trial.certificate.solution)
+    return Penalty.by_noise(left, run.stopped()), trial
+
+
 def _finished(
-    problem: ListProblem, options: PathOptions, run: Run, start: Choice
+    problem: ListProblem,
+    options: PathOptions,
+    run: Run,
+    penalty: Penalty,
+    start: Choice,
+    trial: _Best | None = None,
 ) -> tuple[Fit[RuleList], Choice]:
     """The best list as a fit, and as candidates."""
     evaluations = options.evaluations(problem.words)
-    found = _best(problem, run, evaluations, options.method, start)
+    found = _best(problem, run, evaluations, options.method, start, trial)
     certificate, candidates = found.certificate, problem.candidates
     fit = run.finish(
-        problem.model(certificate.solution, options.settings()),
+        problem.model(certificate.solution, options.settings(), penalty.shrinkage),
         found.objective,
         "max",
         found.status,
@@ -394,6 +430,8 @@ def _finished(
             groups=candidates.n_groups,
             evaluations=found.evaluations,
             nodes=certificate.nodes,
+            literal_penalty=penalty.value,
+            chosen=penalty.chosen,
         ),
     )
     return fit, certificate.solution
@@ -402,6 +440,7 @@ def _finished(
 class _Best(NamedTuple):
     """What a search for the best list found."""
 
+    run: Run
     certificate: Certificate[Choice]
     objective: float  # with the expert's rules
     bound: float
@@ -410,12 +449,36 @@ class _Best(NamedTuple):
 
 
 def _best(
-    problem: ListProblem, run: Run, limit: float, method: str = "search", start: Choice = ()
+    problem: ListProblem,
+    run: Run,
+    limit: float,
+    method: str = "search",
+    start: Choice = (),
+    trial: _Best | None = None,
 ) -> _Best:
-    """The best list of candidates, as far as the run and the limit allow."""
+    """The best list of candidates, as far as the run and the limit allow.
+
+    Args:
+        start: a list to start from.
+        trial: a search with the small penalty. If that is the penalty, it is the result, unless
+            its time was too short and some is left.
+    """
+    same = trial is not None and problem.candidates.penalty == SMALL_PENALTY
+    if trial is not None and same and (trial.run.limit is None or run.stopped()):
+        run.include(trial.run)
+        return trial
+    starts = (start,) if trial is None else (start, trial.certificate.solution)
+    return _searched(problem, run, limit, method, starts)
+
+
+def _searched(
+    problem: ListProblem, run: Run, limit: float, method: str, starts: Iterable[Choice]
+) -> _Best:
+    """What a search from some lists finds."""
     prefixes = Prefixes(problem.candidates, problem.max_rules)
     certificate = prefixes.certificate(problem.start())
-    certificate.offer(start)
+    for start in starts:
+        certificate.offer(start)
 
     def report(objective: float) -> None:
         size = len(problem.first.rules) + len(certificate.solution)
@@ -461,6 +524,7 @@ def _best(
     if not problem.candidates.complete:
         status = Status.TIME_LIMIT
     return _Best(
+        run,
         certificate,
         problem.offset + certificate.objective,
         problem.offset + proved(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from jaxrules.fits import Fit, Settings
 from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
+from jaxrules.lists.noise import SMALL_PENALTY
 from jaxrules.lists.reading import ListOptions, default_label
 from jaxrules.models import RuleList
 from jaxrules.options import option, options
@@ -77,11 +79,13 @@ class ProblemOptions(PoolOptions):
 
     Attributes:
         max_rules: the most rules, without the default.
-        literal_penalty: lambda >= 0, the weight of rows that a literal must gain.
+        literal_penalty: lambda >= 0, the weight of rows that a literal must gain. None: 1 or, if
+            there is noise, 4, as for `jaxrules.ssrl.fit`; the list with 1 has `max_evaluations` of
+            its own and at most half of the time.
     """
 
     max_rules: int = option(checks.integer, default=4, at_least=1, at_most=10_000)
-    literal_penalty: float = option(checks.penalty, default=1.0)
+    literal_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +128,24 @@ class ListProblem:
         """The contribution of the expert's rules to the objective."""
         return self.first.objective(self.candidates.penalty)
 
-    def model(self, choice: tuple[int, ...], options: Settings) -> RuleList:
-        """The rule list of some candidates."""
+    def model(
+        self, choice: tuple[int, ...], options: Settings, shrinkage: float | None
+    ) -> RuleList:
+        """The rule list of some candidates; `shrinkage` as in `FirstRules.before`."""
         candidates = self.candidates
         rules, labels = candidates.rules(choice, self.data.schema), candidates.labelled(choice)[0]
-        return self.first.before(rules, labels, candidates.decided(choice), options)
+        return self.first.before(rules, labels, candidates.decided(choice), options, shrinkage)
+
+    def priced(self, penalty: float) -> ListProblem:
+        """The problem with another penalty on a literal."""
+        return replace(self, candidates=replace(self.candidates, penalty=penalty))
+
+    def left(self, choice: tuple[int, ...]) -> float:
+        """The errors of a list as a share of those of predicting the heaviest class."""
+        first, decided = self.first, self.candidates.decided(choice)
+        totals = decided.sum(axis=0) + first.decided.sum(axis=0)
+        right = first.objective(0.0) + self.candidates.labelled(choice)[1].sum()
+        return float((totals.sum() - right) / (totals.sum() - totals.max()))
 
     def start(self) -> tuple[int, ...]:
         """A list that uses all required columns: greedily, the condition that uses the most of the
@@ -226,7 +243,7 @@ class ListProblem:
             table[first.rest],
             class_weights[first.rest],
             constraints=constraints,
-            penalty=options.literal_penalty,
+            penalty=SMALL_PENALTY if options.literal_penalty is None else options.literal_penalty,
             defaults=defaults,
             max_length=options.max_length if options.rules is None else None,
             least=options.min_support * float(data.weights.sum()),

@@ -114,18 +114,25 @@ class FirstRules:
             shrinkage: the number of rows, with the shares of all rows, that joins them in the
                 frequencies; None for one row of each class. Rows weigh `unit`.
         """
-        counts = np.concatenate([self.decided, decided])
-        labels = np.concatenate([self.labels, labels]).astype(np.int32)
-        decided = counts / self.unit
-        decided = decided + 1 if shrinkage is None else shrunk(decided, labels, shrinkage)
-        return RuleList(
+        return list_of(
             Conjunctions.concatenate([self.rules.with_schema(rules.schema), rules]),
-            labels,
-            decided / decided.sum(axis=1, keepdims=True),
-            options,
-            counts,
-            self.unit != 1.0,
-        )
+            np.concatenate([self.labels, labels]).astype(np.int32),
+            np.concatenate([self.decided, decided]),
+            self.unit, options, shrinkage,
+        )  # fmt: skip
+
+
+def list_of(
+    rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64], unit: float,
+    options: Settings, shrinkage: float | None,
+) -> RuleList:  # fmt: skip
+    """A rule list with the frequencies of the rows that each rule decides; the arguments are those
+    of `FirstRules.before`.
+    """
+    rows = decided / unit
+    rows = rows + 1 if shrinkage is None else shrunk(rows, labels, shrinkage)
+    shares = rows / rows.sum(axis=1, keepdims=True)
+    return RuleList(rules, labels, shares, options, decided, unit != 1.0)
 
 
 def shrunk(

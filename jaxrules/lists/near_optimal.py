@@ -25,6 +25,8 @@ from jaxrules.bits import Words, distinct
 from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Settings, Status
 from jaxrules.lists.exact_problem import ListProblem
+from jaxrules.lists.first_rules import list_of
+from jaxrules.lists.noise import Penalty
 from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
 from jaxrules.models import RuleList
 from jaxrules.rows import Activations
@@ -57,6 +59,7 @@ class NearOptimal:
         threshold: lists below it are not near-optimal.
         floor: every list with an objective above it is included; `threshold` if all are.
         at_most: a bound on the number of near-optimal lists; their number if all are included.
+        penalty: on a literal, and why it was chosen.
         options: the settings, as (name, value) pairs.
         unit: the weight of one row, see `jaxrules.table.effective_row`.
         status: OPTIMAL if all are included; else what ended the search, TIME_LIMIT, INTERRUPTED or
@@ -73,6 +76,7 @@ class NearOptimal:
     threshold: float
     floor: float
     at_most: int
+    penalty: Penalty
     options: Settings = ()
     unit: float = 1.0
     status: Status = Status.OPTIMAL
@@ -90,12 +94,12 @@ class NearOptimal:
         return len(self.lists)
 
     def __getitem__(self, index: int) -> RuleList:
-        """One list as a model; frequencies get one extra row per class."""
-        counts, rules = self.decided[index], self.conditions.take(list(self.lists[index]))
-        decided = counts / self.unit + 1
-        shares = decided / decided.sum(axis=1, keepdims=True)
-        labels = np.array(self.labels[index], np.int32)
-        return RuleList(rules, labels, shares, self.options, counts, self.unit != 1.0)
+        """One list as a model, with the probabilities of `jaxrules.exact_list.fit`."""
+        rules, labels = self.conditions.take(list(self.lists[index])), self.labels[index]
+        return list_of(
+            rules, np.array(labels, np.int32), self.decided[index], self.unit, self.options,
+            self.penalty.shrinkage,
+        )  # fmt: skip
 
     @cached_property
     def occurrences(self) -> NDArray[np.int64]:
@@ -158,6 +162,7 @@ class NearOptimal:
         proved = "" if self.bound == self.optimum else f" (at most {display.number(self.bound)})"
         best = f"the best: {display.number(self.optimum)}{proved}"
         lines = [f"{display.counted(n, 'rule list')} with an objective of at least {least}; {best}"]
+        lines += filter(None, [self.penalty.chosen])
         if not self.complete:
             what = "the search did not get that far"
             if self.floor < self.optimum:
@@ -323,7 +328,9 @@ class Enumeration:
                 result.append((objective, tuple(moves[::-1])))
         return sorted(result, key=lambda item: (-item[0], len(item[1]), item[1]))
 
-    def result(self, options: Settings, limit: Status | None = None) -> NearOptimal:
+    def result(
+        self, options: Settings, penalty: Penalty, limit: Status | None = None
+    ) -> NearOptimal:
         """The result, with the settings and the limit of the run that ended it, if any did."""
         if not self.candidates.complete:  # any list of a missing condition may be near-optimal
             self.ran, self.lost = False, self.lost + self.problem.n_possible
@@ -354,6 +361,7 @@ class Enumeration:
             self.least,
             self.least if complete else floor,
             len(lists) + self.lost,
+            penalty,
             options,
             first.unit,
             Status.OPTIMAL if complete else limit or Status.MAX_ITERATIONS,

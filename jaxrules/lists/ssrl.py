@@ -54,6 +54,7 @@ from jaxrules.lists.insertion import (
     modmod,
 )
 from jaxrules.lists.literals import literals_of
+from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Penalty
 from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
 from jaxrules.models import RuleList
 from jaxrules.options import Folds, learner, option, options
@@ -69,17 +70,9 @@ Bools = NDArray[np.bool_]
 
 _TIE = 1e-9
 """A list is better only if f rises by more than this share of the total weight."""
-_SMALL_PENALTY, _LARGE_PENALTY, _LITTLE = 1.0, 4.0, 0.2
-"""The default penalty is the large one, unless a list with the small one leaves less than the third
-number as a share of the errors. See docs/defaults.md.
-"""
-_HOPELESS = 2 * _LITTLE
+_HOPELESS = 2 * LITTLE
 """A trial with the small penalty ends if the greedy rounds leave more errors than this share: a
 local search seldom halves them.
-"""
-_ROWS_OF_ALL = 20.0
-"""If there is noise, this weight of rows, with the class shares of all rows, is added to the rows
-of every rule.
 """
 _LARGEST_PENALTY = 1e30
 """The largest penalty that float32, in which the kernels count, can hold."""
@@ -309,33 +302,30 @@ def fit(
     if sample is not None:
         return _in_time(data, sample, options, run)
     task = _Task.of(data, options, run, options.max_rules, options.start)
-    penalty, why, trial = _penalty(task, options, run)
-    options = replace(options, literal_penalty=penalty)
-    if trial is None or (penalty != _SMALL_PENALTY and not run.stopped()):
+    penalty, trial = _penalty(task, options, run)
+    options = replace(options, literal_penalty=penalty.value)
+    if trial is not None and penalty.value == SMALL_PENALTY:
+        run.include(trial.watch)
+    else:
         trial = task.search(task.data.weights, options, run, start=task.start)
-    return task.finished(trial, run, settings, why)
+    return task.finished(trial, run, settings, penalty)
 
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows."""
-    limit, penalty, rules = sample_limit(run), options.literal_penalty, None
+    limit, given, rules = sample_limit(run), options.literal_penalty, None
     if limit is not None:
         own = replace(options, time_limit=limit, progress=False)
         rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
-    small = _SMALL_PENALTY if penalty is None else penalty
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, small)
-    why, left = "", found.left()
-    if penalty is None:
-        penalty = _SMALL_PENALTY if left < _LITTLE else _LARGE_PENALTY
-        why = _why(penalty, left)
-    objective = found.objective(penalty)
-    noisy = bool(why) and penalty == _LARGE_PENALTY
+    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given)
+    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
+    objective = found.objective(penalty.value)
     with run:
         run.step(objective, len(found.rules))
     return run.finish(
-        found.model(data, options, options.settings(), _ROWS_OF_ALL if noisy else None),
+        found.model(data, options, options.settings(), penalty.shrinkage),
         objective,
         "max",
         Status.TIME_LIMIT,
@@ -344,28 +334,20 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
             rounds=0,
             insertions=0,
             greedy_objective=objective,
-            literal_penalty=penalty,
-            chosen=why,
+            literal_penalty=penalty.value,
+            chosen=penalty.chosen,
             sample=len(sample.weights),
         ),
     )
 
 
-def _why(penalty: float, left: float) -> str:
-    """Why this penalty was chosen from the data."""
-    return (
-        f"literal_penalty={penalty:g}: a list with {_SMALL_PENALTY:g} leaves {left:.0%} of the "
-        "errors of predicting the heaviest class"
-    )
-
-
-def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _Search | None]:
-    """The penalty on a literal, why it was chosen, and the trial search, if any, which takes at
-    most half of the time.
+def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Search | None]:
+    """The penalty on a literal, and the trial search, if any, which takes at most half of the
+    time.
     """
     if options.literal_penalty is not None:
-        return options.literal_penalty, "", None
-    small = replace(options, literal_penalty=_SMALL_PENALTY)
+        return Penalty(options.literal_penalty), None
+    small = replace(options, literal_penalty=SMALL_PENALTY)
     weights = np.bincount(task.codes, task.data.weights)
     wrong = float(task.data.weights @ ~task.first.right)
 
@@ -376,9 +358,7 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[float, str, _
         task.data.weights, small, run.child(0.5), start=task.start,
         promising=lambda rules: errors(rules) < _HOPELESS,
     )  # fmt: skip
-    left = errors(trial.best)
-    penalty = _SMALL_PENALTY if left < _LITTLE or run.stopped() else _LARGE_PENALTY
-    return penalty, _why(penalty, left), trial
+    return Penalty.by_noise(errors(trial.best), run.stopped()), trial
 
 
 @learner(PathOptions)
@@ -410,7 +390,7 @@ def path(
     run = options.run()
     task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
-    penalty, why, _ = _penalty(task, options, run)
+    penalty, _ = _penalty(task, options, run)
     fits: list[Fit[RuleList]] = []
     start: _Start = ()
     while not fits:  # repeats only after Ctrl-C, for a first incumbent
@@ -418,9 +398,9 @@ def path(
             for size in sizes:
                 part = run.child(1 / (sizes[-1] + 1 - size))
                 given = replace(options, max_rules=size)
-                one = replace(given, literal_penalty=penalty)
+                one = replace(given, literal_penalty=penalty.value)
                 search = task.search(task.data.weights, one, part, options.max_rules, start)
-                fits.append(task.finished(search, part, given.settings(), why))
+                fits.append(task.finished(search, part, given.settings(), penalty))
                 start = tuple(zip(search.best.conditions, search.best.labels, strict=True))
                 if run.stopped():
                     break
@@ -465,7 +445,7 @@ def cross_validate(
     chosen = choose(1 - accuracies, literals, options.one_standard_error, otherwise=0)
     last = options.to(PathOptions, **grid[chosen])
     search = task.search(task.data.weights, last, run, max(options.sizes))
-    fit = task.finished(search, run, last.settings())
+    fit = task.finished(search, run, last.settings(), Penalty(grid[chosen]["literal_penalty"]))
     shape = options.n_folds, len(options.literal_penalties), len(options.sizes)
     found = CrossValidation(tuple(grid), 1 - accuracies, rules, chosen)
     details = CrossValidatedDetails(
@@ -586,7 +566,7 @@ def published(
     task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     task = replace(task, find=modmod)
     search = task.search(task.data.weights, options.to(PathOptions), run)
-    return task.finished(search, run, options.settings())
+    return task.finished(search, run, options.settings(), Penalty(options.literal_penalty))
 
 
 _Start = tuple[tuple[tuple[int, ...], int], ...]
@@ -745,12 +725,10 @@ class _Task:
         return search
 
     def finished(
-        self, search: _Search, run: Run, settings: Settings, why: str = ""
+        self, search: _Search, run: Run, settings: Settings, penalty: Penalty
     ) -> Fit[RuleList]:
         """The best list of a search on all rows, as a Fit."""
         best, examples = search.best, search.examples
-        noisy = bool(why) and search.penalty == _LARGE_PENALTY
-        shrinkage = _ROWS_OF_ALL if noisy else None
         decided = np.zeros((len(best) + 1, examples.n_classes))
         np.add.at(decided, best.first(), examples.counts)
         rules = self.pool.conjunctions(best.conditions, self.data.schema)
@@ -758,7 +736,7 @@ class _Task:
         sample = examples.sample
         labels = np.append(best.labels, examples.default).astype(np.int32)
         return run.finish(
-            self.first.before(rules, labels, decided, settings, shrinkage),
+            self.first.before(rules, labels, decided, settings, penalty.shrinkage),
             search.offset + best.objective(),
             "max",
             Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED,
@@ -767,8 +745,8 @@ class _Task:
                 rounds=search.rounds,
                 insertions=search.insertions,
                 greedy_objective=search.offset + search.greedy_objective,
-                literal_penalty=search.penalty,
-                chosen=why,
+                literal_penalty=penalty.value,
+                chosen=penalty.chosen,
                 beam_literals=None if beam is None or beam >= len(self.pool) else beam,
                 beam_rows=None if sample is None else len(sample.rows),
             ),
