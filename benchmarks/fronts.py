@@ -1,5 +1,5 @@
-"""Test risk at a given size: the ensembles of the library, trees, FIGS, other
-RuleFits, boosted trees and EBM.
+"""Test risk at a given size: the ensembles of the library, L1-penalised linear models, trees, FIGS,
+other RuleFits, boosted trees and EBM.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/fronts.py [--sets wine
     ...] [--methods CART ...]
@@ -15,14 +15,15 @@ Every cell (set, split, method) has one row per model on the method's path:
 - the validation risk: that of the model at the same place of the path, fitted to three quarters of
   the training rows and measured on the remaining quarter.
 
-Cells are appended to results/fronts.csv as they are computed, and are not computed again. --quick:
-two splits of three sets. The sets adult_folds, bank_folds, heart_folds, fico_folds and compas_folds
-use the ten folds of the LIRE paper as their splits, with all of their rows.
+Cells are appended to results/fronts.csv as they are computed, and are not computed again. The
+methods are those of SHOWN unless others are named; the sets are 24 and 18 small noisy ones.
+--quick: two splits of three sets. The sets adult_folds, bank_folds, heart_folds, fico_folds and
+compas_folds use the ten folds of the LIRE paper as their splits, with all of their rows.
 
 The axis is one of
 
-- "size": rules + conditions (`jaxrules.complexity`; a split of a tree counts as a rule of one
-  condition, which favours trees);
+- "size": rules + conditions + linear terms; a condition on a linear combination counts its columns,
+  and a split of a tree counts as a rule of one condition, which favours trees;
 - "support": rules;
 - "local": the rules that hold for a row on average.
 
@@ -45,19 +46,21 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, lasso_path
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
+from jaxrules.metrics import used_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
 from peers import NotRun, python_of
@@ -91,11 +94,33 @@ NUMBERS = (
     "bike_day",
     "life_expectancy",
 )
+SMALL = (
+    "small_australian",
+    "small_bands",
+    "small_breast",
+    "small_bupa",
+    "small_crx",
+    "small_housevotes",
+    "small_sonar",
+    "small_monk_2",
+    "small_chile",
+    "small_benefits",
+    "small_birthwt",
+    "small_participation",
+    "small_housing",
+    "small_hedonic",
+    "small_fair",
+    "small_quine",
+    "small_cpus",
+    "small_caschool",
+)
 CHOOSE, SHOW = (CLASSES[::2] + NUMBERS[::2], CLASSES[1::2] + NUMBERS[1::2])
 TRAINING_ROWS = 2000
 TEST_ROWS = 5000
 BUDGETS = (10, 20, 30, 50)
 AXES = {"size": BUDGETS, "support": (5, 10, 20, 40), "local": (1, 2, 4, 8)}
+MOST_RULES = max(AXES["support"]) + 5
+"""Paths of penalties end with a model of more rules."""
 MEASURES = ("risk", "error", "inverse_auc")
 LEAST = 1e-3
 """Smaller measures are raised to this value: a ratio of two tiny measures means nothing."""
@@ -146,7 +171,7 @@ def points(fits: Iterable[jr.Fit[Any]], test: Dataset) -> Path_:
     for fit in fits:
         model = fit.model
         yield Point(
-            jr.complexity(model),
+            jr.complexity(model, "nonzeros") - int(used_rules(model).propositions.sum()),
             says(model, test),
             jr.support(model),
             jr.local_support(model, test.X),
@@ -158,8 +183,7 @@ def boosting(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
         given: dict[str, Any] = {"max_rules": BUDGETS[-1] // 2, "missing": "own_category"}
-        given |= {"l2_penalty": 1.0} | options  # the same ridge for all recipes
-        return points(jr.boosting.path(train.X, train.y, seed=seed, **given), test)
+        return points(jr.boosting.path(train.X, train.y, seed=seed, **given | options), test)
 
     return path
 
@@ -170,7 +194,6 @@ def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
 
     Ends beyond the budgets.
     """
-    most = max(AXES["support"])
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
         kind, given = (
@@ -189,13 +212,13 @@ def lire(**options: Any) -> Callable[[Dataset, Dataset, int], Path_]:
                 train.y,
                 global_penalty=share * price,
                 start=model,
-                max_rules=most + 10,
+                max_rules=MOST_RULES + 5,
                 restarts=0,
                 **given,
             )
             yield from points([fit], test)
             model = fit.model
-            if jr.support(model) > most + 5:
+            if jr.support(model) > MOST_RULES:
                 return
 
     return path
@@ -206,8 +229,9 @@ def rulefit(train: Dataset, test: Dataset, seed: int) -> Path_:
 
 
 def glrm(train: Dataset, test: Dataset, seed: int) -> Path_:
+    """Penalties from large to small. Ends beyond the budgets."""
     spread = 1.0 if train.task != "regression" else float(np.var(np.asarray(train.y, np.float64)))
-    for penalty in np.geomspace(0.1, 1e-3, 8) * spread:
+    for penalty in np.geomspace(0.1, 1e-3, 12) * spread:
         fit = jr.glrm.fit(
             train.X,
             train.y,
@@ -218,6 +242,33 @@ def glrm(train: Dataset, test: Dataset, seed: int) -> Path_:
             seed=seed,
         )
         yield from points([fit], test)
+        if jr.support(fit.model) > MOST_RULES:
+            return
+
+
+def lltboost(train: Dataset, test: Dataset, seed: int) -> Path_:
+    path = jr.lltboost.path(train.X, train.y, max_rules=15, missing="own_category", seed=seed)
+    return points(path, test)
+
+
+def linear(train: Dataset, test: Dataset, seed: int) -> Path_:
+    """The path of the L1 penalty, columns standardised; a coefficient has size 1."""
+    X, X_test = design(train, train), design(train, test)
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    kept = scale > 0
+    X, X_test = ((one[:, kept] - centre[kept]) / scale[kept] for one in (X, X_test))
+    if train.task == "regression":
+        y = np.asarray(train.y, np.float64)
+        _, coefficients, _ = lasso_path(X, y - y.mean(), n_alphas=60)
+        for one in coefficients.T:
+            yield Point(np.count_nonzero(one), y.mean() + X_test @ one)
+        return
+    y = train.y == np.unique(train.y)[1]
+    largest = np.abs(X.T @ (y - y.mean())).max()
+    model = LogisticRegression(l1_ratio=1, solver="saga", warm_start=True, tol=1e-3, max_iter=300)
+    for C in np.geomspace(1, 1e3, 25) / largest:
+        model.set_params(C=C).fit(X, y)
+        yield Point(np.count_nonzero(model.coef_), model.predict_proba(X_test)[:, 1])
 
 
 def boosted(train: Dataset, test: Dataset, seed: int) -> Path_:
@@ -308,23 +359,31 @@ def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:
 
 PAPER: dict[str, Any] = {**jr.boosting.PAPER, "max_evaluations": "auto", "max_cut_points": 5}
 RECIPES: dict[str, dict[str, Any]] = {
-    "boosting, default ridge": {"l2_penalty": None},
-    "boosting": {},
-    "boosting, length 3": {"search": "beam", "max_length": 3},
-    "boosting, beam": {"search": "beam", "max_length": None},
-    "boosting, greedy": {"search": "greedy", "max_length": None},
-    "boosting, eliminate": {"search": "beam", "max_length": None, "eliminate": True},
-    "boosting, second order": {"search": "beam", "max_length": None, "objective": "second_order"},
-    "boosting, any length": {
+    "ridge 1": {},
+    "length 3": {"search": "beam", "max_length": 3},
+    "beam": {"search": "beam", "max_length": None},
+    "greedy": {"search": "greedy", "max_length": None},
+    "eliminate": {"search": "beam", "max_length": None, "eliminate": True},
+    "second order": {"search": "beam", "max_length": None, "objective": "second_order"},
+    "any length": {
         "search": "beam",
         "max_length": None,
         "objective": "second_order",
         "per_unit": False,
     },
-    "boosting, paper": PAPER,
+    "paper": PAPER,
 }
+"""Of boosting, all with the same ridge."""
 METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
-    **{name: boosting(**options) for name, options in RECIPES.items()},
+    "boosting": boosting(),
+    "boosting, oblique": boosting(max_nonzeros=3),
+    "boosting, oblique and linear": boosting(max_nonzeros=3, linear_terms=True, max_rules=40),
+    **{
+        f"boosting, {name}": boosting(**{"l2_penalty": 1.0} | options)
+        for name, options in RECIPES.items()
+    },
+    "LLTBoost": lltboost,
+    "L1 linear": linear,
     "CART": cart,
     "GLRM": glrm,
     "LIRE": lire(l2_penalty=1.0),
@@ -337,6 +396,21 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     "EBM": peer("interpret", "EBM"),
     "boosted trees": boosted,
 }
+SHOWN = {
+    "boosting": "C0",
+    "boosting, oblique": "C9",
+    "boosting, oblique and linear": "navy",
+    "LIRE": "C1",
+    "RuleFit": "C2",
+    "GLRM": "C8",
+    "LLTBoost": "C3",
+    "L1 linear": "C4",
+    "CART": "C5",
+    "FIGS": "C6",
+    "EBM": "black",
+    "boosted trees": "C7",
+}
+"""What is measured unless other methods are named, with the colours of the picture."""
 
 
 # Cells
@@ -454,78 +528,114 @@ def at_budgets(file: Path, measure: str, axis: str) -> dict[tuple[str, str], NDA
     return found
 
 
-def summary(file: Path, names: Iterable[str], measure: str, axis: str, reference: str) -> None:
-    """Print the comparison with the reference, on the splits that both have.
+class Ratios(NamedTuple):
+    """Of a method's mean measure to the reference's, at every budget: geometric means over the sets
+    with their standard errors, the number of sets on which the ratio is below 1, of all, and the
+    number of cells.
+    """
 
-    The figures are ratios of the mean measures (at least `LEAST`): the geometric mean over the
-    sets, the median, and the number of sets on which the ratio is below 1.
+    mean: NDArray[np.float64]
+    error: NDArray[np.float64]
+    lower: NDArray[np.int64]
+    sets: int
+    cells: int
+
+
+def ratios(
+    found: dict[tuple[str, str], NDArray[np.float64]],
+    names: Iterable[str],
+    method: str,
+    reference: str,
+) -> Ratios | None:
+    """On the splits that both have; measures are at least `LEAST`. None without two such sets."""
+    logs, cells = [], 0
+    for name in names:
+        if {(method, name), (reference, name)} <= set(found):
+            mine, theirs = found[method, name], found[reference, name]
+            both = ~np.isnan(mine[:, 0]) & ~np.isnan(theirs[:, 0])
+            cells += int(both.sum())
+            if both.any():
+                means = (np.maximum(one[both].mean(axis=0), LEAST) for one in (mine, theirs))
+                logs.append(np.log(np.divide(*means)))
+    if len(logs) < 2:
+        return None
+    mean = np.exp(np.mean(logs, axis=0))
+    error = mean * np.std(logs, axis=0, ddof=1) / np.sqrt(len(logs))
+    return Ratios(mean, error, np.sum(np.array(logs) < 0, axis=0), len(logs), cells)
+
+
+def summary(
+    file: Path, title: str, names: Sequence[str], measure: str, axis: str, reference: str
+) -> None:
+    """Print the ratios to the reference with their standard errors, and on how many sets a method
+    has a lower measure.
     """
     found = at_budgets(file, measure, axis)
-    sets = [name for name in names if (reference, name) in found]
-    print(f"\n{measure}, ratio to {reference!r}: mean; median (sets on which it is lower / sets)\n")
-    print(
-        f"| {axis} | "
-        + " | ".join(map(str, AXES[axis]))
-        + " | splits |\n|"
-        + "---|" * (2 + len(AXES[axis]))
-    )
+    if not any(name in names for _, name in found):
+        return
+    budgets = " | ".join(map(str, AXES[axis]))
+    print(f"\n{title} {', '.join(names)}")
+    print(f"{measure}, ratio to {reference!r} +- standard error (sets on which it is lower)\n")
+    print(f"| {axis} | {budgets} | sets | cells |\n|" + "---|" * (3 + len(AXES[axis])))
     for method in METHODS:
-        ratios, splits = [], 0
-        for name in sets:
-            if (method, name) in found:
-                mine, theirs = found[method, name], found[reference, name]
-                both = ~np.isnan(mine[:, 0]) & ~np.isnan(theirs[:, 0])
-                splits += int(both.sum())
-                if both.any():
-                    means = (np.maximum(one[both].mean(axis=0), LEAST) for one in (mine, theirs))
-                    ratios.append(np.divide(*means))
-        if ratios:
-            mean, middle = np.exp(np.mean(np.log(ratios), axis=0)), np.median(ratios, axis=0)
-            parts = zip(mean, middle, np.sum(np.array(ratios) < 1, axis=0), strict=True)
-            line = " | ".join(
-                f"{one:.2f}; {half:.2f} ({low}/{len(ratios)})" for one, half, low in parts
-            )
-            print(f"| {method} | {line} | {splits} |")
+        one = ratios(found, names, method, reference)
+        if one is not None and method != reference:
+            parts = zip(one.mean, one.error, one.lower, strict=True)
+            line = " | ".join(f"{mean:.2f} +- {se:.2f} ({low})" for mean, se, low in parts)
+            print(f"| {method} | {line} | {one.sets} | {one.cells} |")
 
 
-def picture(
-    file: Path,
-    names: list[str],
-    methods: list[str],
-    measure: str,
-    axis: str,
-    reference: str,
-    target: Path,
-) -> None:
-    """One panel per set: the measure against the size, averaged over the splits."""
+PANELS = {"24 data sets": CLASSES + NUMBERS, "18 small, noisy data sets": SMALL}
+
+
+def picture(file: Path, measure: str, axis: str, reference: str, target: Path) -> None:
+    """A panel for each group of sets: ratios to the reference against the size, with bars of one
+    standard error; every line is labelled at its end.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullLocator
 
     plt.rcParams["svg.hashsalt"] = "jaxrules"
     found = at_budgets(file, measure, axis)
-    drawn = [name for name in names if any(known == name for _, known in found)]
-    methods = [method for method in methods if any((method, name) in found for name in drawn)]
-    handles: dict[str, Any] = {}
-    columns = 4
-    rows = -(-len(drawn) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.2 * columns, 2.4 * rows), squeeze=False)
-    for panel, name in zip(axes.flat, drawn, strict=False):
-        for color, method in enumerate(methods):
-            if (method, name) in found:
-                mean = np.nanmean(found[method, name], axis=0)
-                style: dict[str, Any] = {"ls": ":"} if method in CEILINGS else {"marker": "."}
-                style |= {"color": f"C{color}", "lw": 2.5 if method == reference else 1}
-                (handles[method],) = panel.plot(AXES[axis], mean, **style)
-        panel.set_title(name, fontsize=9)
-    for panel in axes.flat[len(drawn) :]:
-        panel.axis("off")
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=8, fontsize=8)
+    figure, axes = plt.subplots(1, len(PANELS), figsize=(11, 5.2), sharey=True)
+    budgets = np.arange(len(AXES[axis]))
+    for panel, (title, names) in zip(axes, PANELS.items(), strict=True):
+        ends = []
+        for i, (method, color) in enumerate(SHOWN.items()):
+            one = ratios(found, names, method, reference)
+            if one is None:
+                continue
+            bars = None if method == reference else one.error
+            style: dict[str, Any] = {"ls": ":" if method in CEILINGS else "-"}
+            style |= {"color": color, "lw": 3 if method == reference else 1.3}
+            panel.errorbar(budgets + (i - 5) * 0.02, one.mean, bars, capsize=2, **style)
+            ends.append((float(one.mean[-1]), method, color))
+        panel.set_yscale("log")
+        panel.set_yticks([0.5, 0.7, 1, 1.5, 2], ["0.5", "0.7", "1", "1.5", "2"])
+        panel.yaxis.set_minor_locator(NullLocator())
+        panel.set_xticks(budgets, AXES[axis])
+        panel.set_xlim(-0.2, budgets[-1] + 1.9)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.set_title(title)
+        least = 0.0
+        for end, method, color in sorted(ends):  # labels side by side do not overlap
+            least = max(end, least * 1.045)
+            panel.annotate(
+                method,
+                (budgets[-1] + 0.12, end),
+                (budgets[-1] + 0.25, least),
+                color=color,
+                fontsize=8,
+                va="center",
+                arrowprops={"arrowstyle": "-", "color": color, "lw": 0.5},
+            )
     words = {"size": "rules + conditions", "support": "rules", "local": "rules that hold for a row"}
-    figure.supxlabel(words[axis], fontsize=9, y=0.06)
-    figure.supylabel(measure, fontsize=9)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.supxlabel(f"at most so many {words[axis]}")
+    figure.supylabel(f"test {measure} / that of {reference}")
+    figure.tight_layout()
     figure.savefig(target, metadata={"Date": None} if target.suffix == ".svg" else None)
 
 
@@ -534,9 +644,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--sets", nargs="*", default=None, help='names; "choose" or "show" for one half'
+        "--sets", nargs="*", default=None, help='names; "choose", "show" or "small" for a part'
     )
-    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--methods", nargs="*", default=list(SHOWN))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only-summary", action="store_true")
@@ -549,9 +659,9 @@ def main() -> None:
     for method in arguments.methods:
         if method not in METHODS:
             parser.error(f"unknown method {method!r}; known are {', '.join(METHODS)}")
-    halves = {"choose": CHOOSE, "show": SHOW}
-    names = arguments.sets or [*CHOOSE, *SHOW]
-    names = [name for given in names for name in halves.get(given, (given,))]
+    parts = {"choose": CHOOSE, "show": SHOW, "small": SMALL}
+    names = arguments.sets or [*CHOOSE, *SHOW, *SMALL]
+    names = [name for given in names for name in parts.get(given, (given,))]
     splits = arguments.splits
     if arguments.quick:
         names, splits = ["breast_cancer", "banknote", "diabetes"], 2
@@ -562,17 +672,19 @@ def main() -> None:
         ("all of", CHOOSE + SHOW),
         ("chosen on", CHOOSE),
         ("shown on", SHOW),
+        ("small and noisy:", SMALL),
         ("folds of", tuple(PUBLISHED_FOLDS)),
     ):
         part = [name for name in names if name in half]
         if arguments.measure != "risk":  # of numbers there is only the one
             part = [name for name in part if name not in NUMBERS]
         if part:
-            print(f"\n{title} {', '.join(part)}", end="")
-            summary(arguments.file, part, arguments.measure, arguments.axis, arguments.reference)
+            summary(
+                arguments.file, title, part, arguments.measure, arguments.axis, arguments.reference
+            )
     known = (arguments.measure, arguments.axis, arguments.reference)
     target = arguments.picture or arguments.file.with_name(f"fronts-{known[0]}-{known[1]}.png")
-    picture(arguments.file, names, arguments.methods, *known, target)
+    picture(arguments.file, *known, target)
 
 
 if __name__ == "__main__":

@@ -69,19 +69,21 @@ def main() -> None:
 
 def held(rules, X):
     """How many of the rules hold for a row, on average."""
-    counts = np.zeros(len(X))
-    for rule in rules:
-        satisfied = np.ones(len(X), bool)
-        for (name, sign), threshold in rule.agg_dict.items():
-            column = X[:, int(re.sub(r"\D", "", str(name)))]
-            satisfied &= {
-                "<=": column <= float(threshold),
-                ">": column > float(threshold),
-                "<": column < float(threshold),
-                ">=": column >= float(threshold),
-            }[sign]
-        counts += satisfied
-    return float(counts.mean())
+    return float(np.mean(sum(satisfied(rule, X) for rule in rules))) if rules else 0.0
+
+
+def satisfied(rule, X):
+    """Whether a rule of imodels holds for each row."""
+    result = np.ones(len(X), bool)
+    for (name, sign), threshold in rule.agg_dict.items():
+        column = X[:, int(re.sub(r"\D", "", str(name)))]
+        result &= {
+            "<=": column <= float(threshold),
+            ">": column > float(threshold),
+            "<": column < float(threshold),
+            ">=": column >= float(threshold),
+        }[sign]
+    return result
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ from typing import Any
 
 import fronts
 import numpy as np
-from sklearn.linear_model import LogisticRegression, lasso_path
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
@@ -57,23 +56,8 @@ def lltboost(train: Dataset, test: Dataset, seed: int) -> Cell:
 
 
 def linear(train: Dataset, test: Dataset, seed: int) -> Cell:
-    """The path of the L1 penalty, columns standardised."""
-    X, X_test = fronts.design(train, train), fronts.design(train, test)
-    centre, scale = X.mean(axis=0), X.std(axis=0)
-    kept = scale > 0
-    X, X_test = ((one[:, kept] - centre[kept]) / scale[kept] for one in (X, X_test))
-    if train.task == "regression":
-        y = np.asarray(train.y, np.float64)
-        _, coefficients, _ = lasso_path(X, y - y.mean(), n_alphas=60)
-        for one in coefficients.T:
-            yield np.count_nonzero(one), y.mean() + X_test @ one
-        return
-    y = train.y == np.unique(train.y)[1]
-    largest = np.abs(X.T @ (y - y.mean())).max()
-    model = LogisticRegression(l1_ratio=1, solver="saga", warm_start=True, tol=1e-3, max_iter=300)
-    for C in np.geomspace(1, 1e3, 25) / largest:
-        model.set_params(C=C).fit(X, y)
-        yield np.count_nonzero(model.coef_), model.predict_proba(X_test)[:, 1]
+    for point in fronts.linear(train, test, seed):
+        yield point.size, point.says
 
 
 def cart(train: Dataset, test: Dataset, seed: int) -> Cell:
