@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from paper_reproductions.framework import (
     unfinished,
 )
 from paper_reproductions.papers import archive_of, available_papers, load_paper
+from paper_reproductions.sections import Canvas
 
 
 def chosen_exhibits(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> list[Exhibit]:
@@ -189,6 +191,11 @@ def ship(paper: Paper, settings: Settings, results: Path | None = None) -> int:
     markdown, page = report.write(paper, paper.exhibits, Results(archive, archive.settings), folder)
     page.unlink()
     print(f"report: {markdown}")
+    overview = root.parent / "docs" / "reproductions.md"
+    line = report.total_line(paper, Results(archive, archive.settings), Canvas(folder))
+    start = re.escape(line.split(" | ")[0])
+    text = re.sub(f"^{start}.*$", line, overview.read_text("utf-8"), flags=re.MULTILINE)
+    overview.write_text(text, "utf-8")
     return 0
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import functools
 import html
 import platform
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,7 +26,7 @@ from paper_reproductions.framework import (
     missing_cells,
     origins,
 )
-from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
+from paper_reproductions.sections import Canvas, ComparisonTable, Kind, Quoted, Section, Value
 
 
 def write(
@@ -149,25 +152,45 @@ def _departure(row: str, column: str, value: Value, settings: Settings) -> str:
 
 @dataclass
 class _Counted:
-    """What became of the paper's numbers beside an exhibit."""
+    """What became of the paper's numbers; those not compared by kind and reason."""
 
     printed: int = 0
     compared: int = 0
     one_sided: int = 0
     agreeing: int = 0
+    unexplained: int = 0
     missing: int = 0
     quoted: int = 0
-    apart: dict[str, int] = field(default_factory=dict)
-
-    def set_apart(self, why: str, numbers: int = 1) -> None:
-        self.apart[why] = self.apart.get(why, 0) + numbers
+    apart: Counter[tuple[Kind, str]] = field(default_factory=Counter)
 
     def add(self, quoted: Quoted) -> None:
         if quoted.apart:
             self.printed += quoted.numbers
-            self.set_apart(quoted.apart, quoted.numbers)
+            self.apart[quoted.kind, quoted.apart] += quoted.numbers
         else:
             self.quoted += quoted.numbers
+
+    def of_kind(self, kind: Kind) -> int:
+        return sum(number for (k, _), number in self.apart.items() if k == kind)
+
+    def columns(self) -> dict[str, int]:
+        return {
+            "printed by the paper": self.printed,
+            "compared": self.compared,
+            "of these on one side": self.one_sided,
+            "within tolerance": self.agreeing,
+            "beyond, with a reason": self.compared - self.agreeing - self.unexplained,
+            "beyond, unexplained": self.unexplained,
+            "not compared: times": self.of_kind("time"),
+            "settings": self.of_kind("setting"),
+            "results": self.of_kind("result"),
+            "not run": self.missing,
+            "quoted": self.quoted,
+        }
+
+    def plus(self, other: _Counted) -> _Counted:
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+        return _Counted(*(mine + theirs for mine, theirs in pairs))
 
 
 def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> Iterator[_Block]:
@@ -175,71 +198,79 @@ def _agreement(chapters: Sequence[tuple[Exhibit, Section]]) -> Iterator[_Block]:
     why some are not compared.
     """
     counted = _count(chapters)
-    columns = (
-        "printed by the paper",
-        "compared",
-        "of these on one side",
-        "within tolerance",
-        "not compared",
-        "not run",
-        "quoted",
-    )
-    cells: dict[tuple[str, str], Value | Quoted | str] = {}
-    for name, n in counted.items():
-        numbers = (
-            n.printed,
-            n.compared,
-            n.one_sided,
-            n.agreeing,
-            sum(n.apart.values()),
-            n.missing,
-            n.quoted,
-        )
-        cells |= {
-            (name, column): str(number) for column, number in zip(columns, numbers, strict=True)
-        }
     if not counted:
         yield "The paper prints no number beside these exhibits."
         return
-    yield ComparisonTable("The paper's numbers", tuple(counted), columns, cells, corner="exhibit")
+    rows = {**counted, "all": _total(counted)}
+    cells: dict[tuple[str, str], Value | Quoted | str] = {
+        (name, column): str(number)
+        for name, row in rows.items()
+        for column, number in row.columns().items()
+    }
+    yield ComparisonTable(
+        "The paper's numbers", tuple(rows), tuple(rows["all"].columns()), cells, corner="exhibit"
+    )
     yield (
         "A number that stands in several tables counts once. On one side: only a difference to the "
-        "worse counts. "
+        "worse counts. Results that are not compared could be. "
         "Quoted: numbers of the paper for what is not run here."
     )
     if reasons := [
-        f"{name}: {n} ({why})" for name, c in counted.items() for why, n in c.apart.items()
+        f"{name}: {n} {_MANY[kind]} ({why})"
+        for name, c in counted.items()
+        for (kind, why), n in c.apart.items()
     ]:
         yield "Not compared:"
         yield _Points(reasons)
 
 
+_MANY: dict[Kind, str] = {"time": "times", "setting": "settings", "result": "results"}
+
+
+def _total(counted: Mapping[str, _Counted]) -> _Counted:
+    return functools.reduce(_Counted.plus, counted.values(), _Counted())
+
+
+def total_line(paper: Paper, results: Results, canvas: Canvas) -> str:
+    """The paper's line of the table in docs/reproductions.md: the last one of "Agreement"."""
+    chapters = [(exhibit, exhibit.show(results, canvas)) for exhibit in paper.exhibits]
+    numbers = _total(_count(chapters)).columns().values()
+    return _markdown_row(
+        [f"[{paper.name}](reproductions/{paper.name}/report.md)", *map(str, numbers)]
+    )
+
+
 def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
     """By exhibit, those that the paper has numbers for."""
-    numbers: dict[object, tuple[str, list[Value]]] = {}
+    numbers: dict[object, list[tuple[str, Value]]] = {}
     counted: dict[str, _Counted] = {}
     for exhibit, section in chapters:
         for table in section.tables:
             for value in table.printed():
-                numbers.setdefault(value.number or object(), (exhibit.name, []))[1].append(value)
+                numbers.setdefault(value.number or object(), []).append((exhibit.name, value))
             for quoted in table.quoted():
                 counted.setdefault(exhibit.name, _Counted()).add(quoted)
-    for name, values in numbers.values():
-        here = counted.setdefault(name, _Counted())
-        here.printed += 1
+    for places in numbers.values():
+        values = [value for _, value in places]
         compared = [
             value for value in values if value.ours is not None and value.tolerance is not None
         ]
+        first = next((name for name, value in places if value in compared), places[0][0])
+        here = counted.setdefault(first, _Counted())
+        here.printed += 1
+        departing = [value for value in compared if value.departs]
         if compared:
             here.compared += 1
             here.one_sided += all(value.only for value in compared)
-            here.agreeing += not any(value.departs for value in compared)
+            here.agreeing += not departing
+            here.unexplained += any(not value.explained for value in departing)
         elif all(value.ours is None for value in values):
             here.missing += 1
         else:
-            here.set_apart(
-                next((value.apart for value in values if value.apart), "no tolerance is given")
-            )
+            said = next((value for value in values if value.apart), None)
+            here.apart[
+                (said.kind, said.apart) if said else ("result", "no tolerance is given")
+            ] += 1
     return {
         exhibit.name: counted[exhibit.name] for exhibit, _ in chapters if exhibit.name in counted
     }

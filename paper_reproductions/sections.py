@@ -7,10 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+Kind = Literal["time", "setting", "result"]
+"""Of a number that is not compared: seconds of another machine; what is given, such as the size of
+a data set; or a result, which could be compared.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,14 +33,15 @@ class Value:
             support below the paper's is no failure, and neither is a higher accuracy.
         spread: standard deviation of ours over folds.
         reason: why the numbers differ, if they do and an experiment of this report
-            shows it; "" is unexplained.
+            shows it; "" is unexplained, and so is what says that word.
         mark: a remark for the cell itself, such as "5000 rows"; `Quoted` if it has
             further numbers of the paper.
         apart: why it is not compared; needed where the paper has a number
             and there is no tolerance.
+        kind: what is not compared.
         number: which number of the paper it is, in any words, for one that stands in several
-            tables: it counts once, for the exhibit where it stands first, and agrees if it
-            does wherever it is compared.
+            tables: it counts once, for the exhibit where it is first compared, and agrees
+            if it does wherever it is.
     """
 
     ours: float | None
@@ -46,6 +53,7 @@ class Value:
     reason: str = ""
     mark: str | Quoted = ""
     apart: str = ""
+    kind: Kind = "result"
     number: str = ""
 
     @property
@@ -69,6 +77,11 @@ class Value:
             return difference < -self.tolerance
         return abs(difference) > self.tolerance
 
+    @property
+    def explained(self) -> bool:
+        """Whether an experiment shows why the numbers differ."""
+        return bool(self.reason) and "unexplained" not in self.reason.lower()
+
     def __str__(self) -> str:
         text = "not run" if self.ours is None else f"{self.ours:.{self.digits}f}"
         if self.ours is not None and self.spread is not None:
@@ -88,11 +101,13 @@ class Quoted:
         text: as they are printed.
         numbers: how many they are.
         apart: why they are not compared, if not because nothing of ours stands beside them.
+        kind: what is not compared.
     """
 
     text: str
     numbers: int = 1
     apart: str = ""
+    kind: Kind = "result"
 
     def __str__(self) -> str:
         return self.text

@@ -45,7 +45,7 @@ from paper_reproductions.__main__ import (
 )
 from paper_reproductions.fingerprint import fingerprint
 from paper_reproductions.framework import Archive, Made, Store, Task, library, run, unfinished
-from paper_reproductions.report import write
+from paper_reproductions.report import total_line, write
 from paper_reproductions.sections import Canvas
 
 PUBLISHED = {"rose": 2.0, "lily": 3.0}
@@ -202,7 +202,7 @@ def test_the_report_puts_the_paper_beside_every_number(toy, tmp_path):
     assert "| rose | 2.83 ± 1.29 (paper 2.00, +0.83) |" in report
     assert "| lily | 2.83 ± 1.29 (paper 3.00, -0.17) |" in report
     assert "- rose, size: 2.83 ± 1.29 (paper 2.00, +0.83) (tolerance 0.5). It rained." in report
-    assert "| Table 1 | 2 | 2 | 0 | 1 | 0 | 0 | 0 |" in report
+    assert "| Table 1 | 2 | 2 | 0 | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |" in report
     assert "8 flowers." in report
     assert "![figure_2](figure_2.png)" in report
     assert (tmp_path / "toy/full/figure_2.png").read_bytes().startswith(b"\x89PNG")
@@ -326,27 +326,29 @@ def test_every_number_of_the_paper_is_counted(tmp_path):
     """
     values = {
         ("a", "x"): Value(1.0, 1.0, tolerance=0.1),
-        ("b", "x"): Value(1.0, 2.0, apart="another machine"),
+        ("b", "x"): Value(1.0, 2.0, apart="another machine", kind="time"),
         ("c", "x"): Value(None, 2.0),
         ("d", "x"): Value(1.0),
         ("e", "x"): Value(1.0, 2.0, tolerance=0.1, only="above"),
         ("f", "x"): Quoted("3 ± 1", 2),
         ("g", "x"): Quoted("x >= 3", apart="rules"),
         ("h", "x"): Value(1.0, mark=Quoted("paper's 1 to 2", 2, apart="rules")),
+        ("i", "x"): Value(2.0, 1.0, tolerance=0.1, reason="By a half; the rest is unexplained."),
     }
-    section = Section(tables=(ComparisonTable("t", tuple("abcdefgh"), ("x",), values),))
+    section = Section(tables=(ComparisonTable("t", tuple("abcdefghi"), ("x",), values),))
     exhibit = Exhibit("table", 7, "t", (), lambda results, canvas: section)
     paper = Paper("p", "P", "R", (exhibit,))
     markdown, _ = write(paper, (exhibit,), Results(Store(tmp_path), Settings()), tmp_path)
     text = markdown.read_text()
-    assert "| Table 7 | 7 | 2 | 1 | 2 | 4 | 1 | 2 |" in text
-    assert "- Table 7: 3 (rules)" in text
+    assert "| Table 7 | 8 | 3 | 1 | 2 | 0 | 1 | 1 | 0 | 3 | 1 | 2 |" in text
+    assert "| all | 8 | 3 | 1 | 2 | 0 | 1 | 1 | 0 | 3 | 1 | 2 |" in text
+    assert "- Table 7: 3 results (rules)" in text
     assert "| h | 1.0000 [paper's 1 to 2] |" in text
-    assert "- Table 7: 1 (another machine)" in text
+    assert "- Table 7: 1 times (another machine)" in text
 
 
 def test_a_number_in_several_tables_counts_once(tmp_path):
-    """For the exhibit where it stands first; it agrees if it does wherever it is compared."""
+    """For the exhibit where it is first compared; it agrees if it does wherever it is compared."""
     tables = [
         {
             ("a", "x"): Value(1.0, 1.0, apart="elsewhere", number="one"),
@@ -367,8 +369,9 @@ def test_a_number_in_several_tables_counts_once(tmp_path):
     )
     paper = Paper("p", "P", "R", exhibits)
     text = write(paper, exhibits, Results(Store(tmp_path), Settings()), tmp_path)[0].read_text()
-    assert "| Figure 1 | 2 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
-    assert "| Figure 2" not in text
+    assert "| Figure 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in text
+    assert "| Figure 2 | 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in text
+    assert "| Figure 3" not in text
 
 
 @pytest.mark.parametrize("name", available_papers())
@@ -383,6 +386,9 @@ def test_every_number_is_compared_or_it_is_said_why_not(name, tmp_path, monkeypa
     results = (
         Results(root, root.settings) if shipped else Results(Store(tmp_path), Settings(quick=True))
     )
+    if shipped:
+        overview = Path(paper_reproductions.__file__).parents[1] / "docs" / "reproductions.md"
+        assert total_line(paper, results, Canvas(tmp_path)) in overview.read_text()
     unsaid = [
         (exhibit.name, table.title, str(value))
         for exhibit in paper.exhibits

@@ -243,7 +243,7 @@ def _path_table(title: str, rows: Rows, note: str, *, given: bool = False) -> Co
         label: str, column: str, ours: float | None, printed: float, tolerance: float, **shown: Any
     ) -> None:
         values[label, column] = Value(
-            ours, printed, tolerance=None if given else tolerance, apart=GIVEN if given else "",
+            ours, printed, tolerance=None if given else tolerance, apart=GIVEN if given else "", kind="setting",
             number=f"path {label} {column}", **shown,
         )  # fmt: skip
 

@@ -107,6 +107,7 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
             seconds,
             digits=4,
             apart="seconds on another machine",
+            kind="time",
         )
         values[label, "gap in %, median start"] = Value(
             _median(found),

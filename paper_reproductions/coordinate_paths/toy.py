@@ -98,6 +98,7 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
                     digits=3,
                     tolerance=None if given else ROUNDED,
                     apart=GIVEN if given else "",
+                    kind="setting",
                 )
             values[step, "cost"] = compared_cost(ours["cost"], printed[2], name_of(printed))
         if rows and len(rows) != len(models):

@@ -333,6 +333,7 @@ def table_4(results: Results, canvas: Canvas) -> Section:
                 2,
                 mark="; ".join(marks),
                 apart=OTHER_MACHINE,
+                kind="time",
                 number=_number("seconds", name, method),
             )
             printed = published.TABLE_4_DEVIATIONS[name][_in_paper(method)]
@@ -355,6 +356,7 @@ def table_4(results: Results, canvas: Canvas) -> Section:
             published.TABLE_4_AVERAGE[_in_paper(method)],
             2,
             apart=OTHER_MACHINE,
+            kind="time",
             number=_number("average", method),
         )
     note = (

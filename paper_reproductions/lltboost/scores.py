@@ -4,6 +4,7 @@ risk at a complexity target.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -33,6 +34,28 @@ def half_width(found: Interval) -> float:
     if math.isinf(median):
         return 0.0
     return median - low if math.isinf(high) else (high - low) / 2
+
+
+@functools.cache
+def _median_error(share: float, size: int) -> float:
+    """The standard deviation of the median of a normal sample, over half the expected distance
+    between these order statistics; from random samples.
+    """
+    samples = np.sort(np.random.default_rng(0).standard_normal((100_000, size)), axis=1)
+    k = max(0, round(share * size) - 1)
+    half = (samples[:, size - 1 - k] - samples[:, k]).mean() / 2
+    return float(np.median(samples, axis=1).std() / half)
+
+
+def z_of(ours: Interval, paper: Interval, share: float, size: int) -> tuple[float, float]:
+    """The difference of two medians in standard errors, and that error, both of `size` repetitions.
+    A median's error is taken from its order statistics.
+    """
+    error = _median_error(share, size) * math.hypot(half_width(ours), half_width(paper))
+    difference = ours[1] - paper[1]
+    if difference == 0:
+        return 0.0, error
+    return (difference / error if error else math.copysign(math.inf, difference)), error
 
 
 def complexity_at(models: Rows, risk: float, measure: str) -> float:

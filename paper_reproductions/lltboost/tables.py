@@ -37,7 +37,12 @@ RISKS = "LLTBoost's risk with 1, 2, 3, 5, 10 rules"
 SHARES = {"complexity": 0.4, "risk": 0.3}
 """Order statistics beside the median: the 4th and the 7th of ten, the 3rd and the 8th."""
 ROUNDING = {"complexity": 0.0, "risk": 0.005}
+MOST_ERROR = 0.25
+"""Of the paper's median: where the difference has a larger standard error, its z says nothing."""
 ENDLESS = "the paper's median is infinite"
+UNCERTAIN = (
+    "the repetitions differ too much: a standard error above a quarter of the paper's median"
+)
 BOUNDS = "order statistics, shown beside their median"
 
 
@@ -147,16 +152,23 @@ def compared(
     )
     if paper is None:
         return f"{ours[1]:.{digits}f} [{spread}]" if ours else "not run"
-    tolerance, apart = None, ""
+    tolerance, apart, z = None, "", math.nan
     if ours is None:
         apart = "not run"
     elif math.isinf(paper[1]):
         apart = ENDLESS
     elif len(values) == 1:
         apart = "a single repetition"
+    elif method == "LLTBoost":
+        tolerance = ROUNDING[kind]
     else:
-        both = scores.half_width(ours) + scores.half_width(paper)
-        tolerance = ROUNDING[kind] if method == "LLTBoost" else both
+        z, error = scores.z_of(ours, paper, SHARES[kind], published.REPEATS)
+        if error > MOST_ERROR * paper[1]:
+            apart = UNCERTAIN
+        else:
+            tolerance = max(2 * error, ROUNDING[kind])
+    if not math.isnan(z):
+        spread = f"z {z:+.1f}; {spread}"
     return Value(
         ours[1] if ours else None,
         paper[1],
@@ -219,7 +231,7 @@ def paper_table(
                 values[one.name, method] = found
         if row:
             values[one.name, "target"] = (
-                Quoted(f"{row.target:g}", apart="a target, taken as it is")
+                Quoted(f"{row.target:g}", apart="a target, taken as it is", kind="setting")
                 if paper is published.ERROR_COMPLEXITY
                 else f"{row.target:g}"  # the others are beside a target of ours
             )
@@ -291,6 +303,7 @@ def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
             published.COMPLEXITY[one.name].target,
             digits=3,
             apart="our TGB's own risk, as a target",
+            kind="setting",
         )
         for method in protocol.applicable(SHOWN, one.name):
             values[one.name, method] = compared(
@@ -531,6 +544,7 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
             published.RISK[one.name].target,
             digits=1,
             apart="our TGB's own complexity, as a target",
+            kind="setting",
         )
         for method in protocol.applicable(SHOWN, one.name):
             own[one.name, method] = compared(one.risks(method, limit), None, "risk", method)
@@ -582,11 +596,16 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
                 digits=3,
                 mark="with what is compiled" if fits and not warm else "",
                 apart="seconds on another machine",
+                kind="time",
             )
         found = results[protocol.sizes].where(data=one.name)
         for name, printed in zip(("columns", "rows"), published.SIZES[one.name], strict=True):
             values[one.name, name] = Value(
-                found.mean(name), printed, digits=0, apart="the size of the data set, not a result"
+                found.mean(name),
+                printed,
+                digits=0,
+                apart="the size of the data set",
+                kind="setting",
             )
     text = """
         Seconds of one fit by the clock (ten rules; all numbers of rules come from the same run), medians over

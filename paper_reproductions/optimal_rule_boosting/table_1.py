@@ -74,7 +74,7 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
             areas = measured.nested_areas(method)
             chosen_lambda[name, method] = _value(areas, None, mark=_few(areas))
             costs[name, f"{method}, s"] = Value(
-                _seconds(measured, method), seconds[method], digits=2, apart=SECONDS
+                _seconds(measured, method), seconds[method], digits=2, apart=SECONDS, kind="time"
             )
         for method in ("greedy", SAME, "optimal"):
             equal[name, method] = Value(_mean(measured.areas(method)))
@@ -82,7 +82,11 @@ def show_table_1(results: Results, canvas: Canvas) -> Section:
         if None not in both:
             equal[name, "gain of optimal"] = f"{both[0] - both[1]:+.4f}"
         costs[name, "RuleFit, s"] = Value(
-            measured.rulefit.mean("seconds"), seconds["RuleFit"], digits=2, apart=SECONDS
+            measured.rulefit.mean("seconds"),
+            seconds["RuleFit"],
+            digits=2,
+            apart=SECONDS,
+            kind="time",
         )
         rows = measured.unbounded
         costs[name, "unbounded score"] = Value(

@@ -141,7 +141,9 @@ def _table(name: str, rows: Rows) -> ComparisonTable:
     for program, numbers in published.PUBLISHED[name].items():
         labels.append(f"{program} (published)")
         values |= {
-            (labels[-1], LABELS.get(measure, measure)): Quoted(f"{number:g}", apart=THEIRS)
+            (labels[-1], LABELS.get(measure, measure)): Quoted(
+                f"{number:g}", apart=THEIRS, kind="time" if measure == "seconds" else "result"
+            )
             for measure, number in numbers.items()
         }
     for method in rows.values("method"):
