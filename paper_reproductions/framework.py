@@ -383,13 +383,13 @@ class Archive(Store):
     ) -> None:
         """Put these results into the archive; cells that they do not have stay as they are."""
         before = self._about
-        made: dict[Made, int] = {}
+        made: set[Made] = set()
         seconds: dict[str, tuple[float, int]] = {}
-        tables: dict[str, list[Row]] = {}
+        tables: dict[str, list[tuple[Made, Row]]] = {}
         stale: dict[str, str] = {}
         kept = 0
         for experiment in experiments:
-            rows: list[Row] = []
+            rows: list[tuple[Made, Row]] = []
             of_before = 0
             for cell in experiment.cells(results.settings):
                 store = results.store if results.store.has(experiment, cell) else self
@@ -397,10 +397,10 @@ class Archive(Store):
                 if origin is None or measured is None:
                     continue
                 of_before += store is self
-                number = made.setdefault(origin, len(made))
+                made.add(origin)
                 for row in measured:  # of seconds, reports have the sum
                     short = {n: _short(v) for n, v in row.items() if n != "cell_seconds"}
-                    rows.append({**short, "made": number})
+                    rows.append((origin, short))
             if rows:
                 tables[experiment.name] = rows
                 new = results.store.seconds(experiment, results.settings)
@@ -415,14 +415,18 @@ class Archive(Store):
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("*.csv"):
             old.unlink()
+        entries = [e for e in (Made(**fields) for fields in before.get("Made", ())) if e in made]
+        entries += sorted(made - set(entries), key=dataclasses.astuple)
+        numbers = {origin: number for number, origin in enumerate(entries)}
         for name, rows in tables.items():
-            _write(self.folder / f"{name}.csv", rows)
+            numbered = [{**row, "made": numbers[origin]} for origin, row in rows]
+            _write(self.folder / f"{name}.csv", numbered)
         self._write_about(
             {
                 **about,
                 "Settings": dataclasses.asdict(results.settings),
                 "Seconds": seconds,
-                "Made": [dataclasses.asdict(origin) for origin in made],
+                "Made": [dataclasses.asdict(origin) for origin in entries],
                 "Stale": stale,
             }
         )

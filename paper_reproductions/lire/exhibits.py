@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ comparison = Experiment(
 tradeoff = Experiment(
     "tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files
 )
+padding = Experiment("padding", protocol.padding_cells, protocol.measure_padding, protocol.files)
 path = Experiment("path", protocol.path_cells, protocol.measure_path, protocol.files)
 data = Experiment("data", protocol.data_cells, protocol.measure_data, protocol.files)
 demonstration = Experiment(
@@ -563,13 +565,46 @@ def _searched(results: Results, local_penalties: Sequence[float]) -> str:
 
 
 def _limited(rows: Rows) -> str:
-    """How many of our fits were stopped, in words."""
-    stopped = len(rows.where(status="time_limit"))
+    """Under which limits our fits ran, and how many reached them, in words."""
     return (
-        f"{stopped} of our {len(rows)} LIRE fits were stopped after {protocol.TRADEOFF_SECONDS:g} "
-        "s."
-        if stopped
-        else ""
+        f"Our LIRE fits have at most {protocol.TRADEOFF_SUPPORT} rules (the author's largest model has "
+        f"{published.tradeoff().where(method='LIRE').column('support').max():g}) and "
+        f"{protocol.TRADEOFF_SECONDS:g} s each. Of {len(rows)}, {len(_capped(rows))} have "
+        f"{protocol.TRADEOFF_SUPPORT} rules (crosses in black), and "
+        f"{len(rows.where(status='time_limit'))} were stopped by the clock."
+    )
+
+
+def _capped(rows: Rows) -> Rows:
+    return rows.where(support=protocol.TRADEOFF_SUPPORT)
+
+
+def _padding_table(results: Results) -> ComparisonTable:
+    """What rules that cover next to nothing do to the objective."""
+    local_penalty, gamma = protocol.PADDED_AT
+    values: dict[tuple[str, str], Value | str] = {}
+    rows = results[padding]
+    labels = [f"and {row['more']} more" for row in rows]
+    best = math.sqrt(local_penalty * rows[0]["local_support"] / gamma) if rows else math.nan
+    for label, row in zip(labels, rows, strict=True):
+        for column, name, digits in (
+            ("objective", "objective", 4),
+            ("rules", "support", 0),
+            ("rules that hold for a row", "local_support", 3),
+            ("test accuracy", "accuracy", 4),
+        ):
+            values[label, column] = Value(row[name], digits=digits)
+    return ComparisonTable(
+        f"The objective rewards rules that do nothing (lambda {local_penalty:g}, gamma {gamma:g})",
+        labels,
+        ("objective", "rules", "rules that hold for a row", "test accuracy"),
+        values,
+        corner="a model of at most 20 rules",
+        note=f"Added are the candidate rules of the least coverage, with the weight "
+        f"{protocol.NEGLIGIBLE:g}, which changes no prediction. A model of S rules, of which C hold for "
+        "a row on average, pays gamma S + lambda C / S. Rules that hold for no row leave C as it is and "
+        "lower this up to S = sqrt(lambda C / gamma)"
+        f", here {best:.0f}. The objective's optimum at a large lambda is therefore padded with such rules.",
     )
 
 
@@ -601,6 +636,8 @@ def _scatter(axes: Any, results: Results, score: str, size: str, local_penalty: 
             color=colour,
             label=f"{method}, ours",
         )
+        if method == "LIRE" and (capped := _capped(ours)):
+            axes.scatter(capped.column(size), capped.column(score), marker="x", s=30, color="black")
     axes.set_xlabel(LABELS[size])
     axes.set_ylabel(LABELS[score])
 
@@ -853,7 +890,8 @@ def _sensitivity_figure(names: Sequence[str], number: int) -> Callable[[Results,
             f"{_searched(results, protocol.LOCAL_PENALTIES)} "
             f"{_limited(everything)}\n\n{_directions(results, names)}"
         )
-        return Section(text, (table,), (canvas.save(figure, f"figure_{number}"),))
+        tables = (table, *((_padding_table(results),) if number == 3 and results[padding] else ()))
+        return Section(text, tables, (canvas.save(figure, f"figure_{number}"),))
 
     return show
 
@@ -1103,7 +1141,7 @@ EXHIBITS = (
         "figure",
         3,
         "Sensitivity to lambda",
-        (tradeoff,),
+        (tradeoff, padding),
         _sensitivity_figure(("accuracy", "support", "local_support"), 3),
     ),
     Exhibit("figure", 4, "Test accuracy", (comparison,), _score_figure("accuracy", 4)),
