@@ -696,3 +696,9 @@ def test_records_are_compared_as_their_table_is() -> None:
         for data in (X, jr.as_table(X))
     )
     assert one == other
+
+
+def test_paths_on_a_fold_in_which_a_column_is_constant(rng: np.random.Generator) -> None:
+    X = {"x": rng.normal(size=40), "flag": np.arange(40) == 0, "kind": ["a"] * 39 + ["b"]}
+    done = jr.compare(X, 2 * X["x"] + rng.normal(size=40), methods=["paths"], folds=3)
+    assert "failed" not in str(done)

@@ -553,3 +553,12 @@ def test_an_exact_fit_that_is_cut_short_is_not_worse_than_a_local_one(
     ]
     assert all(exact <= local * (1 + 1e-12) for exact, local in found)
     assert found[0][1] > found[-1][1], "restarts find something here"
+
+
+def test_a_constant_column_is_refused_unless_forbidden(rng: np.random.Generator) -> None:
+    X = {"x": rng.normal(size=30), "same": np.ones(30), "kind": ["a"] * 30}
+    y = 2 * X["x"]
+    with pytest.raises(ValueError, match=r"columns \['same', 'kind=a'\] are constant.*forbidden"):
+        paths.fit(X, y, steps=1, standardise=True)
+    fit = paths.fit(X, y, steps=1, standardise=True, forbidden=["same", "kind=a"])
+    assert fit.model.features.tolist() == [0]

@@ -25,7 +25,7 @@ from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
 from jaxrules.metrics import Measure, complexity
 from jaxrules.paths import fitting
-from jaxrules.paths.model import CoordinatePath, design_matrix, encoded_columns
+from jaxrules.paths.model import CoordinatePath, column_names, design_matrix, encoded_columns
 from jaxrules.runs import Deadline
 from jaxrules.table import EncodedColumn, MissingRule, Table, TableLike, as_table, target_array
 from jaxrules.training import training_data
@@ -405,11 +405,15 @@ def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits
 def _paths(
     X: Table, y: NDArray[Any], *, target: Target, **options: Any
 ) -> dict[str, CoordinatePath]:
-    steps = min(10, len(encoded_columns(X)))
+    columns = encoded_columns(X)
+    constant = np.ptp(design_matrix(X, columns), axis=0) == 0  # in this fold
+    names = column_names(X.schema, columns)
+    steps = min(10, int(np.sum(~constant)))
     cost: Literal["squared", "logistic"] = "squared" if target == "numbers" else "logistic"
     path = fitting.fit(
-        X, y, steps=steps, method="local", cost=cost, standardise=True, **options
-    ).model
+        X, y, steps=steps, method="local", cost=cost, standardise=True,
+        forbidden=[name for name, one in zip(names, constant, strict=True) if one], **options,
+    ).model  # fmt: skip
     return {
         f"steps={k}": replace(
             path,

@@ -61,7 +61,7 @@ class ModelOptions(FitOptions):
     Attributes:
         start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a
             path, for its last model. None for all zeros.
-        forbidden: columns, by name or position, that no step may change.
+        forbidden: columns, by name or position, that no step may change; they may be constant.
         l2_penalty: added to the cost, times |b|^2.
         intercept: every model has its best intercept, which is not a step.
         standardise: divide the columns, and the target of the squared cost, by their standard
@@ -141,23 +141,24 @@ class ModelSpace:
         if options.standardise:
             deviations = _deviations(values, shares)
             constant = deviations <= _CONSTANT * np.abs(values).max(axis=0)
-            if constant.any() and not fold:
-                names = np.array(column_names(table.schema, columns), object)[constant].tolist()
-                raise ValueError(
-                    f"columns {names} are constant and cannot be standardised; drop them from X"
-                )
             scale = np.where(constant, 1.0, deviations)
         values = (values - centre) / scale
         read = _read_classes if cost == "logistic" else _read_numbers
         priced, schema, output_centre, output_scale = read(y, table, values, shares, options)
         space = cls(
             priced, schema, columns, centre, scale, output_centre, output_scale,
-            start=np.zeros(len(columns)), allowed=np.flatnonzero(~constant),
+            start=np.zeros(len(columns)), allowed=np.arange(len(columns)),
         )  # fmt: skip
+        allowed = space.without(options.forbidden)
+        kept = allowed[~constant[allowed]]
+        if len(kept) < len(allowed) and not (fold and len(kept)):
+            names = [space.names[j] for j in allowed if constant[j]]
+            raise ValueError(
+                f"columns {names} are constant and cannot be standardised; drop them from X, or "
+                "name them in forbidden"
+            )
         return dataclasses.replace(
-            space,
-            start=space.coefficients(options.start, "start"),
-            allowed=space.without(options.forbidden),
+            space, start=space.coefficients(options.start, "start"), allowed=kept
         )
 
     @property
