@@ -1,11 +1,14 @@
 """Several classes as one problem, against one model per class and other learners.
 
     JAXRULES_DATA=FOLDER python benchmarks/multiclass.py [DATA ...] [--splits 2] [--rules 10 20 40]
+        [--methods METHOD ...]
 
 Prints test log-loss and error by size: rules, or for CART leaves, and for L1 multinomial regression
 coefficients that are not 0 (the densest model of its path that is no larger). One-vs-rest counts
-distinct rules over the classes. MLRL-Boomer (`pip install mlrl-boomer`, its own defaults with at
-most two conditions) takes part where it is installed. Seconds are CPU time of all sizes.
+distinct rules over the classes. Of RuleFit's path, this is the largest model within the size; its
+default fit, whose number of rules stands in brackets, comes last. MLRL-Boomer (`pip install
+mlrl-boomer`, its own defaults with at most two conditions) takes part where it is installed.
+Seconds are CPU time of all sizes.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +29,7 @@ import jaxrules as jr
 
 DATA = ("iris", "wine", "small_tae", "cmc", "cardio", "page_blocks", "dry_bean", "pendigits")
 _MOST = 2000
-Answers = Iterator[tuple[int, Any]]
+Answers = Iterator[tuple[int | str, Any]]
 """For each size the probabilities of the test rows, None without a model of this size."""
 
 
@@ -42,6 +45,22 @@ def one_vs_rest(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
     for most in rules:
         small = [fit.model for fit in fits if len(fit.model.conjunctions) <= most]
         yield most, jr.predict_proba(small[-1], X_test) if small else None
+
+
+def rulefit(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answers]:
+    def answers(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+        pool = jr.extract_rules(jr.default_forest(X, y, seed=0), X)
+        given: dict[str, Any] = {"rules": pool, "multiclass": multiclass}
+        largest = jr.rulefit.path(X, y, n_penalties=2, **given)[0].details.l1_penalty
+        penalties = (largest * np.geomspace(1, 0.01, 30)).tolist()
+        fits = jr.rulefit.path(X, y, l1_penalties=penalties, tolerance=1e-4, **given)
+        for most in rules:
+            small = [fit.model for fit in fits if len(fit.model.conjunctions) <= most]
+            yield most, jr.predict_proba(small[-1], X_test)
+        model = jr.rulefit.fit(X, y, multiclass=multiclass).model
+        yield f"default ({len(model.conjunctions)})", jr.predict_proba(model, X_test)
+
+    return answers
 
 
 def cart(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
@@ -81,6 +100,8 @@ def boomer(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
 METHODS: dict[str, Callable[..., Answers]] = {
     "joint": joint,
     "one-vs-rest": one_vs_rest,
+    "RuleFit joint": rulefit("joint"),
+    "RuleFit one-vs-rest": rulefit("one_vs_rest"),
     "CART": cart,
     "L1 multinomial": l1_multinomial,
 }
@@ -103,6 +124,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=DATA)
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--rules", type=int, nargs="+", default=[10, 20, 40])
+    parser.add_argument("--methods", nargs="+")
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message=".*max_iter.*|.*penalty.*|.*multi_class.*")
     methods = dict(METHODS)
@@ -112,6 +134,8 @@ def main() -> None:
         methods["MLRL-Boomer"] = boomer
     except ImportError:
         print("MLRL-Boomer is not installed and left out")
+    if given.methods:
+        methods = {name: methods[name] for name in given.methods}
     for name in given.data:
         data = jr.datasets.load(name)
         y, n = np.asarray(data.y), len(data.y)
@@ -123,7 +147,10 @@ def main() -> None:
                 found = list(answers(data.X[train], y[train], data.X[test], sorted(given.rules)))
                 texts = [f"{most}: {measures(p, y[test], np.unique(y))}" for most, p in found]
                 seconds = time.process_time() - start
-                print(f"{name:12} {split} {method:15} {seconds:6.1f} s  {'   '.join(texts)}")
+                print(
+                    f"{name:12} {split} {method:19} {seconds:6.1f} s  {'   '.join(texts)}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

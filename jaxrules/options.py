@@ -27,10 +27,11 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import (
     Any,
     ClassVar,
+    Literal,
     ParamSpec,
     Protocol,
     Self,
@@ -217,6 +218,28 @@ class ScoreOptions(FitOptions):
         y, weights = without_offset(loss, y, sample_weight, self.offset, self.exposure)
         none: dict[str, Any] = {"loss": loss, **dict.fromkeys(self.of_rows)}
         return y, weights, dataclasses.replace(self, **none)
+
+
+Multiclass = Literal["joint", "one_vs_rest"]
+ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
+
+
+def joins(multiclass: Multiclass | None, several: bool, against: Sequence[str]) -> bool:
+    """Whether classes are fitted together: None does it if it can.
+
+    Args:
+        multiclass: the option.
+        several: whether y has more than two classes.
+        against: the options that cannot be combined with it.
+
+    Raises:
+        ValueError: if they must be and cannot.
+    """
+    if several and multiclass == "joint" and against:
+        raise ValueError(
+            f'{" and ".join(against)} cannot be combined with multiclass="joint"; {ONE_VS_REST}'
+        )
+    return several and multiclass != "one_vs_rest" and not against
 
 
 def _workers(name: str, n_jobs: Any) -> Any:

@@ -27,7 +27,8 @@ def thresholds(X: Any) -> jr.Conjunctions:
 
 
 def rulefit(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
-    return jr.rulefit.fit(X, y, **{"rules": thresholds(X), "l1_penalty": 0.003} | arguments)
+    given: dict[str, Any] = {"rules": thresholds(X), "l1_penalty": 0.003} | arguments
+    return jr.rulefit.fit(X, y, multiclass="one_vs_rest", **given)
 
 
 def boosting(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
@@ -136,7 +137,7 @@ def test_two_classes_as_many_equal_two_classes(
 def test_rulefit_chooses_one_penalty_for_all_classes() -> None:
     X, y = rows_of(load_iris, 2)
     rules = thresholds(X)
-    fit = jr.rulefit.fit(X, y, rules=rules, n_folds=3)
+    fit = jr.rulefit.fit(X, y, rules=rules, n_folds=3, multiclass="one_vs_rest")
     found = fit.details["cross_validation"]
     assert fit.details["l1_penalty"] == found.setting["l1_penalty"]
     assert found.chosen == np.nanargmin(found.risk)

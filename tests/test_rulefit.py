@@ -374,7 +374,7 @@ def test_every_model_keeps_the_settings_that_repeat_it(cancer, cancer_rules):
 def test_classes_share_the_penalty_and_have_their_own_bounds(cancer, cancer_rules):
     X, _ = cancer
     y = np.digitize(X.columns[0], [12, 15])
-    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.02)
+    fit = jr.rulefit.fit(X, y, rules=cancer_rules, l1_penalty=0.02, multiclass="one_vs_rest")
     assert fit.details["l1_penalty"] == 0.02
     assert fit.objective == pytest.approx(np.mean(fit.details.objectives))
     assert fit.bound == pytest.approx(np.mean(fit.details.bounds))

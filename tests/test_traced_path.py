@@ -140,9 +140,10 @@ def test_folds_and_classes_are_lanes_of_one_program(
     )
     lanes.clear()
     classes = np.digitize(score, [1.0, 2.0])
-    fit = jr.rulefit.fit(X, classes, l1_penalty=0.03, rules=common["rules"], engine="jax")
+    common |= {"l1_penalty": 0.03, "multiclass": "one_vs_rest"}
+    fit = jr.rulefit.fit(X, classes, **common, engine="jax")
     assert lanes == [3]
-    other = jr.rulefit.fit(X, classes, l1_penalty=0.03, rules=common["rules"], engine="numpy")
+    other = jr.rulefit.fit(X, classes, **common, engine="numpy")
     assert fit.objective == pytest.approx(other.objective, rel=1e-6)
 
 

@@ -6,6 +6,11 @@ paper:
     minimise  mean_n l(y_n, f(x_n)) + l1_penalty (sum_m |a_m| + sum_j |b_j|)
     f(x) = a_0 + sum_m a_m r_m(x) + sum_j b_j l_j(x)
 
+More than two classes are one problem: l is the softmax loss, a_m and b_j have a weight per class,
+and the penalty is on their Euclidean norms, so that a rule enters or leaves for all classes at once
+(`jaxrules.solvers.linear.sparse_softmax`). With two classes, its penalty times sqrt(1/2) is the
+l1_penalty above.
+
 The intercept a_0 is not penalised. The rules r_m come from a tree ensemble; l_j(x) is the
 winsorised column min(upper_j, max(lower_j, x_j)), penalised on the scale 0.4 / std(l_j), so that a
 linear term has the influence of a typical rule (Sec. 5 of the paper). With scikit-learn's
@@ -18,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,10 +44,19 @@ from jaxrules.fits import Details, Fit, Settings, Status
 from jaxrules.float64 import worth_an_accelerator
 from jaxrules.losses import Loss, require
 from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.options import Folds, ScoreOptions, learner, option, options
-from jaxrules.rows import Activations
+from jaxrules.options import (
+    ONE_VS_REST,
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    joins,
+    learner,
+    option,
+    options,
+)
+from jaxrules.rows import Activations, check_memory
 from jaxrules.runs import Deadline, Run
-from jaxrules.solvers.linear import sparse_glm
+from jaxrules.solvers.linear import sparse_glm, sparse_softmax
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.traced_path import TracedPath
 from jaxrules.table import TableLike
@@ -53,6 +67,10 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 LossOption = Literal["logistic", "squared", "poisson", "exponential"] | Loss | None
 
+_JOINT_BYTES = 100.0
+"""Per row and class of classes fitted together."""
+_JOINT_COLUMNS = 500
+"""Of their Gram matrices, for the check of memory."""
 _STEPS = 50
 """Default number of penalties of a path."""
 _SMALLEST_PENALTY = 1e-3
@@ -89,7 +107,7 @@ class RuleFitDetails(Details):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ManyClassesDetails(RuleFitDetails):
-    """The details for more than two classes, which share the penalty and the pool.
+    """The details of classes one-vs-rest, which share the penalty and the pool.
 
     Attributes:
         objectives, bounds, statuses: of each class against the rest.
@@ -111,6 +129,11 @@ class _Shared(ScoreOptions):
             fitted to the data if it is not yet.
         loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; a name; or a `jaxrules.losses.Loss` with a conjugate.
+        multiclass: for more than two classes. "joint" fits one problem with the softmax loss, in
+            which a rule has a weight per class and the penalty is on their Euclidean norm. It needs
+            the logistic loss and an `l1_penalty` above 0, and cannot be combined with `monotone`
+            and ``engine="jax"``. "one_vs_rest" fits one model per class against the rest, with one
+            penalty and one pool of rules. None: "joint" if it can, else "one_vs_rest".
         linear_terms: add one winsorised linear term per numeric column.
         winsorise: share of values clipped at each end of a column, in [0, 0.5).
         forbidden: columns, by name or position, that no rule and no linear term uses.
@@ -134,6 +157,9 @@ class _Shared(ScoreOptions):
 
     rules: RuleSource | None = None
     loss: LossOption = None
+    multiclass: Multiclass | None = option(
+        checks.choice, default=None, known=(None, *get_args(Multiclass))
+    )
     linear_terms: bool = option(checks.flag, default=False)
     winsorise: float = option(checks.number, default=0.025, at_least=0, below=0.5)
     forbidden: Iterable[str | int] = ()
@@ -155,6 +181,29 @@ class _Shared(ScoreOptions):
     def limited(self) -> bool:
         """Whether there is a time limit."""
         return Deadline.of(self.time_limit).seconds is not None
+
+    @property
+    def least_penalty(self) -> float | None:
+        """The smallest given penalty; None for penalties that are computed."""
+        raise NotImplementedError
+
+    def joins(self, data: TrainingData) -> bool:
+        """Whether the classes of these data are fitted together.
+
+        Raises:
+            ValueError: if they must be and cannot.
+        """
+        against = [
+            name
+            for name, differs in (
+                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
+                ("monotone", asks(self.monotone)),
+                ("a penalty of 0", self.least_penalty == 0),
+                ('engine="jax"', self.engine == "jax"),
+            )
+            if differs
+        ]
+        return joins(self.multiclass, data.target.ndim > 1, against)
 
     def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:
         """The settings of a model: those of the `fit` that repeats it."""
@@ -192,6 +241,10 @@ class Options(_Shared):
             self.start is None or self.l1_penalty is not None, "start needs an l1_penalty"
         )
 
+    @property
+    def least_penalty(self) -> float | None:
+        return self.l1_penalty
+
     def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:
         """The settings of a model; a chosen penalty is recorded beside the given None."""
         chosen = {"chosen_l1_penalty": l1_penalty} if self.l1_penalty is None else {}
@@ -210,6 +263,10 @@ class _Penalties(_Shared):
             not asks(self.monotone) or self.l1_penalties is None or self.l1_penalties[-1] > 0,
             "monotone needs l1_penalties above 0",
         )
+
+    @property
+    def least_penalty(self) -> float | None:
+        return None if self.l1_penalties is None else self.l1_penalties[-1]
 
 
 @options
@@ -251,14 +308,13 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes, numbers or counts, according to the loss, shape (rows,). More than two classes
-            are fitted one-vs-rest, with one penalty and one pool of rules: an ensemble with one
-            output per class.
+        y: classes, numbers or counts, according to the loss, shape (rows,). For more than two
+            classes see `multiclass`: an ensemble with one output per class.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
-        A Fit with `RuleFitDetails`, for more than two classes `ManyClassesDetails`; its bound is
-        the dual objective. With several outputs, objective and bound are means over them. After
+        A Fit with `RuleFitDetails`; its bound is the dual objective. Classes one-vs-rest have
+        `ManyClassesDetails`, and objective and bound are means over them. After
         cross-validation the details have the `jaxrules.CrossValidation`.
 
     Raises:
@@ -364,12 +420,14 @@ class _Task:
         data: all rows.
         constraints: on rules and terms.
         first: the rules that come first and stay.
+        joint: whether several classes are fitted together.
     """
 
     options: _Shared
     data: TrainingData
     constraints: Constraints
     first: Conjunctions
+    joint: bool
 
     @classmethod
     def of(
@@ -378,11 +436,14 @@ class _Task:
         loss = loss_for(y, options.loss)
         require(loss, "conjugate", "the certificate of rulefit")
         data = options.training_data(X, y, sample_weight, loss)
+        joint = options.joins(data)
+        if data.target.ndim > 1:
+            options = replace(options, multiclass="joint" if joint else "one_vs_rest")
         schema = data.table.schema
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)
         first = constraints.first(data.table, options.first, len(data.outputs))
-        return cls(options, data, constraints, first)
+        return cls(options, data, constraints, first, joint)
 
     def pool(self, data: TrainingData, run: Run) -> RulePool:
         """The candidates on some rows: the first rules, then the others."""
@@ -426,20 +487,25 @@ class _Task:
         return [self.constraints.signs(every, output, n_outputs) for output in range(n_outputs)]
 
 
-_Positions = tuple[sparse_glm.Solution | tuple[Floats, float], ...]
-"""Where the solver starts: for each output, a solution, or coefficients and intercept."""
+_Positions = tuple[Any, ...]
+"""Where the solver starts: for each of its problems, a solution, or coefficients and intercept."""
 
 
 class _Solved(NamedTuple):
-    """The solution at one penalty: one of the solver's per output."""
+    """The solution at one penalty: one of the solver's per output, or one for all."""
 
     l1_penalty: float
-    outputs: tuple[sparse_glm.Solution, ...]
+    outputs: tuple[sparse_glm.Solution | sparse_softmax.Solution, ...]
 
     @property
     def coefficients(self) -> Floats:
         """Shape (rules and terms, outputs)."""
-        return np.stack([one.coefficients for one in self.outputs], axis=1) + 0.0  # no -0.0
+        return np.column_stack([one.coefficients for one in self.outputs]) + 0.0  # no -0.0
+
+    @property
+    def intercept(self) -> Floats:
+        """Shape (outputs,)."""
+        return np.hstack([one.intercept for one in self.outputs])
 
     @property
     def objectives(self) -> tuple[float, ...]:
@@ -511,8 +577,16 @@ class _Problem:
         return cls(task, data, pool, linear, factors, design, signs)
 
     @cached_property
-    def masters(self) -> list[sparse_glm.Problem]:
-        """The solver's problem of every output."""
+    def masters(self) -> Sequence[sparse_glm.Problem | sparse_softmax.Problem]:
+        """The solver's problem of every output, or of all together."""
+        if self.task.joint:
+            data = self.data
+            check_memory(
+                self.design.n_patterns, data.target.shape[1], _JOINT_BYTES, what="classes",
+                extra=8.0 * data.target.shape[1] * min(_JOINT_COLUMNS, len(self.factors)) ** 2,
+                remedy=ONE_VS_REST,
+            )  # fmt: skip
+            return [sparse_softmax.Problem.of(self.design, data.target, data.weights, self.factors)]
         return self._masters(self.data.weights)
 
     def _masters(self, sample_weight: Floats) -> list[sparse_glm.Problem]:
@@ -532,7 +606,7 @@ class _Problem:
     def traced(self) -> bool:
         """Whether paths are one JAX program."""
         options = self.task.options
-        if options.engine != "auto":
+        if self.task.joint or options.engine != "auto":
             return options.engine == "jax"
         rows, columns = self.design.n_patterns, self.design.n_columns
         on_devices = placement.mesh() is not None or worth_an_accelerator(rows * columns)
@@ -550,10 +624,11 @@ class _Problem:
         """
         if not self.traced:
             return None
-        weights, problems = self.data.weights, self.masters
+        weights = self.data.weights
+        each = [weights]
         if fold_of is not None:
-            folds = range(int(fold_of.max()) + 1)
-            problems = [one for k in folds for one in self._masters(weights * (fold_of != k))]
+            each = [weights * (fold_of != k) for k in range(int(fold_of.max()) + 1)]
+        problems = [one for of_rows in each for one in self._masters(of_rows)]
         return TracedPath(problems, penalties, max(tolerance, self.task.options.tolerance), start)
 
     def begun(self, model: RuleEnsemble) -> _Positions:
@@ -570,9 +645,10 @@ class _Problem:
         for k, signs in enumerate(self.signs or []):
             may_fall, may_rise = signs.T
             coefficients[:, k] *= np.where(coefficients[:, k] > 0, may_rise, may_fall)
-        return tuple(
-            zip(coefficients.T, np.asarray(model.intercept, np.float64).tolist(), strict=True)
-        )
+        intercept = np.asarray(model.intercept, np.float64)
+        if self.task.joint:
+            return ((coefficients, intercept),)
+        return tuple(zip(coefficients.T, intercept.tolist(), strict=True))
 
     def solve(
         self, l1_penalty: float, start: _Positions | None, run: Run, tolerance: float = 0.0
@@ -580,7 +656,7 @@ class _Problem:
         """The solution at a penalty, to this tolerance or that of the fit; if the run is stopped,
         `start` or the constant model.
         """
-        solutions: list[sparse_glm.Solution] = []
+        solutions: list[sparse_glm.Solution | sparse_softmax.Solution] = []
         tolerance = max(tolerance, self.task.options.tolerance)
         for k, master in enumerate(self.masters):
             solutions.append(
@@ -607,16 +683,18 @@ class _Problem:
         return RuleEnsemble(
             self.pool.rules.take(used),
             weights[used],
-            np.array([one.intercept for one in solved.outputs]),
+            solved.intercept,
             linear,
-            loss.link,
+            "softmax" if self.task.joint else loss.link,
             self.task.options.settings_at(solved.l1_penalty, loss),
             loss.name,
         )
 
     def details(self, solved: _Solved) -> RuleFitDetails:
-        """What a fit reports; by class, if there are more than two."""
-        compiled = self.traced or (self.masters[0].by_kernels and not self.task.options.limited)
+        """What a fit reports; by class, if they are one-vs-rest."""
+        master = self.masters[0]
+        kernels = isinstance(master, sparse_glm.Problem) and master.by_kernels
+        compiled = self.traced or (kernels and not self.task.options.limited)
         common: dict[str, Any] = {
             "l1_penalty": solved.l1_penalty,
             "n_candidates": len(self.pool.rules),

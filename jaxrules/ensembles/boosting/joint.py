@@ -44,9 +44,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax as shares
 
 from jaxrules.ensembles.boosting.ensemble import SMALLEST_CURVATURE, Step
-from jaxrules.ensembles.boosting.options import ONE_VS_REST
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import softmax
+from jaxrules.options import ONE_VS_REST
 from jaxrules.rows import check_memory
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.solvers.rule_search import CorrectiveDecrease, SumOverClasses

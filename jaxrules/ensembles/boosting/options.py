@@ -13,14 +13,11 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
-from jaxrules.options import Folds, ScoreOptions, option, options
+from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
 from jaxrules.training import TrainingData
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam"]
-Multiclass = Literal["joint", "one_vs_rest"]
-
-ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
 CUT_POINTS = 20
 """The default number of cut points per column."""
 _SOME_VISITS = 50_000_000
@@ -224,11 +221,7 @@ class _Shared(ScoreOptions):
             )
             if differs
         ]
-        joint = several and self.multiclass != "one_vs_rest" and not against
-        if several and self.multiclass == "joint" and against:
-            raise ValueError(
-                f'{" and ".join(against)} cannot be combined with multiclass="joint"; {ONE_VS_REST}'
-            )
+        joint = joins(self.multiclass, several, against)
         if self.prune is not None and not joint:
             remedy = f"; leave out {' and '.join(against)}" if several and against else ""
             raise ValueError(

@@ -20,6 +20,7 @@ from jaxrules.solvers.linear.bit_columns import BitColumns
 Floats = NDArray[np.float64]
 Parts = tuple[jax.Array, jax.Array]
 """High and low parts of columns, (columns, rows) float32 each; their sum holds 48 bits."""
+_BLOCK = 1 << 12  # rows that NumPy casts at once
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,23 @@ class Design:
     def on_host(self) -> NDArray[np.float32]:
         """`storage` in float32 as a NumPy array; on a CPU this copies nothing."""
         return np.asarray(self.storage)
+
+    def columns_on_host(self, columns: NDArray[np.integer]) -> Floats | BitColumns:
+        """Columns as bits or a float64 array of NumPy, (columns, padded rows)."""
+        if isinstance(self.storage, BitColumns):
+            return self.storage.take(columns)
+        storage = self.on_host
+        return storage[columns].astype(np.float64) + storage[self.low[columns]]
+
+    def sums(self, rows: Floats) -> Floats:
+        """sum_i rows_i x_ij for all columns, (padded columns,), on the host."""
+        if isinstance(self.storage, BitColumns):
+            return self.storage @ rows
+        storage, stored = self.on_host, np.zeros(self.storage.shape[0])
+        for start in range(0, len(rows), _BLOCK):
+            block = storage[:, start : start + _BLOCK].astype(np.float64)
+            stored += block @ rows[start : start + _BLOCK]
+        return stored[: len(self.low)] + stored[self.low]
 
     @our_settings()
     def take(self, columns: NDArray[np.integer], size: int) -> tuple[jax.Array, jax.Array]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, overload
+from typing import overload
 
 import jax
 import jax.numpy as jnp
@@ -62,16 +62,10 @@ from jaxrules.solvers.linear.proximal_newton import (
     second_order,
 )
 from jaxrules.solvers.linear.quadratic import kkt_violation, pull
+from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
 from jaxrules.table import check_sample_weight
 
 Bools = NDArray[np.bool_]
-
-_WORKING_SETS = 64, 256, 512, 1024, 2048, 4096
-"""Columns per kernel call: few shapes, few compilations."""
-_BLOCK = 1 << 12  # rows that NumPy casts at once
-_STEPS_PER_VISIT = 12  # Newton steps on one working set, between two checks of the clock
-NEARLY_PERFECT = 1e-6
-"""A perfect fit has objective 0: gaps are then relative to this share of that of the null model."""
 
 
 # -----------------------------------------------------------------------------------------------
@@ -237,15 +231,6 @@ def _newton(
 # problem
 
 
-class Position(NamedTuple):
-    """Coefficients of the padded columns, with everything that follows from them."""
-
-    coefficients: Floats  # (padded columns,)
-    intercept: float
-    point: Point[Floats]
-    all_free: bool  # whether `point.dual` is orthogonal to all columns, which a penalty of 0 needs
-
-
 @dataclass
 class _Latest:
     """The latest solution and its position: the next one may start there."""
@@ -254,14 +239,8 @@ class _Latest:
     position: Position | None = None
 
 
-class _Certificate(NamedTuple):
-    objective: float
-    bound: float
-    violation: Floats  # (padded columns,)
-
-
 @dataclass(frozen=True)
-class Problem:
+class Problem(WorkingSets[Solution]):
     """Everything but the penalty, in padded shapes, with centred and scaled columns."""
 
     design: Design
@@ -353,8 +332,8 @@ class Problem:
                 < problem.certificate(position, l1_penalty).objective
             ):
                 position = null
-        solution, position = _minimise(
-            problem, float(l1_penalty), position, tolerance, max_iterations, run
+        solution, position = problem.minimise(
+            float(l1_penalty), position, tolerance, max_iterations, run
         )
         self.latest.solution, self.latest.position = solution, position
         return solution
@@ -388,12 +367,12 @@ class Problem:
             else 0.0
         )
         used = np.flatnonzero(coefficients)
-        size = self._working_size(len(used))
+        size = self.working_size(len(used))
         if not self.by_kernels:
             return self.at(
                 coefficients,
                 intercept,
-                intercept + coefficients[used] @ self.columns_on_host(used),
+                intercept + coefficients[used] @ self.design.columns_on_host(used),
                 False,
             )
         score = _score(design.take(used, size), coefficients[design.pad(used, size)], intercept)
@@ -408,10 +387,10 @@ class Problem:
     def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
         """The position with the intercept shifted to its best value; evaluates all columns."""
         free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
-        size = self._working_size(len(free)) if len(free) else 0
+        size = self.working_size(len(free)) if len(free) else 0
         if not self.by_kernels:
             found = on_host.point(
-                self.loss, self._sums, self.columns_on_host(free), self.data, score
+                self.loss, self.design.sums, self.design.columns_on_host(free), self.data, score
             )
             return Position(coefficients, intercept + found.shift, found, all_free)
         unpenalised = self.design.take(free, size)
@@ -432,7 +411,7 @@ class Problem:
         """Minimise over the working columns and the intercept, from `position`; returns also the
         number of steps.
         """
-        size = self._working_size(len(working))
+        size = self.working_size(len(working))
         compiled = self.by_kernels
         padded = self.design.pad(working, size if compiled else len(working))
         asked = (
@@ -447,7 +426,7 @@ class Problem:
         if compiled:
             found = _newton(self.loss, self.design.take(working, size), self.data, *asked)
         else:
-            data = self.data._replace(columns=self.columns_on_host(working))
+            data = self.data._replace(columns=self.design.columns_on_host(working))
             found = on_host.newton(
                 self.loss, data, position.point.score, self.curvature, working, *asked
             )
@@ -473,25 +452,7 @@ class Problem:
             return False
         return self.run is None or self.run.deadline.seconds is None
 
-    def columns_on_host(self, columns: NDArray[np.integer]) -> Floats | BitColumns:
-        """Columns as bits or a float64 array of NumPy, (columns, padded rows)."""
-        if isinstance(self.design.storage, BitColumns):
-            return self.design.storage.take(columns)
-        storage = self.design.on_host
-        return storage[columns].astype(np.float64) + storage[self.design.low[columns]]
-
-    def _sums(self, rows: Floats) -> Floats:
-        """sum_i rows_i x_ij for all columns, on the host."""
-        if isinstance(self.design.storage, BitColumns):
-            return self.design.storage @ rows
-        storage, stored = self.design.on_host, np.zeros(self.design.storage.shape[0])
-        for start in range(0, len(rows), _BLOCK):
-            stored += (
-                storage[:, start : start + _BLOCK].astype(np.float64) @ rows[start : start + _BLOCK]
-            )
-        return stored[: len(self.design.low)] + stored[self.design.low]
-
-    def certificate(self, position: Position, l1_penalty: float) -> _Certificate:
+    def certificate(self, position: Position, l1_penalty: float) -> Certificate:
         penalties = l1_penalty * self.factors
         point, coefficients = position.point, position.coefficients
         objective = float(point.loss) + float(penalties @ np.abs(coefficients))
@@ -510,28 +471,14 @@ class Problem:
                 )
             )
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
-        return _Certificate(
+        return Certificate(
             objective + self.constant, max(bound + self.constant, self.least), violation
         )
-
-    def excess(self, certificate: _Certificate) -> float:
-        """Gaps are relative to this: the objective, above the least loss if that is negative."""
-        return certificate.objective - min(self.least, 0.0)
-
-    def converged(self, certificate: _Certificate, l1_penalty: float, tolerance: float) -> bool:
-        # A small gap alone would leave at zero coefficients that should just have entered, because
-        # the gap is of second order in their violation.
-        loose = np.maximum(math.sqrt(tolerance) * l1_penalty * self.factors, 1e-14)
-        settled = (certificate.violation <= loose) | (self.factors * l1_penalty == 0)
-        gap = certificate.objective - certificate.bound
-        return gap <= tolerance * max(
-            self.excess(certificate), NEARLY_PERFECT * self.worth
-        ) and bool(settled.all())
 
     def solution(
         self,
         position: Position,
-        certificate: _Certificate,
+        certificate: Certificate,
         l1_penalty: float,
         steps: int,
         status: Status,
@@ -557,91 +504,13 @@ class Problem:
 
     def max_penalty(self, run: Run | None = None) -> float:
         """The smallest penalty under which the null model is the solution; see `max_penalty`."""
-        null = replace(self, run=run).start(None)
-        gradient = pull(null.point.gradient, self.signs)[: self.design.n_columns]
-        factors = self.factors[: self.design.n_columns]
-        return float(np.max(gradient[factors > 0] / factors[factors > 0], initial=0.0))
+        return self.largest_penalty(replace(self, run=run).start(None))
 
-    def working_set(self, position: Position, l1_penalty: float) -> NDArray[np.intp]:
-        """The support, the columns without a penalty, and those whose gradient is closest to the
-        penalty.
-        """
-        n_columns = self.design.n_columns
-        penalties = l1_penalty * self.factors[:n_columns]
-        must = (position.coefficients[:n_columns] != 0) | (penalties == 0)
-        size = min(self._working_size(int(1.5 * must.sum())), n_columns)
-        if size == n_columns:
-            return np.arange(n_columns)
-        closeness = pull(position.point.gradient, self.signs)[:n_columns] / np.where(
-            penalties == 0, 1.0, penalties
-        )
-        closeness[must] = np.inf
-        return np.sort(np.argpartition(-closeness, size)[:size])
+    def sizes(self, coefficients: Floats) -> Floats:
+        return np.abs(coefficients)
 
-    def _working_size(self, size: int) -> int:
-        """The number of columns of the smallest kernel that holds `size` columns; bits need no
-        kernel.
-        """
-        if isinstance(self.design.storage, BitColumns):
-            return max(size, _WORKING_SETS[0])
-        return next(
-            (allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns
-        )
-
-
-def _minimise(
-    problem: Problem,
-    l1_penalty: float,
-    position: Position,
-    tolerance: float,
-    max_iterations: int,
-    run: Run | None,
-) -> tuple[Solution, Position]:
-    """Working-set proximal Newton from a position until the duality gap is small."""
-    if position.all_free != (l1_penalty == 0):
-        position = problem.at(
-            position.coefficients, position.intercept, position.point.score, l1_penalty == 0
-        )
-    steps, idle, tightening, stopped = 0, 0, 1.0, (lambda: False) if run is None else run.stopped
-    certificate = problem.certificate(position, l1_penalty)
-    while True:
-        status = None
-        if problem.converged(certificate, l1_penalty, tolerance):
-            status = Status.CONVERGED
-        elif run is not None and run.stopped():
-            status = run.limit
-        elif steps >= max_iterations:
-            status = Status.MAX_ITERATIONS
-        elif idle >= 3:
-            status = Status.STALLED
-        if status is not None:
-            return problem.solution(position, certificate, l1_penalty, steps, status), position
-
-        working = problem.working_set(position, l1_penalty)
-        outside = np.delete(certificate.violation, working).max(initial=0.0)
-        size = float(np.abs(position.coefficients).sum())
-        # A violation v leaves a gap of up to 2 v sum_j |b_j|. There is no point in solving the
-        # working set far more accurately than the columns outside allow.
-        wanted = (
-            tightening * tolerance * problem.excess(certificate) / size if size > 0 else math.inf
-        )
-        worst = float(certificate.violation.max())
-        target = max(min(wanted, 0.2 * worst), 0.2 * outside)
-        position, taken = problem.visit(
-            position,
-            working,
-            l1_penalty,
-            target,
-            min(_STEPS_PER_VISIT, max_iterations - steps),
-            stopped,
-        )
-        steps += taken
-        previous, certificate = certificate, problem.certificate(position, l1_penalty)
-        gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
-        improved = certificate.violation.max() < 0.9 * previous.violation.max()
-        idle = 0 if gained or improved else idle + 1
-        if outside <= wanted:
-            tightening *= 0.3
+    def pulls(self, gradient: Floats) -> Floats:
+        return np.asarray(pull(gradient, self.signs))
 
 
 # ----------------------------------------------------------------------------------------------
@@ -780,8 +649,8 @@ def path(
         given = problem.max_penalty(run) * np.geomspace(1.0, smallest_ratio, count)
     solutions: list[Solution] = []
     for penalty in given:
-        solution, position = _minimise(
-            problem, float(penalty), position, tolerance, max_iterations, run
+        solution, position = problem.minimise(
+            float(penalty), position, tolerance, max_iterations, run
         )
         solutions.append(solution)
         size = len(solution.support)

@@ -48,7 +48,8 @@ from jaxrules.solvers.linear.quadratic import (
     kkt_violation,
     pull,
 )
-from jaxrules.solvers.linear.sparse_glm import NEARLY_PERFECT, Problem, Solution
+from jaxrules.solvers.linear.sparse_glm import Problem, Solution
+from jaxrules.solvers.linear.working_sets import NEARLY_PERFECT
 
 Floats = NDArray[np.float64]
 Start = tuple[Floats, float]
@@ -326,7 +327,7 @@ class TracedPath:
             rows, size = padded_size(n), padded_size(k)
             copies = 1 + 2 * len(self.problems) * min(1.0, 4 * _WIDTH / size)  # of working sets
             check_memory(rows, size, 8 * copies, remedy='set engine="numpy", which keeps bits')
-            matrix = self.problems[0].columns_on_host(np.arange(k))
+            matrix = design.columns_on_host(np.arange(k))
             dense = unpack(matrix.words, n) if isinstance(matrix, BitColumns) else matrix
             columns = np.pad(dense, ((0, size - k), (0, rows - n)))
             parts = [np.stack(part) for part in zip(*self._lanes(size, rows), strict=True)]
