@@ -345,9 +345,10 @@ def _projected(free: Columns, weights: Floats, p: Floats, dual: Floats) -> Float
     for j in range(m):
         z[j] = np.eye(m)[j] @ free
     hessian = np.empty((k, m + 1, k, m + 1))
-    for a in range(k):
-        for b in range(k):
-            hessian[a, :, b] = (z * (weights * p[a] * ((a == b) - p[b]))) @ z.T
+    for a in range(m + 1):
+        for b in range(m + 1):
+            weighted = weights * z[a] * z[b] * p
+            hessian[:, a, :, b] = np.diag(weighted.sum(axis=1)) - weighted @ p.T
     matrix = hessian.reshape(k * (m + 1), -1)
     inverse = np.linalg.pinv(matrix, rcond=1e-12, hermitian=True)
     for _ in range(3):
