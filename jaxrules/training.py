@@ -53,12 +53,15 @@ from jaxrules.table import (
 )
 
 _SECONDS_PER_ENTRY = 1e-6
-"""Roughly the time per table entry that a learner needs to make its own rules. With less, it
-samples rows.
+"""Roughly the time per table entry and class that a learner needs to make its own rules. With less,
+it samples rows.
 """
 _FEWEST_ROWS = 2000
-_FEWEST_SECONDS = 0.2
-"""With less time, a fit on a sample checks no clock and does a small fixed amount of work."""
+_FEWEST_SECONDS, _SECONDS_PER_CLASS = 0.2, 0.02
+"""With less time, in all and for each class, a fit on a sample checks no clock and does a small
+fixed amount of work.
+"""
+_LEAST_SHARE = 1 / 20
 _RULE_SCALE = 0.4
 _ROUNDING = 1e-6
 """Relative to the loss: a model whose loss exceeds that of the constant by less does not count as
@@ -490,7 +493,8 @@ def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | No
     A learner that makes its own rules makes them from this sample, in the time of `sample_limit`,
     and fits their weights on all rows. The sample has a row of every class.
     """
-    n, per_row = len(data.weights), _SECONDS_PER_ENTRY * len(data.table.columns)
+    n, entries = len(data.weights), len(data.table.columns) * len(data.outputs)
+    per_row = _SECONDS_PER_ENTRY * entries
     if n <= 2 * _FEWEST_ROWS or not run.deadline.seconds:
         return None
     left = run.deadline.remaining()
@@ -512,11 +516,14 @@ def some_rows(data: TrainingData, size: int, seed: int) -> TrainingData | None:
     return some if data.classes is not None or np.ptp(some.target) > 0 else None
 
 
-def sample_limit(run: Run) -> Deadline | None:
-    """The limit of a fit on a sample, half of the remaining time; None if that is too little."""
+def sample_limit(run: Run, outputs: int = 1) -> Deadline | None:
+    """The limit of a fit on a sample, half of the remaining time; None if that is too little for as
+    many outputs, fitted one by one.
+    """
     run.shortened = True
     part = run.child(0.5).deadline
-    return part if part.remaining() >= _FEWEST_SECONDS else None
+    enough = max(_FEWEST_SECONDS, _SECONDS_PER_CLASS * outputs)
+    return part if part.remaining() >= enough else None
 
 
 def model_loss(
@@ -544,7 +551,8 @@ def one_against_rest(
     joint: bool = False,
 ) -> Fit[RuleEnsemble]:
     """`fit` on the data; for K > 2 classes, on each class against the rest with equal shares of the
-    time, or, with `joint`, on all classes at once.
+    time (of more than twenty, the first have at most a twentieth of the rest each, since a small
+    share is too short for a rule), or, with `joint`, on all classes at once.
 
     Returns:
         The fit; for K one-vs-rest fits, one Fit of an ensemble with K outputs. Its objective, and
@@ -563,7 +571,8 @@ def one_against_rest(
             for k in range(len(fits), len(classes)):
                 schema = data.schema.with_classes((False, True))  # the rest, this class
                 part = dataclasses.replace(data, target=data.target[:, k], schema=schema, output=k)
-                child = run.child(1 / (len(classes) - k), f"{run.task}, class {classes[k]}", total)
+                share = max(1 / (len(classes) - k), _LEAST_SHARE)
+                child = run.child(share, f"{run.task}, class {classes[k]}", total)
                 fits.append(warn_if_worse(fit(part, child), part))
                 run.step(fits[k].objective, len(fits[k].model.conjunctions))
     return together(fits, data.schema, run)

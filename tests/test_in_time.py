@@ -78,6 +78,48 @@ def test_several_classes(name: str) -> None:
     assert (jr.predict(fit.model, X) == y).mean() > np.bincount(y).max() / N
 
 
+class Ticking:
+    """A clock on which every look takes a while."""
+
+    def __init__(self, tick: float) -> None:
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self) -> float:
+        self.now += self.tick
+        return self.now
+
+
+@pytest.mark.parametrize("name", ["glrm", "lltboost"])
+def test_of_many_classes_some_have_rules(name: str) -> None:
+    """Three rules of every class would take as long as there are classes."""
+    X, _ = problem()
+    y = np.array([f"class {k}" for k in (X[:, 0] > 0.2) + 2 * (np.arange(N) % 30)])
+    counts = []
+    for tick in (1e-7, 1e-3):
+        clock = Ticking(tick)
+        fit = LEARNERS[name](X, y, time_limit=jr.Deadline(0.02, clock))
+        counts.append(np.count_nonzero(fit.model.weights.any(axis=0)))
+    assert 0 < counts[1] < 20 < counts[0]
+
+
+@pytest.mark.parametrize("name", ["rulefit", "lire", "ssrl", "exact_list"])
+def test_many_classes_share_their_first_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = problem()
+    y = np.array([f"class {k}" for k in (X[:, 0] > 0.2) + 2 * (np.arange(N) % 30)])
+    fitted = []
+    real = jr.boosting.fit.with_options
+
+    def watched(X: Any, y: Any, weights: Any, options: Any) -> Any:
+        fit = real(X, y, weights, options)
+        fitted.append((fit.model.link, len(fit.model.conjunctions)))
+        return fit
+
+    monkeypatch.setattr(jr.boosting.fit, "with_options", watched)
+    pytest.importorskip("numba")  # a fit does not load it at this point
+    limited(name, X, y)
+    assert fitted == [("softmax", 3)]
+
+
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_numbers(name: str) -> None:
     X, y = problem(3)

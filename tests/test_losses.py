@@ -483,3 +483,15 @@ def test_the_table_of_learners_and_losses(line: list[str], learner: str) -> None
 def test_the_table_has_every_loss() -> None:
     families = {line[0].partition("(")[0] for line in LINES}
     assert families == {*losses.NAMES, "your own"}
+
+
+def test_the_best_constant_of_classes_is_that_of_merged_rows() -> None:
+    rng = np.random.default_rng(0)
+    y, weights = np.where(rng.random(200) < 0.3, 1.0, -1.0), rng.uniform(0.5, 2.0, 200)
+    for loss in (losses.logistic, losses.exponential):
+        found = losses.best_constant(loss, y, weights)
+        scale = 1.0 if loss is losses.logistic else 0.5
+        assert found == pytest.approx(
+            scale * np.log(weights[y > 0].sum() / weights[y < 0].sum()), rel=1e-12
+        )
+        assert found == pytest.approx(losses.best_shift(loss, y, np.zeros(200), weights), rel=1e-9)

@@ -611,7 +611,9 @@ def _in_time(
     data: TrainingData, sample: TrainingData, options: Options, run: Run
 ) -> Fit[RuleEnsemble]:
     """The model found on a sample of the rows, with its weights there, evaluated on all rows."""
-    model, details = model_in_time(sample, fit, options, run, max_length=options.max_length)
+    model, details = model_in_time(
+        sample, fit, options, run, max_length=options.max_length, one_vs_rest=True
+    )
     penalty, why = options.rule_penalty, ""
     if penalty is None and details is not None:
         penalty = float(np.mean(details["rule_penalty"]))

@@ -1,7 +1,7 @@
 """A model of a few rules for a fit whose time limit is too short for its own work on all rows.
 
-It is boosted on a sample of the rows, which needs neither scikit-learn nor compiled code. The
-learner evaluates it on all rows, or starts from it.
+It is boosted on a sample of the rows, which needs neither scikit-learn nor, for few classes,
+compiled code. The learner evaluates it on all rows, or starts from it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles import boosting
+from jaxrules.ensembles.boosting.fitting import MANY_CLASSES
 from jaxrules.fits import Details, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Run
@@ -41,17 +42,24 @@ def short_rules(
     monotone: Mapping[str | int, int] | None = None,
     max_rules: int | None = None,
     max_length: int | None = None,
+    one_vs_rest: bool = False,
 ) -> RuleEnsemble:
-    """An ensemble of at most ten rules, one-vs-rest for several classes, in half of the remaining
-    time. With too little time it has at most three, by a fixed amount of work.
+    """An ensemble of at most ten rules per class, in half of the remaining time. With too little
+    time it has at most three, by a fixed amount of work.
+
+    More than `MANY_CLASSES` classes share the rules, as one problem with the softmax loss, unless
+    `one_vs_rest`.
 
     Args:
         sample: the rows, see `jaxrules.training.sample_in_time`.
         forbidden, monotone, max_rules, max_length: options of the learner.
     """
     longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)
+    joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
+    joint = joint and run.may_import("numba")  # for its kernels
     own = boosting.Options(
-        loss=sample.loss, multiclass="one_vs_rest", forbidden=forbidden, monotone=monotone,
+        loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
+        monotone=monotone,
         max_rules=_MOST if max_rules is None else min(max_rules, _MOST), max_length=longest,
         missing="own_category", positive=sample.positive,
     )  # fmt: skip
@@ -67,6 +75,7 @@ def model_in_time(
     needs: str = "",
     max_rules: int | None = None,
     max_length: int | None = None,
+    one_vs_rest: bool = False,
 ) -> tuple[RuleEnsemble, Details | None]:
     """The model and details of `fit` on a sample, in half of the time; short rules without details
     if that is too little for more than a rule or two.
@@ -76,8 +85,9 @@ def model_in_time(
         options: the options of that learner.
         needs: a package that it imports.
         max_rules, max_length: limits on short rules.
+        one_vs_rest: whether the weights of short rules must be those of one-vs-rest.
     """
-    limit = sample_limit(run)
+    limit = sample_limit(run, len(sample.outputs))
     if limit is not None and (not needs or run.may_import(needs)):
         own = replace(options, time_limit=limit, progress=False)
         found = fit.with_options(*arguments_of(sample), own)
@@ -86,6 +96,6 @@ def model_in_time(
             return found.model, found.details
     model = short_rules(
         sample, run, forbidden=options.forbidden, monotone=options.monotone, max_rules=max_rules,
-        max_length=max_length,
+        max_length=max_length, one_vs_rest=one_vs_rest,
     )  # fmt: skip
     return model, None

@@ -26,7 +26,7 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
-from jaxrules.runs import Run
+from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.table import Table, TableLike
 from jaxrules.training import (
@@ -43,6 +43,10 @@ from jaxrules.training import (
 FEW_RULES = 10
 """The size of the first fit, which estimates the noise."""
 _FEW_COLUMNS = 40
+MANY_CLASSES = 20
+"""More classes than this take too long for a few rules without a limit."""
+_FEW_SECONDS = 0.1
+"""The least time for a few rules of as many classes as possible."""
 _BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
 """By chance, a rule explains a share of the constant's loss of the first number divided by the
 number of rows; all rules together at most the second number.
@@ -217,7 +221,8 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
     """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
     is too little.
     """
-    limit, few = sample_limit(run), few_rules(sample, options)
+    outputs = 1 if options.joins(sample) else len(sample.outputs)
+    limit, few = sample_limit(run, outputs), few_rules(sample, options, run)
     if limit is None:
         return few
     own = replace(options, time_limit=limit, progress=False)
@@ -225,16 +230,20 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
     return found if len(found.conjunctions) else few
 
 
-def few_rules(sample: TrainingData, options: Options) -> RuleEnsemble:
+def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
     """A model of at most three rules at coarse cut points, with single conditions if there are many
     columns. It takes some hundredths of a second on a few thousand rows, so it runs without a
-    limit.
+    limit, unless there are many classes: one-vs-rest, those that it has no time for are constant.
     """
+    limit = None
+    if len(sample.outputs) > MANY_CLASSES:
+        seconds = max(_FEW_SECONDS, run.deadline.remaining() / 4)
+        limit = Deadline(seconds, run.deadline.clock)
     short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
         max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
-        l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", time_limit=None,
+        l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", time_limit=limit,
         progress=False,
     )  # fmt: skip
     return fit.with_options(*arguments_of(sample), few).model

@@ -68,8 +68,9 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
     """The model of a sample of the rows, with its weights, evaluated on all rows."""
     data, options, run = task.data, task.options, task.run
     model, _ = model_in_time(
-        sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length
-    )
+        sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length,
+        one_vs_rest=True,
+    )  # fmt: skip
     squares = float(np.sum(np.square(model.weights))) / len(data.outputs)
     objective = model_loss(model, data) + options.l2_penalty / 2 * squares
     with run:
