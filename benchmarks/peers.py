@@ -10,6 +10,7 @@ peer that cannot be installed raises `NotRun`; a benchmark prints its text as "n
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -20,12 +21,14 @@ from pathlib import Path
 class Peer:
     """What a peer needs.
 
-    `without_dependencies` lists packages whose own pins do not build on a current Python.
+    `without_dependencies` lists packages whose own pins do not build on a current Python, and are
+    built with what is installed already. `version` is that of Python, where it is not ours.
     """
 
     requirements: tuple[str, ...]
     without_dependencies: tuple[str, ...] = ()
     imports: str = ""
+    version: str = ""
 
 
 PEERS = {
@@ -58,7 +61,12 @@ PEERS = {
         ("aix360==0.3.0",),  # pins much that its rule regression does not need
         "from aix360.algorithms.rbm import LogisticRuleRegression",
     ),
-    "corels": Peer(("corels==1.1.29",), imports="import corels"),
+    "corels": Peer(
+        ("numpy==1.19.5", "Cython==0.29.37", "setuptools==59.8.0", "wheel"),
+        ("corels==1.1.29",),  # builds with an old NumPy only, which needs an old Python
+        "import corels",
+        "3.8",
+    ),
     "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
     "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),
 }
@@ -79,15 +87,28 @@ def python_of(name: str) -> Path:
     folder = Path(os.environ.get("JAXRULES_PEERS", default)) / name
     python = folder / "bin" / "python"
     if not python.exists():
-        _run([sys.executable, "-m", "venv", str(folder)])
+        _run([_interpreter(peer.version), "-m", "venv", str(folder)])
     if _imports(python, peer):
         return python
     _run([str(python), "-m", "pip", "install", "-q", *peer.requirements])
     if peer.without_dependencies:
-        _run([str(python), "-m", "pip", "install", "-q", "--no-deps", *peer.without_dependencies])
+        options = ["-q", "--no-deps", *(["--no-build-isolation"] if peer.version else [])]
+        _run([str(python), "-m", "pip", "install", *options, *peer.without_dependencies])
     if not _imports(python, peer):
         raise NotRun(f"{name} is installed but does not import")
     return python
+
+
+def _interpreter(version: str) -> str:
+    """A Python of this version, among pyenv's or on the PATH; ours for ""."""
+    if not version:
+        return sys.executable
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    if there := sorted(root.glob(f"versions/{version}.*/bin/python")):
+        return str(there[-1])
+    if found := shutil.which(f"python{version}"):
+        return found
+    raise NotRun(f"Python {version} is not on this machine")
 
 
 def _imports(python: Path, peer: Peer) -> bool:

@@ -138,7 +138,13 @@ def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
     and of sizes and seconds.
     """
     values: dict[tuple[str, str], Value | str] = {}
-    programs = _programs(rows)
+    everyone = _programs(rows)
+    silent = [
+        name
+        for name in everyone
+        if len(rows.where(program=name)) == len(rows.where(program=name, answers=1))
+    ]
+    programs = [name for name in everyone if name not in silent]
     for kind, names in (("accuracy", CLASSES), ("R2", NUMBERS)):
         there = [name for name in names if name in done]
         best = {
@@ -175,8 +181,9 @@ def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
         "data sets of means over splits."
         + "".join(
             f" {program} says one class for all test rows on {len(alike)} of "
-            f"{len(rows.where(program=program))} splits."
-            for program in programs
+            f"{len(rows.where(program=program))} splits"
+            + (" and is not ranked." if program in silent else ".")
+            for program in everyone
             if (alike := rows.where(program=program, answers=1))
         ),
     )
