@@ -529,15 +529,14 @@ def _tradeoff_figure(
             for j, size in enumerate(sizes):
                 _scatter(axes[i, j], results, score, size, local_penalty)
         axes[0, 0].legend(fontsize=7)
-        figures = [
-            canvas.save(figure, f"figure_{number}"),
-            _front_figure(results, canvas, scores[0], local_penalty, number),
-        ]
+        figures = [canvas.save(figure, f"figure_{number}")]
+        if number != 8:
+            figures.append(_front_figure(results, canvas, scores[0], local_penalty, number))
+        fronts = "Figure 2" if number == 8 else "The second figure"
         text = (
             f"Adult, lambda = {local_penalty:g}: every point is a fold at one gamma. Filled: ours; "
             "hollow: the "
-            "author's own points for the same folds. The second figure draws the fronts of the "
-            "means. "
+            f"author's own points for the same folds. {fronts} draws the fronts of the means. "
             f"{_searched(results, [local_penalty])} {_limited(ours)}"
         )
         return Section(text, (points, _matched_table(results, local_penalty)), figures)
@@ -978,6 +977,8 @@ def _score_figure(name: str, number: int) -> Callable[[Results, Canvas], Section
         there = _measured_sets(results, protocol.METHODS)
         if not there:
             return Section(tables=(table,))
+        if number == 10:
+            return Section("The bars are those of Figure 4, which has all methods here.", (table,))
         figure, axes = canvas.subplots(1, len(there), width=3.2, height=3.4)
         for axis, key in zip(axes[0], there, strict=True):
             _bars(axis, results, key, name, protocol.METHODS, zoom=True)
