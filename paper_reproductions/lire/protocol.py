@@ -595,7 +595,7 @@ def measure_intercept(cell: Cell, settings: Settings) -> Row:
     )
     model = replace(
         fit.model,
-        conjunctions=fold.rules.take(chosen),
+        conjunctions=fold.rules.take(chosen).with_schema(fit.model.schema),
         weights=solved.coef_[0][chosen][:, None],
         intercept=solved.intercept_,
     )
