@@ -21,14 +21,12 @@ from pathlib import Path
 class Peer:
     """What a peer needs.
 
-    `without_dependencies` lists packages whose own pins do not build on a current Python, and are
-    built with what is installed already. `version` is that of Python, where it is not ours.
+    `without_dependencies` lists packages whose own pins do not build on a current Python.
     """
 
     requirements: tuple[str, ...]
     without_dependencies: tuple[str, ...] = ()
     imports: str = ""
-    version: str = ""
 
 
 PEERS = {
@@ -65,11 +63,14 @@ PEERS = {
         ("numpy==1.19.5", "Cython==0.29.37", "setuptools==59.8.0", "wheel"),
         ("corels==1.1.29",),  # builds with an old NumPy only, which needs an old Python
         "import corels",
-        "3.8",
     ),
     "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
     "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),
 }
+
+
+OLD_PYTHONS = {"corels": "3.8"}
+"""Peers that need another Python; what they build is built with what is installed already."""
 
 
 class NotRun(RuntimeError):
@@ -82,17 +83,17 @@ def python_of(name: str) -> Path:
     Raises:
         NotRun: if the peer cannot be installed.
     """
-    peer = PEERS[name]
+    peer, version = PEERS[name], OLD_PYTHONS.get(name, "")
     default = Path(__file__).parent / "results" / "peers"
     folder = Path(os.environ.get("JAXRULES_PEERS", default)) / name
     python = folder / "bin" / "python"
     if not python.exists():
-        _run([_interpreter(peer.version), "-m", "venv", str(folder)])
+        _run([_interpreter(version), "-m", "venv", str(folder)])
     if _imports(python, peer):
         return python
     _run([str(python), "-m", "pip", "install", "-q", *peer.requirements])
     if peer.without_dependencies:
-        options = ["-q", "--no-deps", *(["--no-build-isolation"] if peer.version else [])]
+        options = ["-q", "--no-deps", *(["--no-build-isolation"] if version else [])]
         _run([str(python), "-m", "pip", "install", *options, *peer.without_dependencies])
     if not _imports(python, peer):
         raise NotRun(f"{name} is installed but does not import")

@@ -347,18 +347,15 @@ def _cut_points(results: Results, measured: Sequence[Measured]) -> list[Comparis
             )
             values[one.name, columns[-1]] = Value(
                 float(np.median(reached)),
-                published.RISK[one.name].target,
                 digits=1,
-                apart="our TGB's own complexity, as a target",
-                kind="setting",
-                number=f"target complexity {one.name}",
+                mark=f"paper {published.RISK[one.name].target:g}",  # a number of Table 3
             )
     return _shown(
         "TGB's own targets by the cut points of a column",
         [one.name for one in measured],
         tuple(dict.fromkeys(columns)),
         values,
-        "In brackets the paper's targets, which are its TGB's mean risk and its complexity there. Where "
+        "In brackets the paper's targets, its TGB's mean risk and its complexity there. Where "
         "few cut points come nearer than all thresholds, they may be what the paper's program had; the "
         "paper names none.",
     )
@@ -594,7 +591,6 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
             digits=1,
             apart="our TGB's own complexity, as a target",
             kind="setting",
-            number=f"target complexity {one.name}",
         )
         for method in protocol.applicable(SHOWN, one.name):
             own[one.name, method] = compared(one.risks(method, limit), None, "risk", method)
