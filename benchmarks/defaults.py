@@ -1,4 +1,4 @@
-"""Do the defaults of boosting, GLRM, LIRE and SSRL do harm on small, noisy data?
+"""Do the defaults of boosting, GLRM, LIRE, LLTBoost, LTRNet and rule lists harm on noisy data?
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/defaults.py [--sets NAME ...]
         [--splits 5] [--methods boosting ...] [--only-summary]
@@ -109,6 +109,13 @@ def glrm(train: Dataset, **options: Any) -> Model:
     return jr.glrm.fit(train.X, train.y, missing="own_category", **options).model
 
 
+def of(learner: str, **options: Any) -> Callable[[Dataset], Model]:
+    def fitted(train: Dataset) -> Model:
+        return getattr(jr, learner).fit(train.X, train.y, missing="own_category", **options).model
+
+    return fitted
+
+
 def linear(train: Dataset) -> Model:
     """L1 regression of standardised columns, its penalty by five folds."""
     if train.task == "regression":
@@ -130,9 +137,15 @@ METHODS: dict[str, Callable[[Dataset], Model]] = {
     "GLRM, before": glrm_before,
     "GLRM": glrm,
     "LIRE, before": lire_before,
-    "LIRE": lambda train: jr.lire.fit(train.X, train.y, missing="own_category").model,
+    "LIRE": of("lire"),
+    "LLTBoost, before": of("lltboost", l2_penalty=1e-3),
+    "LLTBoost": of("lltboost"),
+    "LTRNet, before": of("ltrnet", l2_penalty=1e-3),
+    "LTRNet": of("ltrnet"),
     "SSRL, before": ssrl_before,
-    "SSRL": lambda train: jr.ssrl.fit(train.X, train.y, missing="own_category").model,
+    "SSRL": of("ssrl"),
+    "exact lists, before": of("exact_list", literal_penalty=1.0),
+    "exact lists": of("exact_list"),
     "L1 regression": linear,
 }
 
@@ -264,7 +277,7 @@ def main() -> None:
     for seed in range(0 if given.only_summary else given.splits):
         for name in given.sets:
             for method in given.methods:
-                lists_only = method.startswith("SSRL") and name in NUMBERS
+                lists_only = method.startswith(("SSRL", "exact")) and name in NUMBERS
                 if not lists_only and (name, seed, method) not in done:
                     add(measured(name, seed, method))
     summary(given.splits)

@@ -139,7 +139,7 @@ def refit(
 def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     """The ridge of the model's fit, relative to the sum of the losses."""
     options = dict(model.options)
-    ridge = options.get("l2_penalty")
+    ridge = options.get("chosen_l2_penalty", options.get("l2_penalty"))
     if ridge is None:
         return _RIDGE
     joint = options.get("learner") == "boosting" and model.link == "softmax"

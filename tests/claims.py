@@ -139,14 +139,16 @@ def lltboost(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     )
     scores = model.intercept[0] + rows_of(model) @ model.weights[:, 0]
     mean = loss.value(coded(loss.target), scores)[used].mean()
-    yield Claim(fit.objective, mean + 1e-3 / 2 * float((model.weights**2).sum()))
+    ridge = fit.details["l2_penalty"]
+    yield Claim(fit.objective, mean + ridge / 2 * float((model.weights**2).sum()))
 
 
 def ltrnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     """Mean loss + l2_penalty / 2 sum w^2."""
     yield Claim(
         fit.objective,
-        mean_loss(fit.model, settings["loss"]) + 1e-3 / 2 * float((fit.model.weights**2).sum()),
+        mean_loss(fit.model, settings["loss"])
+        + fit.details["l2_penalty"] / 2 * float((fit.model.weights**2).sum()),
     )
 
 

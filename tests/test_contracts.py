@@ -336,6 +336,7 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
     assert (options.pop("chosen_l1_penalty", None) is not None) == (
         "l1_penalty" in options and not options["l1_penalty"]
     )
+    options.pop("chosen_l2_penalty", None)
     arguments = set(inspect.signature(case.learner.fit).parameters) - {
         "X",
         "y",
@@ -766,6 +767,8 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "l1_penalty": PENALTY,
     "l2_penalty": (*PENALTY, NEVER_NONE),
     "boosting.l2_penalty": PENALTY,
+    "lltboost.l2_penalty": PENALTY,
+    "ltrnet.l2_penalty": PENALTY,
     "lire.l2_penalty": PENALTY,
     "learning_rate": numbers(r"must lie in \(0, 1000\]", -0.5, 0.0),
     "linear_terms": FLAG,

@@ -283,10 +283,10 @@ def test_one_oblique_rule_separates_what_plain_rules_cannot() -> None:
 
 def test_a_path_is_the_fits_with_every_number_of_rules() -> None:
     X, y = data()
-    path = jr.lltboost.path(X, y, max_rules=3)
+    path = jr.lltboost.path(X, y, max_rules=3, l2_penalty=1e-3)
     assert [len(fit.model.conjunctions) for fit in path] == [1, 2, 3]
     for m, fit in enumerate(path, start=1):
-        alone = jr.lltboost.fit(X, y, max_rules=m)
+        alone = jr.lltboost.fit(X, y, max_rules=m, l2_penalty=1e-3)
         assert same_rules(fit, alone)
         np.testing.assert_allclose(fit.model.weights, alone.model.weights, rtol=1e-9)
         assert fit.objective == pytest.approx(alone.objective)
@@ -410,10 +410,31 @@ def test_weights_are_fitted_on_all_rows_or_on_the_training_part() -> None:
     for all_rows in (True, False):
         fit = jr.lltboost.fit(X, y, max_rules=2, refit_on_all_rows=all_rows)
         used = np.ones(80, bool) if all_rows else ~fit.details.validation_rows
-        ridge = 1e-3 / 2 * float((fit.model.weights**2).sum())
+        ridge = fit.details.l2_penalty / 2 * float((fit.model.weights**2).sum())
         assert fit.objective == pytest.approx(jr.risk(fit.model, X[used], y[used]) + ridge)
         residual = (y - jr.decision_function(fit.model, X))[used]
         assert residual.mean() == pytest.approx(0, abs=1e-9)
+
+
+def test_the_last_refit_has_a_ridge_by_the_noise() -> None:
+    X, y = data(9)
+    noisy = y + 3 * np.random.default_rng(0).normal(size=len(y))
+    given = jr.lltboost.fit(X, noisy, max_rules=2, l2_penalty=1e-3)
+    fit = jr.lltboost.fit(X, noisy, max_rules=2)
+    assert list(fit.model.conjunctions) == list(given.model.conjunctions)
+    left = jr.risk(given.model, X, noisy) / noisy.var()
+    q = left + 3 * 2 / 80
+    ridge = fit.details.l2_penalty
+    assert ridge == pytest.approx(10 * q / (1 - q) * 2 / 80, rel=0.05)  # two digits
+    assert fit.chosen in str(fit)
+    assert f"leave {left:.0%} of the constant's loss" in fit.chosen
+    assert (given.details.l2_penalty, given.chosen) == (1e-3, "")
+    assert np.linalg.norm(fit.model.weights) < np.linalg.norm(given.model.weights)
+    again = jr.refit(fit.model, X, noisy)
+    np.testing.assert_allclose(again.weights, fit.model.weights, rtol=1e-6)
+    path = jr.lltboost.path(X, noisy, max_rules=2)
+    assert (path[-1].objective, path[-1].chosen) == (fit.objective, fit.chosen)
+    assert jr.lltboost.fit(X, X[:, 0] > 0, max_rules=1).details.l2_penalty < ridge
 
 
 # Bad input

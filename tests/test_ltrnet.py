@@ -232,9 +232,11 @@ def test_refitted_weights_are_the_best_for_the_rules(loss: Any) -> None:
         "poisson": lambda f: np.exp(f) - target * f,
     }[loss]
 
+    half = fit.details.l2_penalty / 2
+
     def objective(b: Floats) -> float:
         return float(
-            np.average(values(b[0] + rows @ b[1:]), weights=weights) + 5e-4 * b[1:] @ b[1:]
+            np.average(values(b[0] + rows @ b[1:]), weights=weights) + half * b[1:] @ b[1:]
         )
 
     best = minimize(objective, np.zeros(1 + rows.shape[1]), method="BFGS", options={"gtol": 1e-8})
@@ -267,6 +269,29 @@ def test_softmax_weights_are_those_of_multinomial_regression() -> None:
     )
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
+def test_the_last_refit_has_a_ridge_by_the_noise(loss: str) -> None:
+    X, y = data()
+    y = y + np.random.default_rng(0).normal(size=len(y))
+    target = {"squared": y, "logistic": labels(y), "softmax": three(y)}[loss]
+    given = jr.ltrnet.fit(X, target, l2_penalty=1e-3, **SMALL)
+    fit = jr.ltrnet.fit(X, target, **SMALL)
+    assert list(fit.model.conjunctions) == list(given.model.conjunctions)
+    classes = np.unique(target) if loss != "squared" else ()
+    shares = np.array([np.mean(target == one) for one in classes])
+    constant = y.var() if loss == "squared" else -(shares @ np.log(shares))
+    curvature = 2.0 if loss == "squared" else np.mean(shares * (1 - shares))
+    left = jr.risk(given.model, X, target) / constant
+    q = left + 3 * len(given.model.conjunctions) / 80
+    ridge = fit.details.l2_penalty
+    assert ridge == pytest.approx(10 * q / (1 - q) * curvature / 80, rel=0.05)  # two digits
+    assert f"leave {left:.0%} of the constant's loss" in fit.chosen
+    assert (given.details.l2_penalty, given.chosen) == (1e-3, "")
+    assert np.linalg.norm(fit.model.weights) < np.linalg.norm(given.model.weights)
+    kept = jr.ltrnet.fit(X, target, refit=False, **SMALL)
+    assert (kept.details.l2_penalty, kept.chosen) == (1e-3, "")
+
+
 def test_several_classes_share_one_network(tmp_path: Any) -> None:
     X, y = data(n=160)
     fit = jr.ltrnet.fit(X, three(y), loss="logistic", l1_penalty=1e-3)
@@ -282,7 +307,8 @@ def test_several_classes_share_one_network(tmp_path: Any) -> None:
     )
     assert jr.risk(model, X, three(y)) == pytest.approx(log_loss(three(y), probabilities), rel=1e-9)
     assert fit.objective == pytest.approx(
-        jr.risk(model, X, three(y)) + 5e-4 * (model.weights**2).sum(), rel=1e-9
+        jr.risk(model, X, three(y)) + fit.details.l2_penalty / 2 * (model.weights**2).sum(),
+        rel=1e-9,
     )
     assert "log-probability" in str(model)
     jr.save(model, tmp_path / "model.json")

@@ -49,6 +49,7 @@ from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of, fit_of_best_setting, unfinished
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
+from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, softmax
@@ -91,11 +92,15 @@ class LTRNetDetails(Details):
         soft_model: the network of the chosen start, before discretisation.
         risks: the penalised training risk of the rules of every start; NaN if time ran out.
         restart: the chosen start.
+        l2_penalty: the ridge of the last refit.
+        chosen: why the data chose this ridge; empty if it was given.
     """
 
     soft_model: SoftModel
     risks: tuple[float, ...]
     restart: int
+    l2_penalty: float
+    chosen: str = ""
 
 
 @options
@@ -120,7 +125,8 @@ class _Shared(ScoreOptions):
             implies, rules that hold everywhere or nowhere, and the longer of two rules that hold on
             the same rows. False drops only rules without propositions or weight, as the paper does.
         refit: refit the weights of the rules at the end; False keeps the trained weights.
-        l2_penalty: ridge on the refitted weights, against the mean loss, as in `jaxrules.lltboost`.
+        l2_penalty: ridge on the refitted weights, against the mean loss. None: by the noise, as in
+            `jaxrules.lltboost`; the start is chosen with 1e-3.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
             column; see `jaxrules.constraints`.
@@ -146,7 +152,7 @@ class _Shared(ScoreOptions):
     restarts: int = option(_count, default=6)
     prune: bool = option(checks.flag, default=True)
     refit: bool = option(checks.flag, default=True)
-    l2_penalty: float = option(checks.penalty, default=1e-3)
+    l2_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
     forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
 
@@ -328,7 +334,8 @@ def _tuned(
         "init uses a forbidden column; allow the column, or pass another model",
     )
     rate = 0.01 if options.learning_rate is None else options.learning_rate
-    own = options.to(FinetuneOptions, loss=None, learning_rate=rate)
+    ridge = first_ridge(options.l2_penalty)
+    own = options.to(FinetuneOptions, loss=None, learning_rate=rate, l2_penalty=ridge)
     return finetune.with_options(init, X, y, sample_weight, own)
 
 
@@ -665,7 +672,7 @@ class _Training:
                 )
                 conditions[-1].append(condition)
                 among &= holds
-        weights, intercept = self.refitted(best.rules, rows, best.weights, best.intercept)
+        weights, intercept, ridge = self.last_refit(best, rows)
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
         kept = np.flatnonzero(weights.any(axis=1))  # a sign constraint may have made a weight 0
         rules = Conjunctions.build(
@@ -675,12 +682,10 @@ class _Training:
         model = RuleEnsemble(
             rules, weights, intercept, None,
             "softmax" if len(intercept) > 1 else data.loss.link,
-            options.settings(loss=data.loss), data.loss.name,
+            ridge.kept(options.settings(loss=data.loss)), data.loss.name,
         )  # fmt: skip
         losses = losses_of(data.loss, data.outputs, weights.T @ rows + intercept[:, None])
-        objective = float(self.weights @ losses) + options.l2_penalty / 2 * float(
-            (weights**2).sum()
-        )
+        objective = float(self.weights @ losses) + ridge.value / 2 * float((weights**2).sum())
         w, t, v, b, b0 = nets[chosen]
         w, b, b0 = w[..., : len(self.columns.values)], self.scale * b, self.scale * b0 + self.centre
         soft = SoftModel(
@@ -699,6 +704,8 @@ class _Training:
                 self.scale**2 * candidates[i].risk if i in candidates else np.nan
                 for i in range(len(nets))
             ),
+            l2_penalty=ridge.value,
+            chosen=ridge.chosen,
         )
         fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
@@ -792,11 +799,34 @@ class _Training:
         """
         return int(np.sign(sum(float(one.w @ self.directions) for one in rule)))
 
+    def last_refit(self, best: _Rules, rows: Rows) -> tuple[Floats, Floats, Ridge]:
+        """The final weights and intercept of rules, and their ridge."""
+        b, b0 = self.refitted(best.rules, rows, best.weights, best.intercept)
+        if not self.options.refit or self.options.l2_penalty is not None:
+            return b, b0, Ridge(first_ridge(self.options.l2_penalty))
+        ridge = self.by_noise(rows, b, b0)
+        return *self.refitted(best.rules, rows, b, b0, ridge.value), ridge
+
+    def by_noise(self, rows: Rows, b: Floats, b0: Floats) -> Ridge:
+        """The ridge of the last refit, after one with the small ridge."""
+        loss, weights = self.data.loss, self.data.weights
+        risk = float(self.weights @ losses_of(loss, self.target, b.T @ rows + b0[:, None]))
+        if len(b0) == 1:
+            return Ridge.of_output(loss, self.target[0], weights, risk, len(rows))
+        shares = (self.target > 0) @ self.weights  # softmax: entropy, and the mean of p (1 - p)
+        left = risk / -float(shares @ np.log(shares))
+        return Ridge.by_noise(left, float(np.mean(shares * (1 - shares))), weights, len(rows))
+
     def refitted(
-        self, rules: list[list[_Proposition]], rows: Rows, b: Floats, b0: Floats
+        self,
+        rules: list[list[_Proposition]],
+        rows: Rows,
+        b: Floats,
+        b0: Floats,
+        ridge: float | None = None,
     ) -> tuple[Floats, Floats]:
-        """The best weights of the rules, if refitted."""
-        ridge = self.options.l2_penalty
+        """The best weights of the rules, if refitted; without a ridge under that of the start."""
+        ridge = first_ridge(self.options.l2_penalty) if ridge is None else ridge
         if not self.options.refit:
             return b, b0
         sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)

@@ -51,7 +51,7 @@ def loss_of(train: Dataset) -> str:
 # trades risk for complexity.
 
 READINGS: dict[str, dict[str, Any]] = {
-    "LLTBoost": {},
+    "LLTBoost": {"l2_penalty": 1e-3},
     "LLTBoost, to the letter": {
         "refit_propositions": False,
         "refit_on_all_rows": False,
@@ -59,8 +59,8 @@ READINGS: dict[str, dict[str, Any]] = {
         "risk_tolerance": -0.05,
         "objective_tolerance": 0.1,
     },
-    "LLTBoost, no held-out rows": {"validation_fraction": 0.0},
-    "LLTBoost, single columns": {"max_nonzeros": 1},
+    "LLTBoost, no held-out rows": {"l2_penalty": 1e-3, "validation_fraction": 0.0},
+    "LLTBoost, single columns": {"l2_penalty": 1e-3, "max_nonzeros": 1},
 }
 TGB: dict[str, Any] = {
     **jr.boosting.PAPER,

@@ -23,6 +23,7 @@ from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.ensembles.noise import by_chance
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
@@ -47,10 +48,6 @@ MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
 """The least time for a few rules of as many classes as possible."""
-_BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
-"""By chance, a rule explains a share of the constant's loss of the first number divided by the
-number of rows; all rules together at most the second number.
-"""
 
 
 @learner(Options)
@@ -141,8 +138,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     run.shortened |= trial.stopped()
     left = share_left(data, task.options, found[-1])
     rules = min(len(found), FEW_RULES)
-    chance = min(_BY_CHANCE * rules / float(data.weights.sum()), _MOST_CHANCE)
-    chance = 0.0 if task.joint else chance
+    chance = 0.0 if task.joint else by_chance(rules, data.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = (
         f"l2_penalty={ridge:g}: ten rules fitted with {least:g} leave {left:.0%} of the constant's "

@@ -69,12 +69,16 @@ class LLTBoostDetails(Details):
         stages: one per rule that was found.
         validation_rows: which rows of positive weight were held out, shape (rows,).
         reason: why there are no more rules.
+        l2_penalty: the ridge of the last refit.
+        chosen: why the data chose this ridge; empty if it was given.
         sample: the number of rows that the rules come from; None for all. There are then no stages.
     """
 
     stages: tuple[Stage, ...]
     validation_rows: Rows
     reason: str
+    l2_penalty: float
+    chosen: str = ""
     sample: int | None = None
 
     @property

@@ -21,6 +21,7 @@ from jaxrules.ensembles.lltboost.proposals import (
     propose,
 )
 from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.float64 import on_device
 from jaxrules.losses import best_constant, mean_loss
@@ -50,6 +51,7 @@ class _Step(NamedTuple):
     weights: Floats
     intercept: float
     objective: float
+    ridge: Ridge
 
 
 class Ensemble:
@@ -64,9 +66,9 @@ class Ensemble:
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
-        self.final_weights = (
-            data.weights / data.weights.sum() if options.refit_on_all_rows else self.fit_weights
-        )
+        self.final_rows = data.weights if options.refit_on_all_rows else trains
+        self.final_weights = self.final_rows / self.final_rows.sum()
+        self.ridge = first_ridge(options.l2_penalty)
         bound = task.constraints.of_output(data.output, task.n_outputs)
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)
@@ -101,7 +103,7 @@ class Ensemble:
         if len(self.first):
             self.design[1 : 1 + len(self.first), :n] = self.first.satisfied(data.table).T
             self._bind(1, self.first)
-            self.fitted = self._refit(self.fit_weights, self.fitted)
+            self.fitted = self._refit(self.fit_weights, self.fitted, self.ridge)
         self.steps = [self._refitted()]
         self.first_gradient = self.total_gradient
 
@@ -159,7 +161,7 @@ class Ensemble:
             options.axis_parallel,
         )
         design, held = on_device((self.design, lanes.held), rows=-1)
-        fitted = Fitted(design, self.fitted, self.n_rules + 1, options.l2_penalty)
+        fitted = Fitted(design, self.fitted, self.n_rules + 1, self.ridge)
         lanes = lanes._replace(held=held)
         answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, program=program)
         if answers is None:
@@ -195,7 +197,7 @@ class Ensemble:
         self.design[self.n_rules, : self.n_rows] = among
         if self.directions is not None:
             self._bind(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
-        self.fitted = self._refit(self.fit_weights, self.fitted)
+        self.fitted = self._refit(self.fit_weights, self.fitted, self.ridge)
         self.steps.append(self._refitted())
         return tuple(
             Part(
@@ -207,7 +209,7 @@ class Ensemble:
             for part in found.parts
         )
 
-    def _refit(self, weights: Floats, start: Floats) -> Floats:
+    def _refit(self, weights: Floats, start: Floats, ridge: float) -> Floats:
         """The best weights (Eq. 9) under these row weights; those of rules to come stay 0."""
         m = self.n_rules
         result = np.zeros_like(start)
@@ -215,7 +217,7 @@ class Ensemble:
             self.data.loss,
             self.data.target,
             self.design[1 : m + 1, : self.n_rows].T,
-            l2_penalty=self.task.options.l2_penalty,
+            l2_penalty=ridge,
             intercept=True,
             sample_weight=weights,
             start=(start[1 : m + 1], float(start[0])),
@@ -225,14 +227,19 @@ class Ensemble:
 
     def _refitted(self) -> _Step:
         """The weights to report."""
-        options, m, b = self.task.options, self.n_rules, self.fitted
+        options, m, b, ridge = self.task.options, self.n_rules, self.fitted, Ridge(self.ridge)
+        loss, y = self.data.loss, self.data.target
+
+        def risk() -> float:
+            return mean_loss(loss, y, b @ self.design[:, : self.n_rows], self.final_weights)
+
         if options.refit_on_all_rows:
-            b = self._refit(self.final_weights, b)
-        risk = mean_loss(
-            self.data.loss, self.data.target, b @ self.design[:, : self.n_rows], self.final_weights
-        )
-        ridge = options.l2_penalty / 2 * float(b[1:] @ b[1:])
-        return _Step(b[1 : m + 1].copy(), float(b[0]), risk + ridge)
+            b = self._refit(self.final_weights, b, self.ridge)
+        if options.l2_penalty is None:
+            ridge = Ridge.of_output(loss, y, self.final_rows, risk(), m)
+            b = self._refit(self.final_weights, b, ridge.value)
+        objective = risk() + ridge.value / 2 * float(b[1:] @ b[1:])
+        return _Step(b[1 : m + 1].copy(), float(b[0]), objective, ridge)
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from jaxrules.ensembles.lltboost.details import LLTBoostDetails
 from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.noise import first_ridge
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
@@ -72,13 +73,14 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
         one_vs_rest=True,
     )  # fmt: skip
     squares = float(np.sum(np.square(model.weights))) / len(data.outputs)
-    objective = model_loss(model, data) + options.l2_penalty / 2 * squares
+    ridge = first_ridge(options.l2_penalty)
+    objective = model_loss(model, data) + ridge / 2 * squares
     with run:
         run.step(objective, len(model.conjunctions))
     held = np.zeros(len(data.rows), bool)
     details = LLTBoostDetails(
         stages=(), validation_rows=held, reason=Status.TIME_LIMIT.advice,
-        sample=len(sample.weights),
+        l2_penalty=ridge, sample=len(sample.weights),
     )  # fmt: skip
     return run.finish(
         replace(model, options=task.settings), objective, "min", Status.TIME_LIMIT, details=details
@@ -90,7 +92,7 @@ def path(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
-    limit returns.
+    limit returns. A ridge that follows the noise is chosen for each.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 3))

@@ -33,7 +33,10 @@ class Shared(ScoreOptions):
             must exceed.
         l2_penalty: ridge on the weights of the rules, relative to the mean loss: mean_i l +
             l2_penalty / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
-            `l2_penalty` of `jaxrules.boosting` is this times the number of rows.
+            `l2_penalty` of `jaxrules.boosting` is this times the number of rows. None: the rules
+            are found with 1e-3. If they leave a share q of the constant's loss (to which 3 / rows
+            are added for each rule, at most .2), the last refit has 10 q / (1 - q), divided by the
+            number of rows, times the mean curvature of the loss at the constant, and at least 1e-3.
         refit_propositions: refit w and t on the columns that the L1 penalty chose, under a ridge of
             1e-3 alone. False keeps the shrunken solution.
         refit_on_all_rows: at the end, refit the weights on all rows; False keeps those of the
@@ -64,7 +67,9 @@ class Shared(ScoreOptions):
     validation_fraction: float = option(checks.number, default=0.25, at_least=0, below=1)
     risk_tolerance: float = option(checks.number, default=-0.1, at_least=-1)
     objective_tolerance: float = option(checks.penalty, default=0.3)
-    l2_penalty: float = option(checks.penalty, default=1e-3)
+    l2_penalty: float | None = option(
+        functools.partial(checks.optional, checks.penalty), default=None
+    )
     refit_propositions: bool = option(checks.flag, default=True)
     refit_on_all_rows: bool = option(checks.flag, default=True)
     refine_thresholds: bool = option(checks.flag, default=False)

@@ -46,7 +46,7 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
 
     def finished(m: int) -> Fit[RuleEnsemble]:
         last = m == len(stages)
-        weights, intercept, objective = ensemble.steps[m]
+        weights, intercept, objective, ridge = ensemble.steps[m]
         kept = [
             r
             for r in range(len(weights))
@@ -58,13 +58,15 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
             np.array([intercept]),
             None,
             data.loss.link,
-            task.settings,
+            ridge.kept(task.settings),
             data.loss.name,
         )
         details = LLTBoostDetails(
             stages=tuple(stages[:m]),
             validation_rows=ensemble.held_out,
             reason=reason if last else "max_rules is reached",
+            l2_penalty=ridge.value,
+            chosen=ridge.chosen,
         )
         fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return fit if last else run.earlier(fit, m, Status.CONVERGED)

@@ -1,0 +1,93 @@
+"""How much noise the rules leave, and the ridge that follows: see docs/defaults.md."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.fits import Settings
+from jaxrules.losses import Loss, best_constant, derivatives, mean_loss
+
+Floats = NDArray[np.float64]
+
+_SMALL_RIDGE = 1e-3
+"""Relative to the mean loss: the ridge until the last refit, and the least default of that."""
+_ROWS = 10.0
+"""In units of the mean curvature of a row, that ridge if noise and signal are equal."""
+_BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
+"""By chance, a rule explains a share of the constant's loss of the first number divided by the
+number of rows; all rules together at most the second number.
+"""
+_MOST_NOISE = 0.9
+"""A larger share of noise counts as this one."""
+
+
+def first_ridge(given: float | None) -> float:
+    """The ridge until the last refit."""
+    return _SMALL_RIDGE if given is None else given
+
+
+def share_left(loss: Loss, y: Floats, weights: Floats, risk: float, constant: float) -> float:
+    """A mean loss as a share of that of a constant score, both above the least loss of any
+    scores.
+    """
+    nothing, floor = np.zeros(len(y)), 0.0
+    if loss.conjugate is not None:
+        floor = -float(np.average(loss.conjugate(y, nothing), weights=weights))
+    whole = mean_loss(loss, y, nothing + constant, weights) - floor
+    return float((risk - floor) / whole) if whole > 0 else 0.0
+
+
+def by_chance(rules: int, weights: Floats) -> float:
+    """The share of the loss that so many rules explain by chance."""
+    return min(_BY_CHANCE * rules / float(weights.sum()), _MOST_CHANCE)
+
+
+def noise_over_signal(noise: float) -> float:
+    """The ratio, of which the ridge is a multiple, of a share of noise.
+
+    After Hoerl, Kennard and Baldwin, "Ridge Regression: Some Simulations" (1975).
+    """
+    noise = min(max(noise, 0.0), _MOST_NOISE)
+    return noise / (1 - noise)
+
+
+def curvature(loss: Loss, y: Floats, weights: Floats, constant: float) -> float:
+    """The mean curvature of a row at a constant score, 1 if it is zero."""
+    of_row = derivatives(loss, y, np.full(len(y), constant))[1]
+    return float(np.average(of_row, weights=weights)) or 1.0
+
+
+class Ridge(NamedTuple):
+    """A ridge relative to the mean loss, and why it was chosen; empty if it was given."""
+
+    value: float
+    chosen: str = ""
+
+    @classmethod
+    def by_noise(cls, left: float, curvature: float, weights: Floats, rules: int) -> Ridge:
+        """The default ridge for the last refit of the weights of rules.
+
+        Args:
+            left: the share of the constant's loss that the rules leave under the small ridge.
+            curvature: of the loss, the mean of a row at the constant.
+            weights: of the rows.
+            rules: the number of rules.
+        """
+        rows = _ROWS * noise_over_signal(left + by_chance(rules, weights))
+        value = max(_SMALL_RIDGE, float(f"{rows * curvature / float(weights.sum()):.2g}"))
+        why = f"rules fitted with {_SMALL_RIDGE:g} leave {left:.0%} of the constant's loss"
+        return cls(value, f"l2_penalty={value:g}: {why}")
+
+    @classmethod
+    def of_output(cls, loss: Loss, y: Floats, weights: Floats, risk: float, rules: int) -> Ridge:
+        """The default ridge for one output, whose rules have this mean loss."""
+        constant = best_constant(loss, y, weights)
+        left = share_left(loss, y, weights, risk, constant)
+        return cls.by_noise(left, curvature(loss, y, weights, constant), weights, rules)
+
+    def kept(self, settings: Settings) -> Settings:
+        """The settings of the model, with the ridge if it was chosen."""
+        return (*settings, ("chosen_l2_penalty", self.value)) if self.chosen else settings
