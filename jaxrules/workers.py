@@ -33,8 +33,8 @@ Task = Callable[[float | None], Result]
 
 _LISTENING = 0.2
 """Seconds between two checks whether something has ended or was interrupted."""
-_WITHOUT_WORKERS = 60.0
-"""Seconds after which a dask cluster that has lost all its workers is given up."""
+_WITHOUT_WORKERS = 300.0
+"""Seconds after which a dask cluster that has no worker is given up."""
 _MOST_WORKERS = 2**15
 
 
@@ -214,14 +214,14 @@ class _Work(Generic[Result]):
         """By the threads of a dask cluster, which repeats the tasks of dead workers itself.
 
         Not by joblib, which waits for ever for a task that dask has given up (joblib 1.6), and
-        whose dask workers do not hear Ctrl-C. A cluster that has no worker yet is waited for; one
-        whose workers all died and did not return ends the tasks with an error.
+        whose dask workers do not hear Ctrl-C. Without any worker, the tasks end with an error after
+        some minutes: a busy machine needs some to start one again.
         """
         import distributed
 
         stop = distributed.Event(f"jaxrules-{uuid.uuid4()}", client=client)
         under_way: dict[Any, int] = {}
-        order, seen = self.sent(), float("inf")
+        order, seen = self.sent(), time.monotonic()
         try:
             while True:
                 while len(under_way) < self.workers and (k := next(order, None)) is not None:

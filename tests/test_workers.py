@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,32 @@ LABELS = np.where(NUMBERS > 0.2, "yes", "no")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A dask cluster of two processes on this machine."""
+def clusters() -> Iterator[Callable[[], Any]]:
+    """Clients of dask clusters of two processes on this machine."""
     distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as made, distributed.Client(made) as client:
+    clients: list[Any] = []
+    with dask.config.set({"distributed.comm.timeouts.connect": "600s"}), ExitStack() as stack:
+
+        def client() -> Any:
+            """The last one, if it has its workers: on a busy machine, dask may give up one that was
+            killed and is slow to start again.
+            """
+            if clients:
+                with suppress(TimeoutError):
+                    clients[-1].wait_for_workers(2, timeout=60)
+                    return clients[-1]
+            made = stack.enter_context(distributed.LocalCluster(**options))
+            clients.append(stack.enter_context(distributed.Client(made)))
+            return clients[-1]
+
         yield client
+
+
+@pytest.fixture
+def cluster(clusters: Callable[[], Any]) -> Any:
+    return clusters()
 
 
 @pytest.fixture(params=["loky", "dask"])
@@ -147,6 +168,15 @@ def test_a_cluster_that_loses_all_workers_ends_the_run(monkeypatch: pytest.Monke
     assert found[0] == 0
     assert isinstance(found[-1], RuntimeError)
     assert "no worker" in str(found[-1])
+
+
+def test_a_cluster_that_never_has_a_worker_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(workers, "_WITHOUT_WORKERS", 0.5)
+    cluster = distributed.LocalCluster(n_workers=0, dashboard_address=":0")
+    with cluster as made, distributed.Client(made), parallel_config(backend="dask"):
+        found = carry_out([naps, naps], Run("test"), 2)
+    assert all("no worker" in str(one) for one in found)
 
 
 def test_folds_need_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
