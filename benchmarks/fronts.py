@@ -622,7 +622,7 @@ def picture(file: Path, measure: str, axis: str, reference: str, target: Path) -
         panel.set_title(title)
         least = 0.0
         for end, method, color in sorted(ends):  # labels side by side do not overlap
-            least = max(end, least * 1.045)
+            least = max(end, least * 1.065)
             panel.annotate(
                 method,
                 (budgets[-1] + 0.12, end),
