@@ -15,6 +15,9 @@ _READ, _MATRIX, _CUBE = (numba.types.Array(float64, n, "C", readonly=True) for n
 _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
 
 _NORM_STEPS = 30
+_AT_ZERO = (
+    1e-12  # above the penalty is rounding: a rule whose complement is in use is at the penalty
+)
 
 
 @numba.njit(
@@ -81,7 +84,9 @@ def group_sweeps(
                 norm += change[c] * change[c]
                 most = max(most, curvature[c, j])
             norm = np.sqrt(norm)
-            size = max(norm - penalty, 0.0) / most
+            size = 0.0
+            if norm > (1 + _AT_ZERO) * penalty:
+                size = (norm - penalty) / most
             if size > 0.0 and penalty > 0.0:
                 # The weights of norm s are s change / (s curvature + penalty). Newton's method for
                 # s, on the inverse of the norm of change / (s curvature + penalty), from below.
