@@ -457,7 +457,8 @@ TABLE = Path(__file__).parents[1] / "docs" / "targets.md"
 
 
 def lines_of_the_table() -> list[list[str]]:
-    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("|")]
+    of_losses = TABLE.read_text().partition("| loss |")
+    lines = "".join(of_losses[1:]).partition("\n\n")[0].splitlines()
     return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
 
 
