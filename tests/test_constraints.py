@@ -845,7 +845,8 @@ def test_held_out_risks_of_lltboost_are_those_within_the_signs():
     were not held out.
     """
     X, y = problem(5, 60)
-    fit = jr.lltboost.fit(X, y, monotone={0: 1, 1: 1, 2: -1}, refit_on_all_rows=False, **OBLIQUE)
+    options = {"monotone": {0: 1, 1: 1, 2: -1}, "refit_on_all_rows": False, "l2_penalty": 1e-3}
+    fit = jr.lltboost.fit(X, y, **options, **OBLIQUE)
     held, last = fit.details["validation_rows"], fit.details["stages"][-1]
     rows = np.column_stack([np.ones(len(y)), fit.model.conjunctions.satisfied(jr.as_table(X))])
     signs = Constraints.of(fit.model.schema, (), (), {0: 1, 1: 1, 2: -1}).signs(
