@@ -345,7 +345,7 @@ def near_optimal(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
-    >>> found = near_optimal(X, X[:, 0] & X[:, 1], within=0.06)
+    >>> found = near_optimal(X, X[:, 0] & X[:, 1], literal_penalty=1.0, within=0.06)
     >>> print(found)
     7 rule lists with an objective of at least 16.92; the best: 18
     Share of the lists in which a condition occurs:

@@ -89,7 +89,7 @@ TGBS: dict[str, dict[str, Any]] = {
 }
 
 LTRNETS: dict[str, dict[str, Any]] = {
-    "LTRNet": {},
+    "LTRNet": {"l2_penalty": 1e-3},
     "LTRNet, to the letter": {"training": "soft", "refit": False, "prune": False},
 }
 
