@@ -211,7 +211,8 @@ class _Work(Generic[Result]):
                 yield k, error
 
     def on_dask(self, client: Any) -> Iterator[tuple[int, Result | Exception | None]]:
-        """By the threads of a dask cluster, which repeats the tasks of dead workers itself.
+        """By the threads of a dask cluster, which repeats the tasks of dead workers itself. Those
+        that it gives up are repeated one by one.
 
         Not by joblib, which waits for ever for a task that dask has given up (joblib 1.6), and
         whose dask workers do not hear Ctrl-C. Without any worker, the tasks end with an error after
@@ -221,16 +222,25 @@ class _Work(Generic[Result]):
 
         stop = distributed.Event(f"jaxrules-{uuid.uuid4()}", client=client)
         under_way: dict[Any, int] = {}
-        order, seen = self.sent(), time.monotonic()
+        given_up: dict[int, Exception] = {}  # by dask, perhaps for another task of their workers
+        order, seen, alone = self.sent(), time.monotonic(), False
+
+        def send(k: int) -> None:
+            with warnings.catch_warnings():  # of the size of the data, which must be sent
+                warnings.simplefilter("ignore")
+                call = (_in_worker, k, self.tasks[k], self.share(), stop)
+                under_way[client.submit(*call, pure=False)] = k
+
         try:
             while True:
                 while len(under_way) < self.workers and (k := next(order, None)) is not None:
-                    with warnings.catch_warnings():  # of the size of the data, which must be sent
-                        warnings.simplefilter("ignore")
-                        call = (_in_worker, k, self.tasks[k], self.share(), stop)
-                        under_way[client.submit(*call, pure=False)] = k
+                    send(k)
                 if not under_way:
-                    return
+                    if not given_up or self.run.stopped():
+                        yield from given_up.items()
+                        return
+                    alone = True
+                    send(next(iter(given_up)))
                 with contextlib.suppress(TimeoutError):
                     distributed.wait(list(under_way), _LISTENING, "FIRST_COMPLETED")
                 there = bool(client.nthreads())
@@ -241,13 +251,18 @@ class _Work(Generic[Result]):
                     if not there:  # a terminal's Ctrl-C has ended a local cluster's
                         return
                 for future in [future for future in under_way if future.done()]:
-                    yield _from_dask(future, under_way.pop(future))
+                    k = under_way.pop(future)
+                    if future.status == "error" and not alone:
+                        given_up[k] = future.exception()
+                        continue
+                    given_up.pop(k, None)
+                    yield _from_dask(future, k)
                 if time.monotonic() - seen > _WITHOUT_WORKERS:
                     lost = RuntimeError(
                         f"the dask cluster has had no worker for {_WITHOUT_WORKERS:g} seconds; "
                         'restart it, or use backend="loky"'
                     )
-                    for k in [*under_way.values(), *self.waiting]:
+                    for k in {*under_way.values(), *given_up, *self.waiting}:
                         yield k, lost
                     return
         finally:

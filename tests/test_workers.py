@@ -50,7 +50,7 @@ def clusters() -> Iterator[Callable[[], Any]]:
             """
             if clients:
                 with suppress(TimeoutError):
-                    clients[-1].wait_for_workers(2, timeout=60)
+                    clients[-1].wait_for_workers(2, timeout=20)
                     return clients[-1]
             made = stack.enter_context(distributed.LocalCluster(**options))
             clients.append(stack.enter_context(distributed.Client(made)))
