@@ -308,36 +308,39 @@ def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Pat
     """A peer program in its own environment; see fronts_peers.py."""
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
-        python = python_of(environment)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "data.npz"
-            y = (
-                np.asarray(train.y, np.float64)
-                if train.task == "regression"
-                else np.unique(train.y, return_inverse=True)[1]
-            )
-            np.savez(file, X=design(train, train), y=y, X_test=design(train, test))
-            script = str(Path(__file__).with_name("fronts_peers.py"))
-            command = [
-                str(python),
-                script,
-                method,
-                train.task,
-                str(file),
-                str(BUDGETS[-1] // 2),
-                str(seed),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise NotRun(
-                f"{method} ended with code {done.returncode}: {done.stderr.strip()[-200:]}"
-            )
-        for line in done.stdout.splitlines():
+            save(file, train, X_test=design(train, test))
+            most = BUDGETS[-1] // 2
+            printed = said_by(environment, "fronts_peers.py", method, train.task, file, most, seed)
+        for line in printed.splitlines():
             if line.startswith("{"):
                 one = json.loads(line)
                 yield Point(one["size"], np.array(one["says"]), one["support"], one["local"])
 
     return path
+
+
+def save(file: Path, data: Dataset, **more: Any) -> None:
+    """Write X, y (numbers, or codes of the classes) and more arrays for a program of others."""
+    y = (
+        np.asarray(data.y, np.float64)
+        if data.task == "regression"
+        else np.unique(data.y, return_inverse=True)[1]
+    )
+    np.savez(file, X=design(data, data), y=y, **more)
+
+
+def said_by(environment: str, script: str, *arguments: Any) -> str:
+    """What a script of this folder prints in an environment of others."""
+    file = str(Path(__file__).with_name(script))
+    command = [str(python_of(environment)), file, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotRun(
+            f"{arguments[0]} ended with code {done.returncode}: {done.stderr.strip()[-200:]}"
+        )
+    return done.stdout
 
 
 def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from typing import Any
 import fronts
 import numpy as np
 from numpy.typing import NDArray
-from peers import NotRun, python_of
+from peers import NotRun
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
@@ -77,17 +76,8 @@ def rulefit(X: Any, y: Any, rules: int, **given: Any) -> jr.Fit[Any]:
 def peer(method: str, data: Dataset, draws: Sequence[Rows], rules: int) -> list[Held]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
-        y = (
-            np.asarray(data.y, np.float64)
-            if data.task == "regression"
-            else np.unique(data.y, return_inverse=True)[1]
-        )
-        np.savez(file, X=fronts.design(data, data), y=y, draws=draws)
-        script = str(Path(__file__).with_name("stability_peers.py"))
-        command = [str(python_of("imodels")), script, method, data.task, str(file), str(rules)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise NotRun(f"{method}: {done.stderr.strip()[-200:]}")
+        fronts.save(file, data, draws=draws)
+        fronts.said_by("imodels", "stability_peers.py", method, data.task, file, rules)
         with np.load(file.with_name("held.npz")) as held:
             return [held[f"held_{i}"] for i in range(len(draws))]
 

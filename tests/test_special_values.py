@@ -218,7 +218,9 @@ def test_a_fit_equals_that_on_two_columns(fit: Any, tmp_path: Path) -> None:
     X, y = loans()
     table = jr.as_table(X, special_values=CODES)
     ours, theirs = fit(table, y), fit(by_hand(table), y, missing="own_category")
-    assert ours.objective == pytest.approx(theirs.objective, rel=1e-12)
+    # A linear model of two columns has an indicator more, and sums that may round otherwise.
+    ulps = int(isinstance(ours.model, jr.paths.CoordinatePath))
+    np.testing.assert_array_max_ulp(ours.objective, theirs.objective, ulps)
     model, two = ours.model, theirs.model
     said = jr.predict(model, X)
     np.testing.assert_array_equal(said, jr.predict(two, by_hand(table)))

@@ -185,7 +185,7 @@ class _Shared(ScoreOptions):
     @property
     def least_penalty(self) -> float | None:
         """The smallest given penalty; None for penalties that are computed."""
-        raise NotImplementedError
+        raise NotImplementedError  # `fit` and `path` have their own
 
     def joins(self, data: TrainingData) -> bool:
         """Whether the classes of these data are fitted together.

@@ -292,6 +292,17 @@ def _wins(table: ComparisonTable) -> str:
     )
 
 
+def _own_target(name: str, risk: float) -> Value:
+    return Value(
+        risk,
+        published.COMPLEXITY[name].target,
+        digits=3,
+        apart="our TGB's own risk, as a target",
+        kind="setting",
+        number=f"target risk {name}",
+    )
+
+
 def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
     """Targets from our own TGB, as the paper takes them from its own."""
     values: dict[tuple[str, str], Value | str] = {}
@@ -299,14 +310,7 @@ def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
         target = one.own_risk_target()
         if target is None:
             continue
-        values[one.name, "risk target"] = Value(
-            target,
-            published.COMPLEXITY[one.name].target,
-            digits=3,
-            apart="our TGB's own risk, as a target",
-            kind="setting",
-            number=f"target risk {one.name}",
-        )
+        values[one.name, "risk target"] = _own_target(one.name, target)
         for method in protocol.applicable(SHOWN, one.name):
             values[one.name, method] = compared(
                 one.complexities(method, target), None, "complexity", method
@@ -337,14 +341,7 @@ def _cut_points(results: Results, measured: Sequence[Measured]) -> list[Comparis
                 rows, lambda models, risk=target: scores.complexity_at(models, risk, "risk")
             )
             columns += [f"risk, {variant}", f"complexity, {variant}"]
-            values[one.name, columns[-2]] = Value(
-                target,
-                published.COMPLEXITY[one.name].target,
-                digits=3,
-                apart="our TGB's own risk, as a target",
-                kind="setting",
-                number=f"target risk {one.name}",
-            )
+            values[one.name, columns[-2]] = _own_target(one.name, target)
             values[one.name, columns[-1]] = Value(
                 float(np.median(reached)),
                 digits=1,
