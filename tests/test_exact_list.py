@@ -255,7 +255,8 @@ def test_noise_raises_the_penalty_and_shrinks_probabilities():
         jr.exact_list.fit(X, y, max_rules=2, literal_penalty=penalty) for penalty in (1.0, 4.0)
     )
     wrong = (jr.predict(small.model, X) != y).sum() / np.bincount(y).min()
-    why = f"literal_penalty=4: a list with 1 leaves {wrong:.0%} of the errors of predicting the"
+    why = "literal_penalty=4: a list with penalty 1 leaves "
+    why += f"{wrong:.0%} of the errors of predicting the"
     path = exact_list.path(X, y, max_rules=2)
     near = exact_list.near_optimal(X, y, max_rules=2, within=0.0)
     assert near.summary[1].startswith(why)
@@ -278,7 +279,7 @@ def test_without_noise_the_first_search_is_the_fit():
     X, y = random_problem(3, rows=300, features=5)
     y = (X[:, 0] * X[:, 1]).astype(int)
     given, fit = jr.exact_list.fit(X, y, literal_penalty=1.0), jr.exact_list.fit(X, y)
-    assert fit.chosen.startswith("literal_penalty=1: a list with 1 leaves 0%")
+    assert fit.chosen.startswith("literal_penalty=1: a list with penalty 1 leaves 0%")
     assert fit.details.evaluations == given.details.evaluations
     np.testing.assert_array_equal(fit.model.probabilities, given.model.probabilities)
     assert [s.objective for s in fit.history] == [s.objective for s in given.history] != []

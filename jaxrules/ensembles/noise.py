@@ -78,7 +78,9 @@ class Ridge(NamedTuple):
         """
         rows = _ROWS * noise_over_signal(left + by_chance(rules, weights))
         value = max(_SMALL_RIDGE, float(f"{rows * curvature / float(weights.sum()):.2g}"))
-        why = f"rules fitted with {_SMALL_RIDGE:g} leave {left:.0%} of the constant's loss"
+        why = (
+            f"rules fitted with a ridge of {_SMALL_RIDGE:g} leave {left:.0%} of the constant's loss"
+        )
         return cls(value, f"l2_penalty={value:g}: {why}")
 
     @classmethod

@@ -34,8 +34,8 @@ class Penalty(NamedTuple):
             stopped: whether there is no time for another list.
         """
         value = SMALL_PENALTY if left < LITTLE or stopped else LARGE_PENALTY
-        why = f"a list with {SMALL_PENALTY:g} leaves {left:.0%} of the errors of predicting the "
-        return cls(value, f"literal_penalty={value:g}: {why}heaviest class")
+        why = f"a list with penalty {SMALL_PENALTY:g} leaves {left:.0%} of the errors of predicting"
+        return cls(value, f"literal_penalty={value:g}: {why} the majority class")
 
     @property
     def shrinkage(self) -> float | None:

@@ -141,8 +141,8 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     chance = 0.0 if task.joint else by_chance(rules, data.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = (
-        f"l2_penalty={ridge:g}: ten rules fitted with {least:g} leave {left:.0%} of the constant's "
-        "loss"
+        f"l2_penalty={ridge:g}: ten rules fitted with a ridge of {least:g} leave {left:.0%} of the "
+        "constant's loss"
     )
     complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
     fits: list[Fit[RuleEnsemble]] = []
