@@ -53,19 +53,16 @@ def test_the_best_setting_is_one_for_all_folds() -> None:
 
 @pytest.mark.parametrize(
     ("measure", "accuracy", "literals", "given"),
-    [("rules", None, None, False), ("literals", 84.0, 40, True), ("literals", 84.0, 50, False),
-     ("literals", 83.0, 40, False)],
+    [("rules", 86.0, 90, True), ("literals", 86.0, 90, True), ("accuracy", 86.0, 90, False),
+     ("literals", 86.0, 99, False), ("literals", 85.0, 90, False)],
 )  # fmt: skip
-def test_a_reason_needs_a_variant_that_shows_it(
+def test_a_reason_is_a_setting_of_the_papers_size_and_accuracy(
     measure, accuracy, literals, given, tmp_path
 ) -> None:
     store = Store(tmp_path)
-    measured = {next(iter(protocol.VARIANTS["magic"])): (84.0, 50)}
-    if accuracy is not None:
-        measured[exhibits.SHOWN_BY["magic"][measure]] = (accuracy, literals)
-    for variant, (share, size) in measured.items():
-        cell = Cell.of(data="magic", variant=variant, fold=0)
-        store.write(exhibits.variants, cell, {"accuracy": share, "rules": 9, "literals": size}, 1.0)
+    setting = {"literal_penalty": 5.0, "max_rules": 30}
+    row = {**setting, "accuracy": accuracy, "rules": 30, "literals": literals}
+    store.write(exhibits.every, Cell.of(data="magic", fold=0), row, 1.0)
     results = Results(store, Settings(folds=1))
     assert bool(exhibits.reason(results, "magic", measure)) == given
     assert not exhibits.reason(results, "cmc", measure), "no experiment"
