@@ -187,8 +187,6 @@ def test_several_classes_have_terms_of_their_own() -> None:
     assert dict(found.model.options)["multiclass"] == "one_vs_rest"
     assert found.model.linear.coefficients.shape[1] == 3
     assert np.mean(jr.predict(found.model, X) == y) > 0.6
-    with pytest.raises(ValueError, match='linear_terms=True cannot be combined with multiclass="j'):
-        fit(X, y, missing="own_category", multiclass="joint")
 
 
 def test_choice_by_cross_validation_and_estimators() -> None:

@@ -287,10 +287,6 @@ def test_several_classes_have_directions_of_their_own() -> None:
     assert dict(found.model.options)["multiclass"] == "one_vs_rest"
     assert len(found.model.conjunctions.directions) > 0
     assert np.mean(jr.predict(found.model, X) == y) > 0.6
-    with pytest.raises(
-        ValueError, match='max_nonzeros=3 cannot be combined with multiclass="joint"'
-    ):
-        fit(X, y, missing="own_category", multiclass="joint")
 
 
 @pytest.mark.parametrize(

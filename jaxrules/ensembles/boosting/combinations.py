@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from jaxrules.ensembles.boosting.directions import (
     seconds_to_make,
 )
 from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
 from jaxrules.ensembles.boosting.search import objective_of
 from jaxrules.ensembles.boosting.task import Task
@@ -28,14 +30,15 @@ from jaxrules.solvers.rule_search import Found
 from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.training import TrainingData
 
+Rules = TypeVar("Rules", Ensemble, JointEnsemble)
 _WORTH_CHANGING = 1e-4
 """A sweep keeps a change only if it lowers the risk by at least this share."""
 
 
 @dataclass(frozen=True, eq=False)
 class Combinations:
-    """The search for rules with conditions on linear combinations of columns, for one output; see
-    `jaxrules.ensembles.boosting.directions`.
+    """The search for rules with conditions on linear combinations of columns, for one output or
+    classes fitted together; see `jaxrules.ensembles.boosting.directions`.
 
     Attributes:
         known: the conditions in use, as propositions on standardised columns.
@@ -60,7 +63,7 @@ class Combinations:
         )  # fmt: skip
         return cls(space, options, task.constraints) if len(space.values) > 1 else None
 
-    def better(self, state: Ensemble, found: Found, stage: Run) -> Found:
+    def better(self, state: Ensemble | JointEnsemble, found: Found, stage: Run) -> Found:
         """The better of two rules: the one that the search on single columns found, and the best
         one with a direction. Nothing is proved once directions are allowed.
         """
@@ -81,7 +84,7 @@ class Combinations:
             places = (*places, self._add(state, one, state.candidates.selected(places)))
         return replace(found, propositions=places, objective=rule.worth)
 
-    def swept(self, state: Ensemble, stopped: Callable[[], bool]) -> Ensemble:
+    def swept(self, state: Rules, stopped: Callable[[], bool]) -> Rules:
         """The ensemble after each condition of the learned rules was improved in turn, the others
         fixed.
         """
@@ -92,9 +95,9 @@ class Combinations:
                 state = self._improved(state, r, k, stopped)
         return state
 
-    def _improved(self, state: Ensemble, r: int, k: int, stopped: Callable[[], bool]) -> Ensemble:
+    def _improved(self, state: Rules, r: int, k: int, stopped: Callable[[], bool]) -> Rules:
         """With a better condition k in rule r, if there is one."""
-        rule = state.rules[r]
+        rule: tuple[int, ...] = state.rules[r]
         rest = (*rule[:k], *rule[k + 1 :])
         one, others = self._known(state, rule[k]), state.candidates.selected(rest)
         if one is None:
@@ -112,14 +115,16 @@ class Combinations:
         before, after = state.step().risk, trial.step().risk
         return trial if after < before - _WORTH_CHANGING * abs(before) else state
 
-    def _known(self, state: Ensemble, place: int) -> Proposition | None:
+    def _known(self, state: Ensemble | JointEnsemble, place: int) -> Proposition | None:
         """A proposition of the pool in standardised columns; None if it has no threshold to
         move.
         """
         (condition,) = state.candidates.pool.rule(place)
         return self.known.get(condition) or self.space.proposition(condition)
 
-    def _add(self, state: Ensemble, one: Proposition, among: NDArray[np.bool_]) -> int:
+    def _add(
+        self, state: Ensemble | JointEnsemble, one: Proposition, among: NDArray[np.bool_]
+    ) -> int:
         """Add a proposition to those of the ensemble; returns its place."""
         condition, rows = self.space.condition(one, among)
         self.known[condition] = one

@@ -12,6 +12,8 @@ yields sets of columns that together explain them (`jaxrules.solvers.linear.lars
 squares turns each set of at least two columns into a direction w. Directions of earlier rules are
 tried again.
 
+For classes fitted together, each class proposes directions by its own derivatives.
+
 **Cuts.** One matrix product computes the sums over the selected rows that an objective needs, for
 all directions, cut points and sets of rows at once. It uses a sample of 8192 rows if there are
 more; the best rules are then compared on all rows.
@@ -33,6 +35,7 @@ The method is the library's own; benchmarks/oblique.py compares it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -283,10 +286,12 @@ class _Stage:
         self.terms = row_terms(self.objective, len(self.gradient))
         screened = self.space.screened
         few = self.terms[:, screened]
+        # (targets, rows), a target for each class
+        gradient, curvature = (np.atleast_2d(one.T) for one in (self.gradient, self.curvature))
+        self.few_gradient, self.few_curvature = gradient[:, screened], curvature[:, screened]
         self.scale = np.abs(few).max(axis=1, initial=np.finfo(np.float32).tiny)
         self.few = (few / self.scale[:, None]).astype(np.float32)
         self.scale *= self.terms.shape[1] / few.shape[1]
-        self.few_gradient, self.few_curvature = self.gradient[screened], self.curvature[screened]
         self.everywhere = np.ones(few.shape[1], bool)
 
     def rows(self, propositions: Iterable[Proposition], rows: Any = None) -> Rows:
@@ -302,25 +307,27 @@ class _Stage:
         each.
         """
         space = self.space
+        weights = (held[:, None] * self.few_curvature).reshape(-1, held.shape[1])
         subsets = lasso_subsets(
             space.few_values,
-            held * self.few_curvature,
-            held * -self.few_gradient,
+            weights,
+            (held[:, None] * -self.few_gradient).reshape(weights.shape),
             largest=space.max_nonzeros,
             steps=space.max_nonzeros + _FURTHER_STEPS,
             sides=space.sides,
         )
+        fitted = [
+            [
+                w
+                for one in of_target
+                if len(one.columns) > 1 and (w := self._fitted(one, total)) is not None
+            ]
+            for of_target, total in zip(subsets, weights.sum(axis=1).tolist(), strict=True)
+        ]
+        n = len(self.few_gradient)
         return [
-            _distinct(
-                [
-                    w
-                    for one in subsets[p]
-                    if len(one.columns) > 1
-                    and (w := self._fitted(one, float(held[p] @ self.few_curvature))) is not None
-                ],
-                len(space.values),
-            )
-            for p in range(len(held))
+            _distinct(itertools.chain(*fitted[p : p + n]), len(space.values))
+            for p in range(0, len(fitted), n)
         ]
 
     def _fitted(self, subset: Subset, total: float) -> Floats | None:
@@ -479,7 +486,8 @@ def best_rule(
     Args:
         space: the columns.
         objective: the objective of a rule.
-        gradient, curvature: of the loss at the rows, times their weights, (rows,).
+        gradient, curvature: of the loss at the rows, times their weights, (rows,), or (rows,
+            classes) for classes fitted together.
         earlier: directions of rules found before, (columns,) each.
         longest: the most conditions of a rule; None for any number.
         stopped: asked between the parts of the search.
@@ -593,11 +601,12 @@ def improved(
     on = np.flatnonzero(w)
     tried = [w]
     if len(on) > 1:
-        values, h = space.few_values[on][:, held], stage.few_curvature[held]
-        centred = values - (values @ h / max(h.sum(), 1e-300))[:, None]
-        gram = (centred * h) @ centred.T
-        again = stage._fitted(Subset(on, gram, -centred @ stage.few_gradient[held]), float(h.sum()))
-        tried += [again] if again is not None and np.count_nonzero(again) == len(on) else []
+        values = space.few_values[on][:, held]
+        for g, h in zip(stage.few_gradient[:, held], stage.few_curvature[:, held], strict=True):
+            centred = values - (values @ h / max(h.sum(), 1e-300))[:, None]
+            gram = (centred * h) @ centred.T
+            again = stage._fitted(Subset(on, gram, -centred @ g), float(h.sum()))
+            tried += [again] if again is not None and np.count_nonzero(again) == len(on) else []
         turned = [w + turn * space.units[j] for j in on for turn in _TURNS]
         tried += [u / np.linalg.norm(u) for u in turned if np.count_nonzero(u) == len(on)]
     n_cuts = None if space.n_cuts is None else 2 * space.n_cuts

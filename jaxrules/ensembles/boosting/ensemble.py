@@ -305,13 +305,14 @@ class Ensemble:
         losses = np.asarray(self.loss.value(self.y, self.scores))
         risk = float(self.sample_weight @ losses) / self.total_weight + penalty
         kept = [r for r in range(len(self.rules)) if self._counts(r)]
-        linear, shift = None, 0.0
+        linear, shift = None, np.zeros(1)
         if self.columns is not None:
-            linear, shift = self.columns.weighed(self.terms, self.coefficients)
+            coefficients = np.array(self.coefficients).reshape(-1, 1)
+            linear, shift = self.columns.weighed(self.terms, coefficients)
         return Step(
             tuple(self.rules[r] for r in kept),
             np.array(self.weights)[np.array(kept, int)][:, None],
-            np.array([self.intercept + shift]),
+            self.intercept + shift,
             risk,
             linear,
         )

@@ -27,15 +27,16 @@ best prefixes of the classes, is valid but often loose.
 Mathematics 1992).
 
 **Pruning** for readability drops the least useful weights. The cost of w_mk is w_mk^2
-qbar (1 - qbar) mean_i p_k (1 - p_k), with qbar the share of the rows of rule m: the change of the
-scores of class k in the metric of the loss. Every rule keeps its costliest weight; the remaining
-weights are refitted.
+qbar (1 - qbar) mean_i p_k (1 - p_k), with qbar the share of the rows of rule m (for a linear term,
+the variance of its column): the change of the scores of class k in the metric of the loss. Every
+rule keeps its costliest weight; the remaining weights are refitted.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax as shares
 
 from jaxrules.ensembles.boosting.ensemble import SMALLEST_CURVATURE, Step
+from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term
+from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.losses import softmax
 from jaxrules.options import ONE_VS_REST
@@ -78,29 +81,41 @@ class JointEnsemble:
     """The rules so far with their weights, and the probabilities of the training rows."""
 
     def __init__(
-        self, data: TrainingData, candidates: Candidates, l2_penalty: float, max_rules: int
+        self,
+        data: TrainingData,
+        candidates: Candidates,
+        options: Options,
+        columns: LinearColumns | None = None,
     ) -> None:
         n, self.n_classes = data.target.shape
         check_memory(
-            n * self.n_classes, max_rules + 3, 8.0 * _COPIES, what="rules",
+            n * self.n_classes, options.most_rules + 3, 8.0 * _COPIES, what="rules",
             remedy=f"lower max_rules, or {ONE_VS_REST}",
         )  # fmt: skip
         self.signs, self.sample_weight = data.target, data.weights
         self.classes = (1.0 + data.target) / 2.0
-        self.ridge = 2.0 * l2_penalty
+        self.ridge = 2.0 * (options.l2_penalty or 0.0)
         self.total_weight = float(self.sample_weight.sum())
-        self.candidates = candidates
+        self.candidates, self.output = candidates, data.output
         self.sides, self.n_searched = candidates.sides(data.output), candidates.n_searched
         self.rules = list(candidates.first)
         self.extents = [candidates.space.selected(rule) for rule in self.rules]
         self.n_first = len(self.rules)
         self.weights = np.zeros((self.n_first, self.n_classes))
+        self.columns = columns
+        self.terms: list[int] = []  # linear terms: places among the columns
+        self.coefficients = np.zeros((0, self.n_classes))
         log_shares = np.log(self.sample_weight @ self.classes / self.total_weight)
         self.intercept: Floats = log_shares - log_shares.mean()
         self.scores: Floats = np.tile(self.intercept, (n, 1))
         self.gain = 0.0  # the predicted gain of the last rule
         if self.rules:
             self._refit()
+
+    @property
+    def signs_of(self) -> NDArray[np.bool_]:
+        """The signs that weights may have, (propositions, 2); see `Candidates`."""
+        return self.candidates.signs[self.output]
 
     def unused(self) -> list[NDArray[np.bool_]]:
         """For each required column that rules may use but none uses: the propositions on it."""
@@ -119,8 +134,8 @@ class JointEnsemble:
         """What the next rule maximises: the decrease of the risk, with penalties on its length."""
         g, h = self.derivatives()
         ridge = self.ridge or float(np.finfo(np.float64).tiny)
-        span = np.stack([np.ones(len(g), bool), *self.extents], axis=1)
-        penalties = np.array([0.0] + [ridge] * len(self.rules))
+        span = np.column_stack([np.ones(len(g), bool), self._features(self.extents, self.terms)])
+        penalties = np.array([0.0] + [ridge] * (span.shape[1] - 1))
         g = g / math.sqrt(2.0 * self.total_weight)
         parts = (
             CorrectiveDecrease(*one, ridge, span, penalties) for one in zip(g.T, h.T, strict=True)
@@ -138,29 +153,85 @@ class JointEnsemble:
         self._refit()
         return tuple(self.weights[-1].tolist())
 
+    def add_term(self, term: Term) -> tuple[float, ...]:
+        """Append a linear term and refit all weights; returns its coefficients, for the column
+        divided by its scale.
+        """
+        before = self.step().risk
+        self.terms = [*self.terms, term.place]
+        self.coefficients = np.append(self.coefficients, np.zeros((1, self.n_classes)), axis=0)
+        self._refit()
+        self.gain = before - self.step().risk
+        return tuple(self.coefficients[-1].tolist())
+
+    def replaced(self, r: int, others: Sequence[tuple[int, ...]]) -> JointEnsemble:
+        """A copy with other rules in the place of rule r, each with its weights; not refitted."""
+        ensemble = copy.copy(self)
+        rows = map(self.candidates.selected, others)
+        ensemble.rules = [*self.rules[:r], *others, *self.rules[r + 1 :]]
+        ensemble.extents = [*self.extents[:r], *rows, *self.extents[r + 1 :]]
+        ensemble.weights = np.repeat(
+            self.weights, np.where(np.arange(len(self.rules)) == r, len(others), 1), axis=0
+        )
+        return ensemble
+
+    def refitted(self) -> JointEnsemble:
+        """Itself, with all weights refitted."""
+        self._refit()
+        return self
+
     def shifted(self) -> bool:
         """False: after a refit, no other intercept is better."""
         return False
 
     def _refit(self) -> None:
         """Refit all weights at once."""
-        self.weights, self.intercept = self._refitted(self.weights, self.intercept)
-        self.scores = self.intercept + np.stack(self.extents, axis=1) @ self.weights
+        features, n = self._features(self.extents, self.terms), len(self.rules)
+        start = np.concatenate([self.weights, self.coefficients])
+        weights, self.intercept = self._refitted(features, start, self.intercept)
+        self.weights, self.coefficients = weights[:n], weights[n:]
+        self.scores = self.intercept + features @ weights
+
+    def _features(
+        self, extents: Sequence[NDArray[np.bool_]], terms: Sequence[int]
+    ) -> NDArray[np.bool_] | Floats:
+        """The rules as columns, and the linear terms, (rows, rules + terms)."""
+        rules = np.array(extents, bool).reshape(-1, len(self.signs)).T
+        if self.columns is None or not terms:
+            return rules
+        return np.column_stack([rules, self.columns.values[:, terms]])
 
     def _refitted(
-        self, weights: Floats, intercept: Floats, free: NDArray[np.bool_] | None = None
+        self,
+        features: NDArray[np.bool_] | Floats,
+        weights: Floats,
+        intercept: Floats,
+        free: NDArray[np.bool_] | None = None,
     ) -> tuple[Floats, Floats]:
         weights, intercept = refit_softmax(
-            self.signs, np.stack(self.extents[: len(weights)], axis=1), l2_penalty=self.ridge,
-            sample_weight=self.sample_weight, start=(weights, intercept), free=free,
+            self.signs, features, l2_penalty=self.ridge, sample_weight=self.sample_weight,
+            start=(weights, intercept), free=free,
         )  # fmt: skip
         return weights, intercept - intercept.mean()
 
     def step(self) -> Step:
         """The current ensemble and risk."""
-        return Step(
-            tuple(self.rules), self.weights, self.intercept, self._risk(self.weights, self.scores)
-        )
+        weights = np.concatenate([self.weights, self.coefficients])
+        return self._step(self.rules, self.terms, weights, self.intercept, self.scores)
+
+    def _step(
+        self,
+        rules: Sequence[tuple[int, ...]],
+        terms: Sequence[int],
+        weights: Floats,
+        intercept: Floats,
+        scores: Floats,
+    ) -> Step:
+        n, linear = len(rules), None
+        if self.columns is not None:
+            linear, shift = self.columns.weighed(terms, weights[n:])
+            intercept = intercept + shift
+        return Step(tuple(rules), weights[:n], intercept, self._risk(weights, scores), linear)
 
     def _risk(self, weights: Floats, scores: Floats) -> float:
         ridge = self.ridge / (2.0 * self.total_weight) * float((weights**2).sum())
@@ -177,25 +248,32 @@ class JointEnsemble:
         """The ensemble of a step with only this number or share of its weights, and what that
         cost.
         """
-        n = len(step.rules)
+        terms: list[int] = []
+        start, intercept = step.weights, step.intercept
+        if self.columns is not None and step.linear is not None:  # back to the columns of the fit
+            terms = self.terms[: len(step.linear.feature)]
+            b = np.asarray(step.linear.coefficients)
+            start = np.concatenate([start, b * self.columns.factors[terms, None]])
+            intercept = intercept + self.columns.centre[terms] @ b
+        n = len(start)
         if not n:
             return step, Pruning(0, 0, (step.risk,) * 2, (self._error(self.scores),) * 2)
-        rows = np.stack(self.extents[:n], axis=1)
-        before = step.intercept + rows @ step.weights
-        number = prune if isinstance(prune, int) else round(prune * step.weights.size)
+        features = self._features([self.candidates.selected(rule) for rule in step.rules], terms)
+        before = intercept + features @ start
+        number = prune if isinstance(prune, int) else round(prune * start.size)
         p = shares(before, axis=1)
-        share = self.sample_weight @ rows / self.total_weight
-        spread = self.sample_weight @ (p * (1.0 - p)) / self.total_weight
-        costs = step.weights**2 * (share * (1.0 - share))[:, None] * spread
+        share = self.sample_weight / self.total_weight
+        variance = share @ np.square(features - share @ features)
+        costs = start**2 * variance[:, None] * (share @ (p * (1.0 - p)))
         costs[np.arange(n), costs.argmax(axis=1)] = np.inf
         kept = np.zeros(costs.size, bool)
         kept[np.argsort(-costs, axis=None, kind="stable")[: max(n, number)]] = True
         free = kept.reshape(costs.shape)
-        weights, intercept = self._refitted(np.where(free, step.weights, 0.0), step.intercept, free)
-        after = intercept + rows @ weights
+        weights, intercept = self._refitted(features, np.where(free, start, 0.0), intercept, free)
+        after = intercept + features @ weights
         cost = Pruning(
             int(np.count_nonzero(weights)), weights.size,
             (self._log_loss(before), self._log_loss(after)),
             (self._error(before), self._error(after)),
         )  # fmt: skip
-        return Step(step.rules, weights, intercept, self._risk(weights, after)), cost
+        return self._step(step.rules, terms, weights, intercept, after), cost

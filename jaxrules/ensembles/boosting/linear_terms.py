@@ -48,7 +48,8 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearColumns:
-    """The numeric columns as candidates for linear terms of one output.
+    """The numeric columns as candidates for linear terms of one output, or of classes fitted
+    together.
 
     Attributes:
         terms: with coefficients of 1.
@@ -105,8 +106,7 @@ class LinearColumns:
         if not len(self.factors):
             return None
         terms = row_terms(objective, len(self.values))
-        sums = terms @ self.values
-        sums[1] = terms[1] @ self.values**2
+        sums = objective.sums_of_columns(terms, self.values)
         gains = objective.value(sums) / objective.divisor(0, UNITS)
         gains = np.where(sums[0] > 0, self.signs[:, 0], self.signs[:, 1]) * gains
         gains[list(used)] = 0.0
@@ -114,17 +114,17 @@ class LinearColumns:
         return Term(best, float(gains[best])) if gains[best] > 0 else None
 
     def weighed(
-        self, used: Sequence[int], coefficients: Sequence[float]
-    ) -> tuple[LinearTerms | None, float]:
-        """The terms of the model, on the original columns, for these coefficients of `values`, and
-        the change of the intercept; terms with coefficient 0 are left out.
+        self, used: Sequence[int], coefficients: Floats
+    ) -> tuple[LinearTerms | None, Floats]:
+        """The terms of the model, on the original columns, for these coefficients of `values`,
+        (terms, outputs), and the change of the intercepts, (outputs,); terms without coefficients
+        are left out.
         """
-        kept = np.array([place for place, b in zip(used, coefficients, strict=True) if b], int)
-        if not len(kept):
-            return None, 0.0
-        b = np.array([b for b in coefficients if b]) / self.factors[kept]
-        terms = replace(self.terms.take(kept), coefficients=b[:, None])
-        return terms, -float(b @ self.centre[kept])
+        nonzero = coefficients.any(axis=1)
+        kept = np.array(used, int)[nonzero]
+        b = coefficients[nonzero] / self.factors[kept, None]
+        terms = replace(self.terms.take(kept), coefficients=b) if len(kept) else None
+        return terms, -(self.centre[kept] @ b)
 
 
 def seconds_to_make(table: Table) -> float:

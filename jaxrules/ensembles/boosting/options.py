@@ -215,8 +215,6 @@ class _Shared(ScoreOptions):
                 (f'objective="{self.objective}"', self.objective != "corrective_decrease"),
                 ("intercept=False", not self.intercept),
                 ("eliminate=True", self.eliminate),
-                (f"max_nonzeros={self.max_nonzeros}", self.max_nonzeros > 1),
-                ("linear_terms=True", self.linear_terms),
                 ("monotone", asks(self.monotone)),
             )
             if differs

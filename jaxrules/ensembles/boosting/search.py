@@ -44,11 +44,11 @@ def objective_of(state: Ensemble | JointEnsemble, options: Options, sign: int = 
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
     }  # fmt: skip
+    if options.max_nonzeros > 1:
+        price |= PRICE
     if isinstance(state, JointEnsemble):
         return state.objective(price)
     g, h = state.derivatives()
-    if options.max_nonzeros > 1:
-        price |= PRICE
     if sign > 0:  # the weight has the sign of -g
         g = -g
     if options.objective == "orthogonal":

@@ -33,17 +33,14 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     """The ensemble before the first stage; it has no linear terms if there is no time to make
     them.
     """
-    if task.joint:
-        return JointEnsemble(
-            data, task.candidates, task.options.l2_penalty or 0.0, task.options.most_rules
-        )
     columns = None
     if task.options.linear_terms and seconds_to_make(data.table) > run.deadline.remaining() / 2:
         run.shortened = True
     elif task.options.linear_terms:
         n_outputs = len(task.candidates.signs)
         columns = LinearColumns.of(data, task.options.winsorise, task.constraints, n_outputs)
-    return Ensemble(data, task.candidates, task.options, columns)
+    kind = JointEnsemble if task.joint else Ensemble
+    return kind(data, task.candidates, task.options, columns)
 
 
 def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:

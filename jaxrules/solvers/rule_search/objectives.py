@@ -103,6 +103,17 @@ class Objective:
         """
         return None
 
+    def sums_of_columns(self, terms: Floats, columns: Floats) -> Floats:
+        """The sums for numeric columns in the place of 0/1 ones, (sums, columns).
+
+        Args:
+            terms: of `one_row`, (sums, rows).
+            columns: (rows, columns).
+        """
+        sums = terms @ columns
+        sums[1] = terms[1] @ columns**2
+        return sums
+
     def counted(self, sums: Floats) -> Floats:
         """The part of sums of the gradient that counts."""
         return np.maximum(sums, 0.0) if self.one_sided else sums
@@ -318,6 +329,10 @@ class SumOverClasses(Objective):
     def value(self, sums: Floats) -> Floats:
         pairs = zip(self.parts, self._by_class(sums), strict=True)
         return np.asarray(sum(part.value(of_class) for part, of_class in pairs))
+
+    def sums_of_columns(self, terms: Floats, columns: Floats) -> Floats:
+        pairs = zip(self.parts, self._by_class(terms), strict=True)
+        return np.concatenate([part.sums_of_columns(one, columns) for part, one in pairs])
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
         """The sum over the classes of their bounds, each for its own best subset."""
