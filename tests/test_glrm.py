@@ -464,7 +464,7 @@ def test_without_noise_the_default_penalty_ends_at_a_hundredth():
 def test_every_class_has_its_default_penalty():
     X, y = make_data(4, rows=300, loss="squared")
     classes = np.searchsorted(np.quantile(y, [0.2, 0.9]), y)
-    fit = glrm.fit(X, classes)
+    fit = glrm.fit(X, classes, multiclass="one_vs_rest")
     for k, penalty in enumerate(fit.details["rule_penalty"]):
         alone = glrm.fit(X, classes == k)
         assert penalty == alone.details.rule_penalty

@@ -266,10 +266,7 @@ class Problem(WorkingSets[Solution]):
         ratio = np.where(
             penalties > 0, penalties / np.maximum(_norms(point.dual_gradient), tiny), 1.0
         )
-        mixed = self.target + ratio.min(initial=1.0) * point.dual
-        bound = -np.inf
-        if mixed.min() >= -_ZERO:  # in the domain of the conjugate
-            bound = -float(self.weights @ xlogy(mixed, np.abs(mixed)).sum(axis=0))
+        bound = _dual_value(self.weights, self.target + ratio.min(initial=1.0) * point.dual)
         violation = _violation(position.coefficients, point.gradient, penalties)
         return Certificate(objective, max(bound, self.least), violation)
 
@@ -301,6 +298,25 @@ class Problem(WorkingSets[Solution]):
 
     def pulls(self, gradient: Floats) -> Floats:
         return _norms(gradient)
+
+
+def bound_at(weights: Floats, target: Floats, score: Floats, shrunk: float) -> float:
+    """The lower bound on the minimum that a score gives, (classes, rows).
+
+    Args:
+        weights, target: as of `Problem`.
+        shrunk: s in (0, 1]: s times the slope of any column is at most its penalty.
+    """
+    p = np.asarray(shares_of(score, axis=0))
+    dual = _projected(np.zeros((0, len(weights))), weights, p, p - target)
+    return _dual_value(weights, target + shrunk * dual)
+
+
+def _dual_value(weights: Floats, mixed: Floats) -> float:
+    """The mean entropy of t (classes, rows); -inf outside the domain of the conjugate."""
+    if mixed.min() < -_ZERO:
+        return -np.inf
+    return -float(weights @ xlogy(mixed, np.abs(mixed)).sum(axis=0))
 
 
 def _all_sums(design: Design, rows: Floats) -> Floats:

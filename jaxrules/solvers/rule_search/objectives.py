@@ -419,6 +419,30 @@ class SignedWeights(Objective):
         return False
 
 
+@dataclass(frozen=True, eq=False)
+class NormOfSums(Objective):
+    """|sum g|, the Euclidean norm over several classes: with prices, the pricing problem of
+    generalised linear rule models for several classes together.
+
+    Args:
+        gradient: (classes, rows).
+    """
+
+    gradient: Floats
+
+    def terms(self, space: SearchSpace) -> Floats:
+        sums = np.stack([space.activations.totals(row) for row in self.gradient])
+        return np.concatenate([sums, np.maximum(sums, 0.0)])[None]
+
+    def value(self, sums: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.sum(sums[: len(self.gradient)] ** 2, axis=0)))
+
+    def potential(self, sums: Floats) -> Floats:
+        """Of every class, the greater of its positive and its negative part."""
+        whole, positive = np.split(sums, 2)
+        return np.asarray(np.sqrt(np.sum(np.maximum(positive, positive - whole) ** 2, axis=0)))
+
+
 def _with_positive_part(sums: Floats) -> Floats:
     return np.stack([sums, np.maximum(sums, 0.0)])
 

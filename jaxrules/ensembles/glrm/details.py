@@ -1,0 +1,29 @@
+"""What a fit reports beside its model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxrules.fits import Details
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GLRMDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        rounds: solutions of the master problem.
+        n_candidates: rules in the last master problem.
+        n_propositions: the propositions that rules are built from.
+        rule_penalty, condition_penalty: lambda_0 and lambda_1 of the fit.
+        chosen: why the data chose this rule penalty; empty if it was given.
+        sample: the number of rows that the rules come from; None for all.
+    """
+
+    rounds: int
+    n_candidates: int
+    n_propositions: int
+    rule_penalty: float
+    condition_penalty: float
+    chosen: str = ""
+    sample: int | None = None

@@ -1,0 +1,205 @@
+"""`fit`, `path` and `cross_validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxrules.cross_validation import fit_of_best_setting
+from jaxrules.ensembles.glrm.details import GLRMDetails
+from jaxrules.ensembles.glrm.options import Grid, Options, PathOptions, Shared
+from jaxrules.ensembles.glrm.outputs import CERTIFICATE
+from jaxrules.ensembles.glrm.task import Task, least_for, noise
+from jaxrules.ensembles.in_time import model_in_time
+from jaxrules.fits import Fit, Status
+from jaxrules.losses import require
+from jaxrules.models import RuleEnsemble, decision_function
+from jaxrules.options import learner
+from jaxrules.runs import Run
+from jaxrules.table import TableLike
+from jaxrules.training import TrainingData, loss_for, model_loss, sample_in_time
+
+SharedT = TypeVar("SharedT", bound=Shared)
+
+
+@learner(Options)
+def fit(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> Fit[RuleEnsemble]:
+    """Fit a generalised linear rule model.
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: classes, numbers or counts, according to the loss, shape (rows,). For more than two
+            classes see `multiclass`: an ensemble with one output per class.
+        sample_weight: weight of every row, shape (rows,).
+
+    Returns:
+        A Fit with `GLRMDetails`. Its status is "optimal" when the exact search has proved that no
+        rule (of at most `max_length` propositions) can lower the objective, "converged" when the
+        beam finds none, "max_iterations" at `max_rules`. The bound is None without an exact search.
+        For classes one-vs-rest see `jaxrules.training.one_against_rest`.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        ValueError: if an argument is out of range, or the data cannot be fitted; names it.
+    """
+    run = options.run()
+    data, options = _read(X, y, sample_weight, options)
+    free = isinstance(options.start, str) and options.first is None
+    free = free and not (options.debias or options.linear_terms)
+    sample = sample_in_time(data, run, options.seed) if free else None
+    if sample is not None:
+        return _in_time(data, sample, options, run)
+    task = Task.of(data, options, run)
+    if options.rule_penalty is None:
+        return task.fit_by_noise(run)
+    return task.fit(options.rule_penalty, task.starts, run)[0]
+
+
+@learner(PathOptions)
+def path(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+) -> list[Fit[RuleEnsemble]]:
+    """One Fit for each of some rule penalties, the largest first.
+
+    Each starts from the rules and weights of the one before, so that a path takes less time than
+    its fits alone. With exact pricing the objectives are those of `fit`, up to the tolerance.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits; ``details["rule_penalty"]`` is the penalty of each. One that runs out of its share
+        of the time keeps its best model. If the time limit or Ctrl-C ends the path early, the fits
+        so far are returned, and the status of the last one says so.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run()
+    task = Task.of(*_read(X, y, sample_weight, options), run)
+    penalties = options.rule_penalties or task.default_penalties()
+    fits: list[Fit[RuleEnsemble]] = []
+    starts = task.starts
+    with run:
+        for i, penalty in enumerate(penalties):
+            part = run.child(1 / (len(penalties) - i), f"glrm, rule_penalty={penalty:.3g}")
+            found, starts = task.fit(penalty, starts, part)
+            fits.append(found)
+            if run.stopped():
+                break
+    return fits or [task.fit(penalties[0], task.starts, run)[0]]  # interrupted at once
+
+
+@learner(Grid)
+def cross_validate(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+) -> Fit[RuleEnsemble]:
+    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
+    rows.
+
+    Each fold has its own cut points. Its fits start anew, as the fit on all rows does: on the same
+    rows, a fit of a `path` may have other rules.
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
+    """
+    run = options.run()
+    data, options = _read(X, y, sample_weight, options)
+    penalties = options.rule_penalties
+    if penalties is None:
+        penalties = Task.of(data, options, run).default_penalties()
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+        quiet = Run(run.task, run.deadline)
+        task = Task.of(inside, options, quiet)
+        for i, penalty in enumerate(penalties):
+            part = quiet.child(1 / (len(penalties) - i))
+            found, _ends = task.fit(penalty, task.starts, part)
+            if part.stopped():
+                return
+            yield found.model
+
+    return fit_of_best_setting(
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"rule_penalty": penalty} for penalty in penalties],
+        walk,
+        run,
+        otherwise=len(penalties) // 2,
+    )
+
+
+def _read(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: SharedT
+) -> tuple[TrainingData, SharedT]:
+    """The data, for a loss with a conjugate, and the options that say how classes are fitted."""
+    loss = loss_for(y, options.loss)
+    require(loss, "conjugate", CERTIFICATE)
+    data = options.training_data(X, y, sample_weight, loss)
+    joint = options.joins(data)
+    if data.target.ndim > 1:
+        options = replace(options, multiclass="joint" if joint else "one_vs_rest")
+    return data, options
+
+
+def _in_time(
+    data: TrainingData, sample: TrainingData, options: Options, run: Run
+) -> Fit[RuleEnsemble]:
+    """The model found on a sample of the rows, with its weights there, evaluated on all rows."""
+    joint = options.joins(data)
+    model, details = model_in_time(
+        sample, fit, options, run, max_length=options.max_length, one_vs_rest=not joint
+    )
+    if joint:  # the log-odds of few classes, one-vs-rest, then serve as scores
+        model = replace(model, link="softmax")
+    penalty, why = options.rule_penalty, ""
+    if penalty is None and details is not None:
+        penalty = float(np.mean(details["rule_penalty"]))
+    elif penalty is None:
+        scores = np.asarray(decision_function(model, data.table)).reshape(len(data.target), -1)
+        each = [(data, scores)]
+        if not joint:
+            each = [
+                (replace(data, target=y), score[:, None])
+                for y, score in zip(data.outputs, scores.T, strict=True)
+            ]
+        penalty = max(float(np.mean([noise(*one) for one in each])), least_for(data))
+    if options.rule_penalty is None:
+        why = f"rule_penalty={penalty:.3g}: chosen on a sample of {len(sample.weights)} rows"
+    prices = options.prices(penalty)
+    sizes = np.linalg.norm(model.weights, axis=1) if joint else np.abs(model.weights).mean(axis=1)
+    costs = prices.of(model.conjunctions.propositions.astype(np.float64))
+    objective = model_loss(model, data)
+    objective += float(costs @ sizes)
+    with run:
+        run.step(objective, len(model.conjunctions))
+    settings = options.settings(loss=data.loss)
+    return run.finish(
+        replace(model, options=settings),
+        objective,
+        "min",
+        Status.TIME_LIMIT,
+        details=GLRMDetails(
+            rounds=0,
+            n_candidates=len(model.conjunctions),
+            n_propositions=int(model.conjunctions.propositions.sum()),
+            rule_penalty=prices.rule,
+            condition_penalty=prices.condition,
+            chosen=why,
+            sample=len(sample.weights),
+        ),
+    )

@@ -1,0 +1,69 @@
+"""Column generation: the master problem and the pricing problem in turn."""
+
+from __future__ import annotations
+
+from jaxrules.ensembles.glrm.details import GLRMDetails
+from jaxrules.ensembles.glrm.master import Master
+from jaxrules.ensembles.glrm.pricing import price
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble
+from jaxrules.runs import Run
+
+_MASTER_TOLERANCE = 1e-3
+"""Relative duality gap of the last master problems, as a share of the tolerance of the fit."""
+
+
+def grow(state: Master, run: Run) -> Status:
+    """Column generation, inside of ``with run``."""
+    problem, options = state.problem, state.problem.options
+    run.phase = "start"
+    state.solve(run)
+    run.step(state.objective, state.size, bound=state.proved_bound)
+    run.phase = "search"
+    while not run.stopped():
+        found = price(problem, state, run)  # the pricing problem
+        state.note(found.bound)
+        if run.stopped():
+            break
+        left = options.max_rules - state.generated
+        new = [rule for rule in found.rules if rule not in state.known][:left]
+        last = _MASTER_TOLERANCE * options.tolerance
+        # Slopes of a rough master problem may hide a violation: only the last ones end it.
+        if not new and state.tolerance <= last:
+            if not found.rules or left > 0:  # otherwise max_rules leaves rules out
+                return Status.CONVERGED
+            break
+        state.add(new)
+        if not new:
+            state.tolerance = max(0.01 * state.tolerance, last)
+        state.solve(run)
+        run.step(state.objective, state.size, bound=state.proved_bound)
+    return Status.MAX_ITERATIONS
+
+
+def generate(state: Master, run: Run) -> Fit[RuleEnsemble]:
+    """The fit at one penalty."""
+    problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
+    with run:
+        status = grow(state, run)
+        state.thin_out()
+        if options.debias:
+            state.debias()
+    if state.solution is None:  # the run is stopped: this returns the constant
+        state.solve(run)
+    if state.proved(options.tolerance):
+        status = Status.OPTIMAL
+    return run.finish(
+        problem.model(state.rules[: state.solved], *state.weights),
+        state.objective,
+        "min",
+        status,
+        state.proved_bound,
+        GLRMDetails(
+            rounds=state.rounds,
+            n_candidates=len(state.rules),
+            n_propositions=problem.candidates.n_searched,
+            rule_penalty=problem.prices.rule,
+            condition_penalty=problem.prices.condition,
+        ),
+    )

@@ -1,0 +1,249 @@
+"""The data and propositions of a fit, the fits at given penalties, and the default penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincinv
+
+from jaxrules.conditions import PropositionPool, all_propositions
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.candidates import Candidates
+from jaxrules.ensembles.glrm.details import GLRMDetails
+from jaxrules.ensembles.glrm.generation import generate, grow
+from jaxrules.ensembles.glrm.master import Master
+from jaxrules.ensembles.glrm.options import Shared
+from jaxrules.ensembles.glrm.outputs import constant, gradient, n_outputs
+from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
+from jaxrules.fits import Fit
+from jaxrules.models import RuleEnsemble
+from jaxrules.runs import Run
+from jaxrules.solvers.rule_search.space import check_cut_points
+from jaxrules.training import TrainingData, one_against_rest
+from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
+
+Floats = NDArray[np.float64]
+
+_ERRORS = 1.6
+"""The default rule penalty of one output, in standard errors of the mean slope of a rule on half of
+the rows.
+"""
+_LEAST_SHARE = 0.01
+"""The least default rule penalty, as a share of the one that excludes every proposition."""
+_MOST_TRIALS = 6
+_TRIAL_TOLERANCE = 1e-2
+_SETTLED = 0.95
+"""The default penalty falls from trial to trial, until it stays above this share of the last."""
+_SHARES = np.geomspace(0.3, _LEAST_SHARE, 6)
+"""The default rule penalties of a path and of cross-validation, as such shares."""
+_LEAST_FOR_CLASSES = 1e-6
+"""The least default penalty for classes: a class with less than some millionths
+of the weight gets no rule.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The data and the propositions of the fits at all penalties.
+
+    Attributes:
+        options: of the fits.
+        data: with the target of every output.
+        constraints: on rules and terms.
+        candidates: the propositions.
+        joint: whether several classes are fitted together.
+        starts: where the search starts, for each output or for all together: nowhere, or from a
+            given model.
+    """
+
+    options: Shared
+    data: TrainingData
+    constraints: Constraints
+    candidates: Candidates
+    joint: bool
+    starts: Sequence[Start | None]
+
+    @classmethod
+    def of(cls, data: TrainingData, options: Shared, run: Run) -> Task:
+        """Make the propositions; only those of a start if the run is stopped early.
+
+        Raises:
+            TypeError, ValueError: for constraints, a start or cut points that the data do not
+                admit; if no column varies.
+        """
+        schema, n_outputs = data.table.schema, len(data.outputs)
+        constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
+        start, begun = None, PropositionPool.of(schema, ())
+        if not isinstance(options.start, str):
+            start = given_start(
+                options.start, RuleEnsemble, data, constraints, options.linear_terms
+            )
+        if start is not None:
+            begun = propositions_in(start.conjunctions.with_schema(schema))
+        check_cut_points(data.table, options.max_cut_points)
+        first = constraints.first(data.table, options.first, n_outputs)
+
+        def candidates(found: PropositionPool) -> Candidates:
+            pool = constraints.pool(
+                PropositionPool.concatenate([found, begun]), data.table, n_outputs
+            )
+            return Candidates.of(pool, first, constraints, data)
+
+        run.preparing("propositions")
+        made = run.prepared(
+            lambda: candidates(all_propositions(data.table, max_cut_points=options.max_cut_points)),
+            lambda: candidates(PropositionPool.of(schema, ())),
+        )
+        if not len(made.space) and not run.stopped():
+            raise ValueError("no column of X varies; nothing can be learned")
+        joint = options.joins(data)
+        starts: Sequence[Start | None] = [None] * (1 if joint else n_outputs)
+        if start is not None:
+            starts = starts_of(start, made, constraints, data, options.max_length, joint)
+        return cls(options, data, constraints, made, joint, starts)
+
+    def problem(self, data: TrainingData, rule_penalty: float) -> Problem:
+        """The problem of one output, or of all classes."""
+        return Problem.of(data, self.options, self.candidates, self.constraints, rule_penalty)
+
+    def largest_penalty(self, data: TrainingData) -> float:
+        """The least penalty that excludes every single proposition: the largest fall of the mean
+        loss at the best constant per unit of weight of a proposition, over the problems.
+        """
+        activations, largest = self.candidates.space.activations, float(np.finfo(float).tiny)
+        parts = [data] if self.joint else [replace(data, target=y) for y in data.outputs]
+        for part in parts:
+            # |mean slope| at the constant: at a penalty above, the optimality condition holds.
+            rows = gradient(part, np.tile(constant(part), (len(part.weights), 1)))
+            sums = [activations.by_rule @ activations.totals(part.weights * one) for one in rows.T]
+            largest = max(largest, np.linalg.norm(sums, axis=0).max(initial=0.0))
+        return float(largest / data.weights.sum())
+
+    def default_penalties(self) -> tuple[float, ...]:
+        """Of a path and of cross-validation."""
+        shares = _SHARES * self.largest_penalty(self.data)
+        return tuple(np.maximum(shares, least_for(self.data)).tolist())
+
+    def fit(
+        self, rule_penalty: float, starts: Sequence[Start | None], run: Run
+    ) -> tuple[Fit[RuleEnsemble], Sequence[Start | None]]:
+        """The fit at a penalty, and where each of its problems ended."""
+        ends = list(starts)
+
+        def of_output(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+            state = Master(self.problem(part, rule_penalty), starts[part.output])
+            fit = generate(state, run)
+            ends[part.output] = state.end
+            return fit
+
+        return one_against_rest(self.data, run, of_output, joint=self.joint), ends
+
+    def fit_by_noise(self, run: Run) -> Fit[RuleEnsemble]:
+        """The fit at the default penalty, which each output has of its own unless joint."""
+        return one_against_rest(self.data, run, self._by_noise, joint=self.joint)
+
+    def _by_noise(self, data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+        """The fit of one problem at the default penalty, after rough ones that choose it."""
+        tolerance = max(_TRIAL_TOLERANCE, self.options.tolerance)
+        rough = replace(self.options, tolerance=tolerance, pricing="beam")
+        task, begun = replace(self, options=rough), self.starts[data.output]
+        least = max(_LEAST_SHARE * self.largest_penalty(data), least_for(data))
+        penalty = max(noise(data, np.tile(constant(data), (len(data.target), 1))), least)
+        start = begun
+        with run:
+            for _ in range(_MOST_TRIALS):
+                state = Master(task.problem(data, penalty), start)
+                grow(state, run.child())
+                start = begun or state.end
+                lower = max(noise(data, state.score()[state.problem.group]), least)
+                if run.stopped() or lower >= _SETTLED * penalty:
+                    break
+                penalty = lower
+        many = f"{errors(n_outputs(data)):.3g} standard errors"
+        why = f"{many} of the mean slope of a rule on half of the rows"
+        if run.stopped():
+            why = "the fit was stopped before it could fall further"
+        elif penalty == least:
+            why = "the least default, whatever the noise"
+        found = generate(Master(self.problem(data, penalty), start), run)
+        details = {**found.details, "chosen": f"rule_penalty={penalty:.3g}: {why}"}
+        return replace(found, details=GLRMDetails(**details))
+
+
+def least_for(data: TrainingData) -> float:
+    """The least default penalty."""
+    return 0.0 if data.classes is None else _LEAST_FOR_CLASSES
+
+
+def errors(n_outputs: int) -> float:
+    """The default penalty in standard errors, that of a vector of K slopes of sum 0 being the root
+    of its mean square. Noise exceeds it as rarely as `_ERRORS` for one output, or two classes.
+    """
+    if n_outputs <= 2:
+        return _ERRORS
+    half = (n_outputs - 1) / 2
+    as_rarely = gammainc(0.5, _ERRORS**2 / 2)  # the distribution function of chi squared
+    return float(np.sqrt(gammaincinv(half, as_rarely) / half))
+
+
+def noise(data: TrainingData, score: Floats) -> float:
+    """The penalty that noise alone rarely pays: some standard errors of the mean slope of a rule
+    that holds for half of the rows.
+
+    Args:
+        score: shape (rows, outputs).
+    """
+    slopes = gradient(data, score)
+    # A share s of the rows: s (1 - s) of the variance, since the intercept takes the mean.
+    error = 0.5 * np.sqrt((data.weights @ slopes**2).sum()) / data.weights.sum()
+    return float(errors(score.shape[1]) * error)
+
+
+def starts_of(
+    model: RuleEnsemble,
+    candidates: Candidates,
+    constraints: Constraints,
+    data: TrainingData,
+    max_length: int | None,
+    joint: bool,
+) -> list[Start]:
+    """A given model in terms of the candidates, by output, or for all classes together.
+
+    Rules that hold on no row are dropped; one that holds on all joins the intercept.
+    """
+    rules, n_labels = (
+        model.conjunctions.with_schema(candidates.pool.schema),
+        max(len(data.outputs), 2),
+    )
+    activations = candidates.space.activations
+    one_each = data.table[np.unique(activations.pattern, return_index=True)[1]]
+    tags = (
+        constraints.allows(candidates.pool, n_labels),
+        constraints.allows(propositions_in(rules), n_labels),
+    )
+    made = made_of(candidates.pool, activations.bits, rules, one_each, tags)
+    check_lengths(made, max_length, "max_length")
+    found: dict[Rule, Floats] = {}
+    for rule, weights in zip(made, np.asarray(model.weights, np.float64), strict=True):
+        if rule is not None:
+            found[rule] = found.get(rule, np.zeros(len(weights))) + weights
+    intercepts = np.asarray(model.intercept, np.float64) + found.pop((), np.zeros(1))
+    terms, coefficients = np.zeros(0, np.int32), np.zeros((0, len(intercepts)))
+    if model.linear is not None:
+        terms, coefficients = model.linear.feature, np.asarray(model.linear.coefficients)
+    found_weights = np.array(list(found.values())).reshape(len(found), len(intercepts))
+    starts = []
+    for k, signs in enumerate(candidates.signs):
+        own = slice(None) if joint else slice(k, k + 1)
+        may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2, 1)
+        weights = np.clip(
+            found_weights[:, own],
+            np.where(may[:, 0], -np.inf, 0.0),
+            np.where(may[:, 1], np.inf, 0.0),
+        )
+        of_terms = dict(zip(terms.tolist(), coefficients[:, own], strict=True))
+        starts.append(Start(tuple(found), weights, intercepts[own], of_terms))
+    return starts[:1] if joint else starts
