@@ -6,7 +6,8 @@
 Prints test log-loss and error by size: rules, or for CART leaves, and for L1 multinomial regression
 coefficients that are not 0 (the densest model of its path that is no larger). One-vs-rest counts
 distinct rules over the classes. Of RuleFit's path, this is the largest model within the size; its
-default fit, whose number of rules stands in brackets, comes last. MLRL-Boomer (`pip install
+default fit, whose number of rules stands in brackets, comes last. LIRE has a limit on its rules,
+divided by the classes one-vs-rest; brackets hold the number it has. MLRL-Boomer (`pip install
 mlrl-boomer`, its own defaults with at most two conditions) takes part where it is installed.
 Seconds are CPU time of all sizes.
 """
@@ -63,6 +64,20 @@ def rulefit(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answer
     return answers
 
 
+def lire(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answers]:
+    def answers(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+        pool = jr.extract_rules(jr.default_forest(X, y, seed=0), X)
+        given: dict[str, Any] = {"rules": pool, "multiclass": multiclass, "restarts": 0}
+        for most in rules:
+            each = most if multiclass == "joint" else max(1, round(most / len(np.unique(y))))
+            model = jr.lire.fit(X, y, global_penalty=1e-3, max_rules=each, **given).model
+            yield f"{most} ({len(model.conjunctions)})", jr.predict_proba(model, X_test)
+        model = jr.lire.fit(X, y, **given).model
+        yield f"default ({len(model.conjunctions)})", jr.predict_proba(model, X_test)
+
+    return answers
+
+
 def cart(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
     X, X_test = np.asarray(X), np.asarray(X_test)
     for most in rules:
@@ -102,6 +117,8 @@ METHODS: dict[str, Callable[..., Answers]] = {
     "one-vs-rest": one_vs_rest,
     "RuleFit joint": rulefit("joint"),
     "RuleFit one-vs-rest": rulefit("one_vs_rest"),
+    "LIRE joint": lire("joint"),
+    "LIRE one-vs-rest": lire("one_vs_rest"),
     "CART": cart,
     "L1 multinomial": l1_multinomial,
 }

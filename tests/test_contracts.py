@@ -794,6 +794,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "boosting.multiclass": one_of('None, "joint"'),
     "rulefit.multiclass": one_of('None, "joint"'),
     "glrm.multiclass": one_of('None, "joint"'),
+    "lire.multiclass": one_of('None, "joint"'),
     "boosting.prune": (
         (0, ValueError, "must be at least 1"),
         (0.0, ValueError, r"must lie in \(0, 1\]"),

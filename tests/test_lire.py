@@ -1159,8 +1159,16 @@ def three_classes(seed: int, rows: int = 150, rules: int = 12) -> tuple[np.ndarr
     return satisfied, np.array(["a", "b", "c"])[scores.argmax(axis=1)]
 
 
+ONE_VS_REST = {"multiclass": "one_vs_rest"}
+
+
 @pytest.mark.parametrize(
-    "learner", [fit_pool, functools.partial(fit_pool, loss="exponential"), published]
+    "learner",
+    [
+        functools.partial(fit_pool, **ONE_VS_REST),
+        functools.partial(fit_pool, loss="exponential"),
+        published,
+    ],
 )
 def test_classes_are_fitted_one_against_the_rest(learner: Any) -> None:
     satisfied, y = three_classes(20)
@@ -1189,7 +1197,7 @@ def test_classes_are_fitted_one_against_the_rest(learner: Any) -> None:
 def test_a_path_of_many_classes_is_warm_started_per_class() -> None:
     satisfied, y = three_classes(21)
     X, rules = satisfied.astype(float), pool(satisfied)
-    fits = lire.path(X, y, global_penalties=[0.02, 0.005], rules=rules)
+    fits = lire.path(X, y, global_penalties=[0.02, 0.005], rules=rules, **ONE_VS_REST)
     assert [fit.details["global_penalty"] for fit in fits] == [(0.02,) * 3, (0.005,) * 3]
     for fit, gamma in zip(fits, (0.02, 0.005), strict=True):
         assert fit.model.n_outputs == 3

@@ -18,10 +18,14 @@ from jaxrules.lire.options import Options
 from jaxrules.lire.problem import SMALL, Problem, make_problem
 from jaxrules.lire.start import L1Start
 from jaxrules.models import RuleEnsemble
-from jaxrules.rows import Activations
+from jaxrules.options import ONE_VS_REST
+from jaxrules.rows import Activations, check_memory
 from jaxrules.runs import Run
 from jaxrules.training import TrainingData
 from jaxrules.warm_start import given_start
+
+_JOINT_BYTES = 400.0
+"""Per row and class of classes fitted together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,7 @@ class Candidates:
     Attributes:
         pool: the rules, an expert's first and those of a start last.
         n_first: the number of the expert's rules.
-        outputs: one per output of the model.
+        outputs: one per output of the model, or one for classes fitted together.
     """
 
     pool: RulePool
@@ -62,6 +66,11 @@ class Candidates:
             most is None or n_first <= most,
             f"first has {n_first} rules, but max_rules={most}; raise max_rules",
         )
+        if options.joint:
+            n_classes = data.target.shape[1]
+            check_memory(
+                data.table.n_rows, n_classes, _JOINT_BYTES, what="classes", remedy=ONE_VS_REST
+            )
         pool = rule_pool(rules, data, options.seed, run, n_first > 0, constraints)
         if n_first:
             experts = experts.with_schema(data.schema)
@@ -89,7 +98,10 @@ class Candidates:
             for output, signed in zip(found, outputs("signed"), strict=True):
                 output.signed = signed
         if start is not None:
-            for output, weights in zip(found, np.asarray(start.weights).T, strict=True):
+            weights_of = np.asarray(start.weights).T
+            if options.joint:  # the rules matter: all weights are refitted
+                weights_of = weights_of.any(axis=0)[None].astype(np.float64)
+            for output, weights in zip(found, weights_of, strict=True):
                 used = np.flatnonzero(weights)
                 bits = pool.activations.bits[n_rules + used]
                 output.given = GivenStart(*output.problem.columns_of(bits, weights[used]))
@@ -121,11 +133,13 @@ def _problems(
     n_first: int,
     required: Sequence[NDArray[np.bool_]],
 ) -> list[Problem]:
-    """One problem per output, on the same columns."""
-    n_outputs = len(data.outputs)
+    """One problem per output, on the same columns, or one for classes fitted together."""
+    n_outputs, targets = len(data.outputs), data.outputs
+    if options.joint:
+        targets = data.target[None]
     problem = make_problem(
         pool.activations,
-        data.outputs[0],
+        targets[0],
         data.weights,
         data.loss,
         encoding,
@@ -139,7 +153,7 @@ def _problems(
         "required names a column whose rules all hold for every row, or for none; add other rules "
         "on it",
     )
-    problems = [problem.with_target(target) for target in data.outputs]
+    problems = [problem.with_target(target) for target in targets]
     if not constraints.monotone:
         return problems
     return [

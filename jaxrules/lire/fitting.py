@@ -31,7 +31,8 @@ from jaxrules.lire.batches import Member, minimise_all
 from jaxrules.lire.bound import BranchAndBound
 from jaxrules.lire.candidates import Candidates
 from jaxrules.lire.descents import Watch, in_turn
-from jaxrules.lire.options import Grid, Options, PathOptions, Prices
+from jaxrules.lire.joint_search import JointSearch
+from jaxrules.lire.options import Grid, Options, PathOptions, Prices, constant_loss
 from jaxrules.lire.search import Incumbent, Search
 from jaxrules.lire.solution import LireDetails, Solution
 from jaxrules.lire.traced import TracedSearch
@@ -66,16 +67,19 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes, or numbers for the squared loss, shape (rows,). More than two classes are fitted
-            one-vs-rest, from one pool of rules: an ensemble with one output per class.
+        y: classes, or numbers for the squared loss, shape (rows,). For more than two classes see
+            `multiclass`: an ensemble with one output per class.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
         A Fit whose objective is G plus the ridge, with `jaxrules.lire.LireDetails`. With
         ``search="optimal"`` its bound holds for all models of these rules, and the status is
         OPTIMAL if the two agree within 5e-6. Without a ridge, weights of rules are capped at 23.1
-        (exponential) and 46.1 (logistic); with one, they stay far below. For more than two classes
+        (exponential) and 46.1 (logistic); with one, they stay far below. For classes one-vs-rest
         see `jaxrules.training.one_against_rest`; objective and bound are means over the classes.
+        With classes fitted together, the ridge in the objective is mu / n sum_m |a_m|^2, with which
+        two classes are the binary problem; without a ridge, weights on separable data end where the
+        loss is negligible.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -84,6 +88,7 @@ def fit(
     """
     options, run = options.for_target(y), options.run()
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
+    options = options.for_classes(data)
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     prices = options.prices(data)
@@ -131,6 +136,7 @@ def path(
     """
     options, run = options.for_target(y), options.run("lire path")
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
+    options = options.for_classes(data)
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
     same, pairs = options.to(Options), options.pairs(data)
@@ -143,7 +149,7 @@ def path(
     with run, ThreadPoolExecutor(1) as ahead:  # L1 solutions, one penalty ahead of the search
         for k, (gamma, lam) in enumerate(pairs):
             step = run.child()
-            if run.deadline.seconds is None and not data.loss.quadratic:
+            if run.deadline.seconds is None and not (data.loss.quadratic or options.joint):
                 for coming, _ in pairs[k + 1 if k else 0 : k + 2]:
                     ahead.submit(candidates.solve_ahead, coming, run)
             (task,) = _Task(data, candidates, same).along([(gamma, lam)])
@@ -185,6 +191,7 @@ def cross_validate(
     """
     options, run = options.for_target(y), options.run()
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
+    options = options.for_classes(data)
     options.constraints(data.table.schema).warn_of_constants(data.table)
     pairs = options.pairs(data)  # the same in all folds
     options = replace(
@@ -305,6 +312,8 @@ class _Task:
         """A search that reports to the run."""
         ours = self.candidates.outputs[output]
         watch, make = Watch(run, ours.problem), TracedSearch if self.options.traced else Search
+        if self.options.joint:
+            make = JointSearch
         search = make(ours.problem, *prices, self.options.max_rules, run.stopped, watch)
         return Member(ours, search, watch, self.options)
 
@@ -314,7 +323,9 @@ class _Task:
         """
         by_noise = self.options.l2_penalty is None and self.data.loss == logistic
         fit_one = self._fit_by_noise if by_noise else self._fit_output
-        return one_against_rest(self.data, run, lambda part, run: fit_one(part, prices, run))
+        return one_against_rest(
+            self.data, run, lambda part, run: fit_one(part, prices, run), joint=self.options.joint
+        )
 
     def _fit_by_noise(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
         """One fit per ridge, each started from the model before; only the last uses the requested
@@ -322,7 +333,7 @@ class _Task:
         """
         proves = self.options.search == "optimal"
         local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
-        said, lower, constant = "", prices, data.constant_loss
+        said, lower, constant = "", prices, constant_loss(data, self.options.joint)
         while True:
             prices, fit = lower, local._fit_output(data, lower, run)
             left = fit.details["loss"] / constant
@@ -360,7 +371,7 @@ class _Task:
             status = Status.OPTIMAL if tree.closed else Status.MAX_ITERATIONS
 
         solution = _solution(best, search).in_zero_one(options.encoding)
-        squares = float(solution.weights @ solution.weights)
+        squares = (2.0 if options.joint else 1.0) * float((solution.weights**2).sum())
         ridge = prices.l2_penalty / (2 * float(data.weights.sum())) * squares
         settings = options.settings(**prices._asdict())
         details = LireDetails(
@@ -402,6 +413,6 @@ def _solution(best: Incumbent, search: Search) -> Solution:
     """The columns that count as rules of the pool; the others join the intercept."""
     problem = search.problem
     rule = problem.origin[best.columns] >= 0
-    intercept = float(best.weights[~rule].sum()) + problem.shift
+    intercept = best.weights[~rule].sum(axis=0) + problem.shift
     rule &= search.needed(best.columns, best.weights)
     return Solution(problem.origin[best.columns[rule]], best.weights[rule], intercept)

@@ -274,6 +274,22 @@ def _rank(
     Returns:
         drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (K, K).
     """
+    changes, inverse = _changes(products, slope, own, charges, support, curved)
+    return *_ranked(value, changes, charges, support.columns, terms), inverse
+
+
+class _Changes(NamedTuple):
+    """What drops cost (K,), and additions and the new columns of swaps gain, (C,) and (K, C)."""
+
+    drop: Reals
+    add: Reals
+    swap: Reals
+
+
+def _changes(
+    products: Reals, slope: Reals, own: Reals, charges: Charges, support: Support, curved: Array
+) -> tuple[_Changes, Floats]:
+    """The second-order changes of loss and ridge by every move, and H^-1; see `_rank`."""
     dtype, columns, xp = products.dtype, support.columns, _numpy(products)
     ridge, floor = (1e-6, 1e-4) if dtype == np.float32 else (1e-10, 1e-9)
     scale = xp.maximum(own.max(), xp.asarray(1e-30, dtype))
@@ -283,7 +299,7 @@ def _rank(
     along = inverse.astype(dtype) @ products
     curvature = xp.maximum(own - xp.einsum("kc,kc->c", products, along), floor * scale)
     slope = slope - slope[columns] @ along
-    weights, value = support.weights.astype(dtype), xp.asarray(value, dtype)
+    weights = support.weights.astype(dtype)
 
     def gain(slope: Reals, curvature: Reals) -> Reals:
         helps = xp.where(slope > 0, charges.most > 0, charges.least < 0)
@@ -295,16 +311,75 @@ def _rank(
             return total * (1 - xp.sqrt(1 - xp.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
 
+    swap_slope = slope[None, :] + (weights / spread)[:, None] * along
+    swap_curvature = xp.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
+    gains = gain(slope, curvature), gain(swap_slope, swap_curvature)
+    return _Changes(weights**2 / (2 * spread), *gains), inverse
+
+
+def _ranked(
+    value: Array, changes: _Changes, charges: Charges, columns: Integers, terms: Terms
+) -> tuple[Reals, Reals, Reals]:
+    """The objective after every move, infinite where not allowed."""
+    dtype, xp = changes.add.dtype, _numpy(changes.add)
     numbers: list[Array] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
     single, prices = Charges(*numbers), Terms(*(xp.asarray(term, dtype) for term in terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
-    drop_cost = weights**2 / (2 * spread)
-    swap_slope = slope[None, :] + (weights / spread)[:, None] * along
-    swap_curvature = xp.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
-    drop = value + drop_cost + drop_penalty
-    add = value - gain(slope, curvature) + add_penalty
-    swap = value + drop_cost[:, None] - gain(swap_slope, swap_curvature) + swap_penalty
-    return *_allowed(charges, columns, terms, (drop, add, swap)), inverse
+    value = xp.asarray(value, dtype)
+    drop = value + changes.drop + drop_penalty
+    add = value - changes.add + add_penalty
+    swap = value + changes.drop[:, None] - changes.swap + swap_penalty
+    return _allowed(charges, columns, terms, (drop, add, swap))
+
+
+@_quiet
+def rank_joint_moves(
+    data: Data,
+    value: float,
+    slopes: Floats,
+    curvatures: Floats,
+    charges: Charges,
+    support: Support,
+    terms: Terms,
+    encoding: Encoding,
+) -> tuple[Reals, Reals, Reals, Floats]:
+    """`_rank` for L classes fitted together: the model of the loss has no terms across classes, so
+    that their changes add up.
+
+    Args:
+        data: its target is not read.
+        value: the loss with the ridge.
+        slopes, curvatures: of every class and pattern, (L, P); slopes downhill.
+        support: weights (K, L).
+
+    Returns:
+        drop (K,), add (C,), swap (K, C), infinite where not allowed, and H^-1 (L, K, K).
+    """
+    columns, n_classes = support.columns, len(slopes)
+    size, single = len(columns), np.stack([slopes, curvatures]).astype(np.float32)
+    supported = data.columns[columns].astype(np.float32)
+    rows = (single[1][:, None] * supported[None]).reshape(n_classes * size, -1)
+    sides = single if encoding == "binary" else single[:1]
+    found = _product(np.concatenate([rows, *sides]), data)
+    products = found[: len(rows)].reshape(n_classes, size, -1)
+    slope = found[len(rows) : len(rows) + n_classes]
+    own = (
+        found[-n_classes:]
+        if encoding == "binary"
+        else np.repeat(curvatures.sum(axis=1), len(data.columns)).reshape(n_classes, -1)
+    ).astype(np.float32)
+    ridge, supports = charges.ridge.astype(np.float32), (np.arange(size), columns)
+    products[:, *supports] += ridge[columns]
+    slope[:, columns] -= charges.ridge[columns] * support.weights.T
+    of_classes = [
+        _changes(product, downhill, curved, charges, Support(columns, weights), None)
+        for product, downhill, curved, weights in zip(
+            products, slope, own + ridge, support.weights.T, strict=True
+        )
+    ]
+    changes = _Changes(*(sum(part) for part in zip(*(one for one, _ in of_classes), strict=True)))
+    inverse = np.stack([one for _, one in of_classes])
+    return *_ranked(value, changes, charges, columns, terms), inverse
 
 
 # Closed-form moves under the exponential loss

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules import checks
-from jaxrules.losses import Array, Loss, loss_by_name, mean_loss
+from jaxrules.losses import Array, Loss, loss_by_name, mean_loss, softmax
 from jaxrules.metrics import known_labels
 from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.table import TableLike, check_order, check_sample_weight, conform, regression_target
@@ -196,8 +196,9 @@ def objective(
     True
 
     Args:
-        model: an ensemble of rules without linear terms; for several outputs, G is the mean over
-            the classes.
+        model: an ensemble of rules without linear terms; for classes one-vs-rest, G is the mean
+            over the classes, and for classes fitted together that of the softmax loss, plus
+            mu / n sum_m |a_m|^2.
         X, y: the data, shape (rows, features) and (rows,).
         global_penalty, local_penalty: gamma and lambda.
         l2_penalty: mu; the value of a fit gives its objective, 0 the paper's.
@@ -229,11 +230,18 @@ def objective(
     weight = check_sample_weight(sample_weight, len(scores))
     satisfied = model.conjunctions.satisfied(conform(X, model.schema))
     coverage, classes = np.average(satisfied, axis=0, weights=weight), model.schema.classes
+    half = ridge / (2 * float(weight.sum()))
     if classes is None:
         target = regression_target(y, len(scores))[:, None]
     else:
         truth = known_labels(y, classes, len(scores))
         target = np.where(truth[:, None] == np.asarray(classes[-model.n_outputs :]), 1.0, -1.0)
+    if model.link == "softmax":
+        squares = np.asarray(model.weights) ** 2
+        used = squares.any(axis=1)
+        lost = float(np.average(softmax(target, scores), weights=weight))
+        lost += float(penalty(used.sum(), coverage[used].sum(), gamma, lam))
+        return lost + 2 * half * float(squares.sum())
     total, loss = (
         0.0,
         loss_by_name(model.loss or {"identity": "squared"}.get(model.link, model.link)),
@@ -247,7 +255,5 @@ def objective(
             counts = abs(own) > 1e-12 * (1 + np.abs(weights).sum())
             size, covered = size + counts, covered + counts
         total += mean_loss(loss, target[:, k], scores[:, k], weight)
-        total += penalty(size, covered, gamma, lam) + ridge / (2 * float(weight.sum())) * float(
-            weights @ weights
-        )
+        total += penalty(size, covered, gamma, lam) + half * float(weights @ weights)
     return total / model.n_outputs

@@ -19,7 +19,7 @@ from jaxrules.fits import Fit
 from jaxrules.lire.moves import Encoding
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import Folds, ScoreOptions, option, options
+from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
 from jaxrules.table import Schema
 from jaxrules.training import TrainingData, loss_for
 
@@ -62,16 +62,33 @@ class Prices(NamedTuple):
     l2_penalty: float
 
     @classmethod
-    def of(cls, data: TrainingData, gamma: float | None, lam: float | None, ridge: float) -> Prices:
+    def of(
+        cls,
+        data: TrainingData,
+        gamma: float | None,
+        lam: float | None,
+        ridge: float,
+        joint: bool = False,
+    ) -> Prices:
         """The given penalties; by default gamma is `default_penalty` and lambda is 2 gamma."""
-        gamma = default_penalty(data) if gamma is None else gamma
+        gamma = default_penalty(data, joint) if gamma is None else gamma
         return cls(gamma, 2 * gamma if lam is None else lam, ridge)
 
 
-def default_penalty(data: TrainingData) -> float:
+def default_penalty(data: TrainingData, joint: bool) -> float:
     """The default gamma: more than a rule without effect explains by chance."""
     shares = data.weights / data.weights.sum()
-    return max(_SHARE, float(_NOISE * (shares @ shares))) * data.constant_loss
+    return max(_SHARE, float(_NOISE * (shares @ shares))) * constant_loss(data, joint)
+
+
+def constant_loss(data: TrainingData, joint: bool) -> float:
+    """The mean loss of the best constant for classes fitted together; else the mean over the
+    outputs.
+    """
+    if not joint:
+        return data.constant_loss
+    frequencies = data.weights @ (1.0 + data.target) / (2.0 * data.weights.sum())
+    return float(-frequencies @ np.log(frequencies))
 
 
 # The options
@@ -124,6 +141,11 @@ class _Shared(ScoreOptions):
             fitted, and they are penalised like the others. One whose weight is 0 is not penalised:
             a rule that holds for the same rows as another of them, or for exactly the other rows,
             for all rows or for none, or whose only helpful sign `monotone` forbids.
+        multiclass: for more than two classes. "joint" fits one problem with the softmax loss, in
+            which a rule has a weight per class and is penalised once. It needs the logistic loss,
+            and cannot be combined with `monotone`, `penalise_intercept`, ``search="optimal"`` and
+            ``engine="jax"``. "one_vs_rest" fits one model per class against the rest, from one pool
+            of rules. None: "joint" if it can, else "one_vs_rest".
         encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, as in the
             author's program) or "binary" (0 / 1, as in Theorem 1). With a free intercept, models
             and objective are the same; only the path of the search differs.
@@ -160,6 +182,9 @@ class _Shared(ScoreOptions):
     required: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
+    multiclass: Multiclass | None = option(
+        checks.choice, default=None, known=(None, *get_args(Multiclass))
+    )
     encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))
     penalise_intercept: bool = option(checks.flag, default=False)
     max_rules: int | None = option(or_none(checks.integer), default=None, at_least=1)
@@ -178,6 +203,41 @@ class _Shared(ScoreOptions):
         """The same options with the loss that None means for this target."""
         return replace(self, loss=loss_for(y, self.loss))
 
+    @property
+    def joint(self) -> bool:
+        """Whether several classes are fitted together, once `for_classes` has decided."""
+        return self.multiclass == "joint"
+
+    def for_classes(self, data: TrainingData) -> Self:
+        """The same options with what `multiclass` means for these data: None for two classes.
+
+        Raises:
+            ValueError: if the classes must be fitted together and cannot.
+        """
+        several = data.target.ndim > 1
+        if not several:
+            return replace(self, multiclass=None)
+        if not joins(self.multiclass, several, self._against_joint):
+            return replace(self, multiclass="one_vs_rest")
+        return replace(self, multiclass="joint", engine="numpy")
+
+    @property
+    def _against_joint(self) -> list[str]:
+        """The options that cannot be combined with classes fitted together."""
+        name = self.loss.name if isinstance(self.loss, Loss) else self.loss
+        search = getattr(self, "search", "combo")
+        return [
+            name
+            for name, differs in (
+                (f'loss="{name}"', name != "logistic"),
+                ("monotone", asks(self.monotone)),
+                ("penalise_intercept", self.penalise_intercept),
+                (f'search="{search}"', search != "combo"),
+                ('engine="jax"', self.engine == "jax"),
+            )
+            if differs
+        ]
+
     def constraints(self, schema: Schema) -> Constraints:
         """The constraints on rules of these columns."""
         return Constraints.of(schema, self.forbidden, self.required, self.monotone)
@@ -193,7 +253,8 @@ class _Single(_Shared):
             that hold for few rows. 0 is the paper's problem. None: 8, or 1 for the exponential
             loss. If the loss is logistic and the model leaves less than 40 % of the constant's
             loss, there is less noise: the search continues with 1; below 15 %, with .15.
-            ``details["chosen"]`` says why; each of several classes has its own. `path` stays at 8.
+            ``details["chosen"]`` says why; each class one-vs-rest has its own. K classes fitted
+            together start with 16 / K, at least 1. `path` stays at the first ridge.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the
             candidates, and the search also starts from them. The result is at least as good as
             these rules with their best weights.
@@ -258,8 +319,12 @@ class Options(_Single):
 
     def prices(self, data: TrainingData) -> Prices:
         """The penalties; for those that are None, the defaults for noisy data."""
-        ridge = _RIDGES[data.loss.name] if self.l2_penalty is None else self.l2_penalty
-        return Prices.of(data, self.global_penalty, self.local_penalty, ridge)
+        ridge = self.l2_penalty
+        if ridge is None:
+            ridge = _RIDGES[data.loss.name]
+            if self.joint:  # a class of K has 2 / K of the rows that a class of two has
+                ridge = max(2.0 / data.target.shape[1] * ridge, _LESS_NOISE[1])
+        return Prices.of(data, self.global_penalty, self.local_penalty, ridge, self.joint)
 
     def prices_for_less_noise(self, data: TrainingData, prices: Prices, left: float) -> Prices:
         """The penalties after a model that leaves this share of the constant's loss."""
@@ -268,8 +333,8 @@ class Options(_Single):
         (share, ridge), (little, small) = _LESS_NOISE, _LITTLE_NOISE
         if left < little and prices.l2_penalty == ridge:
             gamma = self.global_penalty
-            gamma = _SHARE * data.constant_loss if gamma is None else gamma
-            return Prices.of(data, gamma, self.local_penalty, small)
+            gamma = _SHARE * constant_loss(data, self.joint) if gamma is None else gamma
+            return Prices.of(data, gamma, self.local_penalty, small, self.joint)
         if left < share and prices.l2_penalty > ridge:
             return prices._replace(l2_penalty=ridge)
         return prices
@@ -298,7 +363,7 @@ class _Grid(_Shared):
 
     def pairs(self, data: TrainingData) -> list[tuple[float, float]]:
         """gamma and lambda, from the largest gamma to the smallest."""
-        gammas = self.global_penalties or (_GRID * default_penalty(data)).tolist()
+        gammas = self.global_penalties or (_GRID * default_penalty(data, self.joint)).tolist()
         lambdas = self.local_penalties or [2 * gamma for gamma in gammas]
         return sorted(zip(gammas, lambdas, strict=True), reverse=True)
 

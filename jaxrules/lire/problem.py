@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jaxrules.bits import Words, pack, take_columns
 from jaxrules.lire.moves import ONES, Encoding
 from jaxrules.lire.objective import WEIGHT_CAP, penalty
-from jaxrules.losses import Loss, merge_rows
+from jaxrules.losses import Loss, MergedRows, merge_rows
 from jaxrules.rows import Activations, check_memory
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Problem:
         addable: which columns may enter the support, shape (columns,).
         origin: index of the column in the caller's pool, shape (columns,); -1 for the intercept.
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the
-            weights sum to 1.
+            weights sum to 1. Classes fitted together have a target each, (patterns, classes).
         constant: the loss that no model can remove (for the squared loss, the variance within
             patterns).
         shift: the number subtracted from the target of the squared loss.
@@ -78,6 +78,11 @@ class Problem:
     @property
     def free_intercept(self) -> bool:
         return self.counted[ONES] == 0
+
+    @property
+    def joint(self) -> bool:
+        """Whether several classes are fitted together."""
+        return self.target.ndim > 1
 
     @property
     def size(self) -> int:
@@ -162,9 +167,9 @@ class Problem:
             l2_penalty: the penalty on half the squared weights of 0/1 columns, relative to the sum
                 of the losses.
         """
-        ridge = np.full(
-            len(self.origin), l2_penalty / self.total * (4.0 if self.encoding == "signed" else 1.0)
-        )
+        # Twice for classes fitted together: w and -w of two classes are the binary weight 2 w
+        unit = (2.0 if self.joint else 1.0) * (4.0 if self.encoding == "signed" else 1.0)
+        ridge = np.full(len(self.origin), l2_penalty / self.total * unit)
         ridge[ONES] = 0.0
         return ridge
 
@@ -173,10 +178,12 @@ class Problem:
         return float(penalty(self.counted[columns].sum(), self.coverage[columns].sum(), gamma, lam))
 
     def with_target(self, target: Floats) -> Problem:
-        """The same columns with another target, in the coding of the loss, shape (rows,)."""
+        """The same columns with another target, in the coding of the loss, shape (rows,), or
+        (rows, classes) for classes fitted together.
+        """
         shift = float(self.weight @ target) if self.loss.quadratic and self.free_intercept else 0.0
         pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
-        mean, mass, constant = merge_rows(
+        mean, mass, constant = merge_targets(
             self.loss, target - shift, self.weight, pattern, n_patterns
         )
         problem = dataclasses.replace(self, target=mean, mass=mass, constant=constant, shift=shift)
@@ -290,6 +297,16 @@ def make_problem(
         required=sets,
     )
     return problem.with_target(target)
+
+
+def merge_targets(
+    loss: Loss, target: Floats, weight: Floats, group: NDArray[np.integer], n_groups: int
+) -> MergedRows:
+    """`jaxrules.losses.merge_rows`, also for a target per class, (rows, classes)."""
+    if target.ndim == 1:
+        return merge_rows(loss, target, weight, group, n_groups)
+    merged = [merge_rows(loss, one, weight, group, n_groups) for one in target.T]
+    return MergedRows(np.stack([one.target for one in merged], axis=1), merged[0].weight, 0.0)
 
 
 def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:

@@ -62,7 +62,7 @@ _TRIALS_SMALL = 128  # the same on small problems: refits are cheap, predictions
 _QUICK = 16  # the same while a descent must show that it is promising
 _KICKS = (2, 6)  # a perturbation moves at least 2 and fewer than 6 rules
 _EXHAUSTIVE_MOVES = 600  # with at most this many moves, every one is refitted before giving up
-_FEW_PATTERNS = 512
+FEW_PATTERNS = 512
 """With at most this many patterns, merging them for a refit takes longer than refitting on all."""
 DROPPED_AT_ONCE = 0.15  # the largest share of the support that one move drops
 _TOLERANCE = 1e-7  # smaller decreases, relative to the loss of the empty model, do not count
@@ -142,7 +142,8 @@ class Search:
     def start_from(self, columns: Integers, weights: Floats) -> Incumbent:
         """The support of these columns, refitted; the intercept is added if it is free."""
         if self.problem.free_intercept and ONES not in columns:
-            columns, weights = np.append(ONES, columns), np.append(0.0, weights)
+            columns = np.append(ONES, columns)
+            weights = np.concatenate([np.zeros((1, *weights.shape[1:])), weights])
         return self.refit(columns, weights)
 
     def complete(self, start: Incumbent) -> Incumbent:
@@ -152,25 +153,8 @@ class Search:
         problem, best = self.problem, start
         while (absent := ~problem.required[:, best.columns].any(axis=1)).any():
             joining = np.flatnonzero(problem.required[absent].any(axis=0) & problem.addable)
-            target, mass = problem.target, problem.mass
             margins = problem.entries(best.columns) @ best.weights
-            _, slope, curvature = loss_terms(problem.loss, target, mass, margins)
-            # A column that joins alone gains g^2 / 2h: its slope, and its curvature once the
-            # intercept follows
-            held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
-            downhill, curved = held.covered(slope), held.covered(curvature)
-            curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
-            helps = np.where(
-                downhill > 0, self.charges.most[joining] > 0, self.charges.least[joining] < 0
-            )
-            gain = (
-                np.where(
-                    helps,
-                    downhill**2 / np.maximum(curved + self.l2_penalty / problem.total, 1e-12),
-                    0.0,
-                )
-                / 2
-            )
+            gain = self.gains_alone(joining, margins)
             size, covered = (
                 problem.counted[best.columns].sum(),
                 problem.coverage[best.columns].sum(),
@@ -178,10 +162,21 @@ class Search:
             price = penalty(size + 1, covered + problem.coverage[joining], self.gamma, self.lam)
             best = self.refit(
                 np.append(best.columns, joining[np.argmin(price - gain)]),
-                np.append(best.weights, 0.0),
+                _with_zeros(best.weights, 1),
                 near=best,
             )
         return best
+
+    def gains_alone(self, joining: Integers, margins: Floats) -> Floats:
+        """How far columns that join alone lower the loss, to second order, if only the intercept
+        follows, shape (joining,).
+        """
+        problem = self.problem
+        _, slope, curvature = loss_terms(problem.loss, problem.target, problem.mass, margins)
+        gain, downhill = gain_alone(problem, joining, slope, curvature, self.l2_penalty)
+        charges = self.charges
+        helps = np.where(downhill > 0, charges.most[joining] > 0, charges.least[joining] < 0)
+        return np.where(helps, gain, 0.0)
 
     def needed(self, columns: Integers, weights: Floats) -> NDArray[np.bool_]:
         """Which columns of a support count: those with a weight and, for required sets without one,
@@ -272,7 +267,7 @@ class Search:
         """
         problem, groups = self.problem, None
         if len(problem.fixed) and len(absent := np.setdiff1d(problem.fixed, columns)):
-            columns, weights = np.append(columns, absent), np.append(weights, np.zeros(len(absent)))
+            columns, weights = np.append(columns, absent), _with_zeros(weights, len(absent))
         least, most = self.charges.least[columns], self.charges.most[columns]
         price = problem.penalty(columns, self.gamma, self.lam)
         if self.gram is not None and problem.moment is not None:
@@ -280,7 +275,7 @@ class Search:
         else:
             groups = self._groups(columns, near)
             target, mass, member = problem.target, problem.mass, None
-            if len(mass) > _FEW_PATTERNS:
+            if len(mass) > FEW_PATTERNS:
                 member = groups.member
                 target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(member))
             out_of_reach = np.inf if goal == -np.inf else goal - price
@@ -301,20 +296,19 @@ class Search:
         """`best` with a few of its rules dropped, or exchanged for others, all at random."""
         rules = np.flatnonzero((best.columns != ONES) & ~np.isin(best.columns, self.problem.fixed))
         leaving = rng.choice(rules, min(int(rng.integers(*_KICKS)), len(rules)), replace=False)
-        columns, weights = np.delete(best.columns, leaving), np.delete(best.weights, leaving)
+        columns = np.delete(best.columns, leaving)
+        weights = np.delete(best.weights, leaving, axis=0)
         if exchange:
             outside = np.flatnonzero(self.problem.addable & (self.problem.origin >= 0))
             outside = np.setdiff1d(outside, best.columns)
             entering = rng.choice(outside, min(len(leaving), len(outside)), replace=False)
-            columns, weights = (
-                np.append(columns, entering),
-                np.append(weights, np.zeros(len(entering))),
-            )
+            columns = np.append(columns, entering)
+            weights = _with_zeros(weights, len(entering))
         return self.refit(columns, weights, near=best)
 
     def _groups(self, columns: Integers, near: Incumbent | None) -> Groups:
         n_patterns = self.problem.activations.n_patterns
-        if n_patterns <= _FEW_PATTERNS:
+        if n_patterns <= FEW_PATTERNS:
             return Groups(np.arange(n_patterns), np.arange(n_patterns))
         rules = columns[columns != ONES]
         if near is None or near.groups is None:
@@ -399,7 +393,7 @@ class Search:
             best = better
         return best
 
-    def _rank(self, best: Incumbent) -> _Moves:
+    def _rank(self, best: Incumbent) -> Moves:
         """The objective of every move with all weights refitted, predicted to second order; exact
         for the squared loss.
         """
@@ -414,14 +408,19 @@ class Search:
             ranked = rank_moves(summed, self.charges, support, self.terms, problem.loss)
         drop, add, swap, inverse = ranked
         constant = problem.constant
-        drop, swap = drop + constant, swap + constant
-        serves = problem.required[:, best.columns]
+        moves = Moves(drop + constant, add + constant, swap + constant, inverse)
+        return self._keeping(best, moves)
+
+    def _keeping(self, best: Incumbent, moves: Moves) -> Moves:
+        """The moves without those that leave a required set without a column."""
+        required = self.problem.required
+        serves = required[:, best.columns]
         for column_set, slot in np.argwhere(serves & (serves.sum(axis=1, keepdims=True) == 1)):
             # The last one of the set
-            drop[slot], swap[slot, ~problem.required[column_set]] = np.inf, np.inf
-        return _Moves(drop, add + constant, swap, inverse)
+            moves.drop[slot], moves.swap[slot, ~required[column_set]] = np.inf, np.inf
+        return moves
 
-    def _drop_many(self, best: Incumbent, moves: _Moves) -> Incumbent | None:
+    def _drop_many(self, best: Incumbent, moves: Moves) -> Incumbent | None:
         """Drop several columns whose removal is predicted to improve the objective; half as many if
         that fails.
         """
@@ -437,7 +436,7 @@ class Search:
             count //= 2
         return None
 
-    def _take_good_moves(self, ranked: Incumbent, moves: _Moves) -> Incumbent:
+    def _take_good_moves(self, ranked: Incumbent, moves: Moves) -> Incumbent:
         """Refit the most promising moves in turn, and accept every one that improves.
 
         After the first accepted move, only moves that were predicted to improve and are still
@@ -486,17 +485,19 @@ class Search:
         return start
 
 
-class _Moves(NamedTuple):
-    """Predicted objectives of single moves, and the inverse Hessian on the support."""
+class Moves(NamedTuple):
+    """Predicted objectives of single moves, and the inverse Hessian on the support, of each class
+    if several are fitted together.
+    """
 
     drop: Reals  # (size,)
     add: Reals  # (columns,)
     swap: Reals  # (size, columns)
-    inverse: Floats  # (size, size)
+    inverse: Floats  # (size, size), or (classes, size, size)
 
 
 def _apply(
-    ranked: Incumbent, now: Incumbent, moves: _Moves, move: int, counted: Floats, most: int | None
+    ranked: Incumbent, now: Incumbent, moves: Moves, move: int, counted: Floats, most: int | None
 ) -> tuple[Integers, Floats] | None:
     """The support after a move and a first guess of its weights; None if the move is no longer
     possible.
@@ -517,7 +518,8 @@ def _apply(
         return None
     if slot >= 0:
         if now is ranked:  # the other weights, refitted to second order without b_k
-            weights = weights - moves.inverse[:, slot] * (weights[slot] / moves.inverse[slot, slot])
+            inverse = moves.inverse
+            weights = weights - inverse[..., slot].T * (weights[slot] / inverse[..., slot, slot])
         kept = columns != ranked.columns[slot]
         if kept.all():
             return None
@@ -527,7 +529,26 @@ def _apply(
     columns = np.append(columns, entering)
     if most is not None and counted[columns].sum() > most:
         return None
-    return columns, np.append(weights, 0.0)
+    return columns, _with_zeros(weights, 1)
+
+
+def _with_zeros(weights: Floats, number: int) -> Floats:
+    """The weights of a support and zeros for this number of columns more."""
+    return np.concatenate([weights, np.zeros((number, *weights.shape[1:]))])
+
+
+def gain_alone(
+    problem: Problem, joining: Integers, slope: Floats, curvature: Floats, l2_penalty: float
+) -> tuple[Floats, Floats]:
+    """g^2 / 2h for 0/1 columns that join alone, and their slopes g, shape (joining,) each.
+
+    Args:
+        slope, curvature: of every pattern, downhill.
+    """
+    held = Activations(problem.activations.bits[joining - 1], problem.activations.pattern)
+    downhill, curved = held.covered(slope), held.covered(curvature)
+    curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
+    return downhill**2 / np.maximum(curved + l2_penalty / problem.total, 1e-12) / 2, downhill
 
 
 def _solve_squared(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.extraction import RulePool
 from jaxrules.fits import Details, Settings
 from jaxrules.lire.moves import Encoding
-from jaxrules.losses import mean_loss
+from jaxrules.losses import mean_loss, softmax
 from jaxrules.models import RuleEnsemble
 from jaxrules.training import TrainingData
 
@@ -72,24 +72,27 @@ class Solution:
 
     Attributes:
         rules: indices into the pool, shape (size,).
-        weights: of the encoded rules, shape (size,).
-        intercept: the intercept for the encoded rules.
+        weights: of the encoded rules, shape (size,), or (size, classes) of classes fitted together.
+        intercept: the intercept for the encoded rules, or those of the classes.
     """
 
     rules: NDArray[np.int64]
     weights: Floats
-    intercept: float
+    intercept: float | Floats
 
     def in_zero_one(self, encoding: Encoding) -> Solution:
         """The same scores with 0/1 rules: b (2 r - 1) = 2 b r - b."""
         if encoding == "binary":
             return self
-        return Solution(self.rules, 2 * self.weights, self.intercept - float(self.weights.sum()))
+        return Solution(self.rules, 2 * self.weights, self.intercept - self.weights.sum(axis=0))
 
     def mean_loss(self, pool: RulePool, data: TrainingData) -> float:
         """The mean loss with 0/1 rules, without penalties."""
-        of_pattern = self.intercept + self.weights @ pool.activations.holds(self.rules)
-        return mean_loss(data.loss, data.target, of_pattern[pool.activations.pattern], data.weights)
+        of_pattern = self.intercept + pool.activations.holds(self.rules).T @ self.weights
+        scores = of_pattern[pool.activations.pattern]
+        if self.weights.ndim > 1:
+            return float(np.average(softmax(data.target, scores), weights=data.weights))
+        return mean_loss(data.loss, data.target, scores, data.weights)
 
     def model(
         self,
@@ -106,14 +109,15 @@ class Solution:
                 whatever their weights.
         """
         chosen = np.union1d(np.arange(n_first), self.rules)
-        weights = np.zeros(len(pool.rules))
-        weights[self.rules] = self.weights
+        joint = self.weights.ndim > 1
+        weights = np.zeros((len(pool.rules), data.target.shape[1] if joint else 1))
+        weights[self.rules] = self.weights if joint else self.weights[:, None]
         return RuleEnsemble(
             pool.rules.take(chosen).with_schema(data.schema),
-            weights[chosen, None],
-            np.array([self.intercept]),
+            weights[chosen],
+            np.atleast_1d(self.intercept - np.mean(self.intercept) if joint else self.intercept),
             None,
-            data.loss.link,
+            "softmax" if joint else data.loss.link,
             settings,
             data.loss.name,
         )
