@@ -183,6 +183,17 @@ def test_ctrl_c_returns_the_best_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(fit.model.conjunctions)
 
 
+def test_many_rows_are_searched_on_a_sample_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = jr.lire.fit(X, Y, rules=RULES, restarts=0, **GIVEN)
+    monkeypatch.setattr("jaxrules.lire.problem.SAMPLED", 1)
+    monkeypatch.setattr("jaxrules.lire.problem._FEWEST_SAMPLED", 8)
+    monkeypatch.setattr("jaxrules.lire.start.SAMPLED", 20 * len(RULES))
+    fit = jr.lire.fit(X, Y, rules=RULES, restarts=0, **GIVEN)
+    assert fit.details.start == "sample"
+    assert fit.objective == pytest.approx(whole.objective, rel=0.05)
+    assert fit.details.paper_objective < fit.objective
+
+
 def test_separable_data_without_a_ridge() -> None:
     x = np.repeat([0.0, 1.0, 2.0], 20)[:, None]
     fit = jr.lire.fit(x, x[:, 0], multiclass="joint", **PENALTIES | {"l2_penalty": 0.0})

@@ -21,6 +21,7 @@ from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
 from jaxrules.export import to_dataframe
 from jaxrules.fits import Fit, Status
+from jaxrules.lire.options import constant_loss
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
 from jaxrules.metrics import Measure, complexity
@@ -336,9 +337,8 @@ def _lire(
     sample_weight: Floats | None = None,
     **options: Any,
 ) -> Fits:
-    unit = training_data(
-        X, y, _loss(target), sample_weight=sample_weight, missing=missing
-    ).constant_loss
+    data = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing)
+    unit = constant_loss(data, joint=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
         X,

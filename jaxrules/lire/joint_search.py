@@ -24,6 +24,9 @@ from jaxrules.lire.refit import curvatures, lbfgs
 from jaxrules.lire.search import FEW_PATTERNS, Incumbent, Moves, Search, gain_alone
 from jaxrules.solvers.blas import one_blas_thread
 
+_TRIALS = 16
+"""The number of moves refitted after a ranking: a refit costs more than with two classes."""
+
 
 class JointSearch(Search):
     """`Search` for a problem with a target per class; weights have the shape (size, classes)."""
@@ -89,11 +92,5 @@ class JointSearch(Search):
     def _derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
         """The downhill slopes and the curvatures of the classes, (classes, patterns) each."""
         problem, p = self.problem, shares(margins, axis=1).T
-        return (
-            problem.mass * ((1.0 + problem.target.T) / 2.0 - p),
-            problem.mass * curvatures(p),
-        )
-
-
-_TRIALS = 16
-"""The number of moves refitted after a ranking: a refit costs more than with two classes."""
+        downhill = (1.0 + problem.target.T) / 2.0 - p
+        return problem.mass * downhill, problem.mass * curvatures(p)
