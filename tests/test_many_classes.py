@@ -46,8 +46,9 @@ def boosting(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
 
 def glrm(X: Any, y: Any, **arguments: Any) -> jr.Fit[jr.RuleEnsemble]:
     return jr.glrm.fit(
-        X, y, rule_penalty=5e-3, max_length=2, max_cut_points=3, tolerance=1e-3, **arguments
-    )
+        X, y, multiclass="one_vs_rest", rule_penalty=5e-3, max_length=2, max_cut_points=3,
+        tolerance=1e-3, **arguments,
+    )  # fmt: skip
 
 
 LEARNERS = [rulefit, boosting, glrm]

@@ -799,6 +799,11 @@ def test_products_of_bits_are_those_of_numbers(
     )
     np.testing.assert_allclose(bits @ values, whole @ values, atol=1e-12)
     np.testing.assert_allclose(coefficients @ bits, coefficients @ whole, atol=1e-12)
+    of_classes = rng.normal(size=(bits.shape[1], 1 + seed % 9))
+    each = rng.normal(size=(1 + seed % 9, k)) * (rng.random(k) < 0.6)
+    for same in (bits, BitColumns(bits.words, compiled=False)):
+        np.testing.assert_allclose(same @ of_classes, whole @ of_classes, atol=1e-12)
+        np.testing.assert_allclose(each @ same, each @ whole, atol=1e-12)
     some = np.flatnonzero(rng.random(k) < 0.5)
     expected = (whole * values**2) @ whole.T
     with pytest.MonkeyPatch.context() as patch:

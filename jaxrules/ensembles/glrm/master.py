@@ -132,6 +132,7 @@ class Master:
             start,
             self.tolerance,
             run,
+            None if self.solution is None else (self.solution, self.solved),
         )
         self.solved = len(self.rules)
         self.rounds += 1

@@ -32,12 +32,15 @@ _CLASSES_BYTES = 100.0
 
 
 class Solved(NamedTuple):
-    """A solution of the solver: coefficients (columns, outputs) and intercepts (outputs,)."""
+    """A solution of the solver: coefficients (columns, outputs) and intercepts (outputs,); for
+    several classes also the problem, with products of columns for the next one.
+    """
 
     coefficients: Floats
     intercept: Floats
     objective: float
     status: Status
+    problem: sparse_softmax.Problem | None = None
 
 
 def n_outputs(data: TrainingData) -> int:
@@ -77,8 +80,14 @@ class Outputs(ABC):
         start: tuple[Floats, Floats] | None,
         tolerance: float = 1e-6,
         run: Run | None = None,
+        before: tuple[Solved, int] | None = None,
     ) -> Solved:
-        """The best coefficients; arguments as of `sparse_glm.solve`, penalties (columns,)."""
+        """The best coefficients; arguments as of `sparse_glm.solve`, penalties (columns,).
+
+        Args:
+            before: the solution on other columns, and the number of columns, the first ones, that
+                are the same.
+        """
 
     @abstractmethod
     def bound(self, score: Floats, ratio: float) -> float:
@@ -126,6 +135,7 @@ class OneOutput(Outputs):
         start: tuple[Floats, Floats] | None,
         tolerance: float = 1e-6,
         run: Run | None = None,
+        before: tuple[Solved, int] | None = None,
     ) -> Solved:
         found = sparse_glm.solve(
             design,
@@ -195,10 +205,16 @@ class Classes(Outputs):
         start: tuple[Floats, Floats] | None,
         tolerance: float = 1e-6,
         run: Run | None = None,
+        before: tuple[Solved, int] | None = None,
     ) -> Solved:
-        problem = sparse_softmax.Problem.of(design, self.data.target, self.data.weights, penalties)
+        if before is not None and before[0].problem is not None:
+            problem = before[0].problem.with_columns(design, penalties, before[1])
+        else:
+            problem = sparse_softmax.Problem.of(
+                design, self.data.target, self.data.weights, penalties
+            )
         found = problem.solve(1.0, start=start, tolerance=tolerance, run=run)
-        return Solved(found.coefficients, found.intercept, found.objective, found.status)
+        return Solved(found.coefficients, found.intercept, found.objective, found.status, problem)
 
     def bound(self, score: Floats, ratio: float) -> float:
         return sparse_softmax.bound_at(self.share, self.target.T, score.T, 1.0 / ratio)

@@ -65,24 +65,46 @@ class BitColumns:
         return BitColumns(self.words[columns], self.compiled)
 
     def __matmul__(self, rows: Floats) -> Floats:
-        """sum_i x_ij rows_i, (columns,)."""
+        """sum_i x_ij rows_i, (columns,); or (columns, classes) for rows (rows, classes)."""
         if not self.compiled:
-            return np.array([rows @ self._numbers(j) for j in range(len(self))])
-        from jaxrules.solvers.linear.bit_products import add_sums
+            sums = np.array([self._numbers(j) @ rows for j in range(len(self))])
+            return sums.reshape(len(self), *rows.shape[1:])
+        from jaxrules.solvers.linear.bit_products import add_sums, add_sums_of_classes
 
+        if rows.ndim == 2:
+            fours = _in_fours(rows)
+            classes = fours.shape[1]
+            by_class = np.zeros((-(-len(self) // 8), 256 * classes))
+            add_sums_of_classes(self._octets, fours.ravel(), classes, by_class)
+            sums = _ENTRIES.T @ by_class.reshape(-1, 256, classes)
+            return sums.reshape(-1, classes)[: len(self), : rows.shape[1]]
         by_octet = np.zeros((-(-len(self) // 8), 4, 256))
         add_sums(self._octets, np.ascontiguousarray(rows, np.float64), by_octet)
         return (by_octet.sum(axis=1) @ _ENTRIES).ravel()[: len(self)]
 
     def __rmatmul__(self, coefficients: Floats) -> Floats:
-        """sum_j x_ij coefficients_j, (rows,); columns with coefficient 0 take no time."""
+        """sum_j x_ij coefficients_j, (rows,), or (classes, rows) for coefficients (classes,
+        columns); columns with coefficient 0 take no time.
+        """
         if not self.compiled:
-            total = np.zeros(self.shape[1])
-            for j in np.flatnonzero(coefficients).tolist():
-                total += coefficients[j] * self._numbers(j)
+            total = np.zeros((*coefficients.shape[:-1], self.shape[1]))
+            for j in np.flatnonzero(np.atleast_2d(coefficients).any(axis=0)).tolist():
+                total += coefficients[..., j, None] * self._numbers(j)
             return total
-        from jaxrules.solvers.linear.bit_products import add_scores
+        from jaxrules.solvers.linear.bit_products import add_scores, add_scores_of_classes
 
+        if coefficients.ndim == 2:
+            used = np.flatnonzero(coefficients.any(axis=0))
+            fours = _in_fours(coefficients[:, used].T)
+            classes, groups = fours.shape[1], -(-len(used) // 8)
+            eights = np.zeros((8 * groups, classes))
+            eights[: len(used)] = fours
+            by_class = _ENTRIES @ eights.reshape(groups, 8, classes)
+            scores = np.zeros(self.shape[1] * classes)
+            add_scores_of_classes(
+                self.take(used)._octets, by_class.reshape(groups, 256 * classes), classes, scores
+            )
+            return np.ascontiguousarray(scores.reshape(-1, classes)[:, : len(coefficients)].T)
         used = np.flatnonzero(coefficients)
         eights = np.zeros((-(-len(used) // 8), 8))
         eights.ravel()[: len(used)] = coefficients[used]
@@ -139,3 +161,10 @@ class BitColumns:
     @property
     def _octets(self) -> NDArray[np.uint8]:
         return np.ascontiguousarray(self.words).view(np.uint8)
+
+
+def _in_fours(numbers: Floats) -> Floats:
+    """A copy with columns of zeros that make their number a multiple of 4."""
+    padded = np.zeros((len(numbers), -(-numbers.shape[1] // 4) * 4))
+    padded[:, : numbers.shape[1]] = numbers
+    return padded

@@ -79,6 +79,50 @@ def add_scores(octets: Octets, by_octet: Floats, scores: Floats) -> None:
                     entries >>= np.uint64(8)
 
 
+# For several classes, bits are read once. Unsigned indices of flat arrays spare the compiler the
+# question whether they count from the end, so that it adds several classes in one instruction.
+
+
+@numba.njit((_OCTETS, _READ, int64, float64[:, ::1]), cache=True, nogil=True)
+def add_sums_of_classes(octets: Octets, rows: Floats, classes: int, by_octet: Floats) -> None:
+    """`add_sums` for flat (rows, classes), into (groups, 256 classes)."""
+    count, step = octets.shape[1], np.uint64(classes)
+    buffer = np.empty(_TILE, np.uint64)
+    for start in range(0, count, _TILE):
+        tile = buffer[: min(_TILE, count - start)]
+        for group in range(len(by_octet)):
+            _transpose(octets, 8 * group, start, tile)
+            into = by_octet[group]
+            for b in range(len(tile)):
+                entries, row = tile[b], np.uint64(8 * (start + b)) * step
+                for _ in range(8):
+                    at = (entries & np.uint64(255)) * step
+                    for c in range(step):
+                        into[at + c] += rows[row + c]
+                    entries >>= np.uint64(8)
+                    row += step
+
+
+@numba.njit((_OCTETS, _READ_MATRIX, int64, float64[::1]), cache=True, nogil=True)
+def add_scores_of_classes(octets: Octets, by_octet: Floats, classes: int, scores: Floats) -> None:
+    """`add_scores` for (groups, 256 classes), to flat (rows, classes)."""
+    count, step, size = octets.shape[1], np.uint64(classes), max(1, _TILE // classes)
+    buffer = np.empty(size, np.uint64)
+    for start in range(0, count, size):
+        tile = buffer[: min(size, count - start)]
+        for group in range(len(by_octet)):
+            _transpose(octets, 8 * group, start, tile)
+            worth = by_octet[group]
+            for b in range(len(tile)):
+                entries, row = tile[b], np.uint64(8 * (start + b)) * step
+                for _ in range(8):
+                    at = (entries & np.uint64(255)) * step
+                    for c in range(step):
+                        scores[row + c] += worth[at + c]
+                    entries >>= np.uint64(8)
+                    row += step
+
+
 def _scaled(
     octets: Octets,
     start: int,

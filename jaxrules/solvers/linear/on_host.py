@@ -105,6 +105,10 @@ class Curvature:
         """Start again at another score, without products."""
         self.rows, self.columns, self.products = rows, self.columns[:0], self.products[:0, :0]
 
+    def keep(self, some: NDArray[np.bool_]) -> None:
+        """Forget the products of the other columns."""
+        self.columns, self.products = self.columns[some], self.products[np.ix_(some, some)]
+
     def model(
         self,
         matrix: Floats | BitColumns,

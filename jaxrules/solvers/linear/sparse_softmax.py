@@ -27,7 +27,7 @@ the mean entropy of t is a lower bound on the minimum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,15 +100,11 @@ class _Latest:
 
 def _sums(columns: Columns, rows: Floats) -> Floats:
     """sum_i rows_ki x_ij, (columns, classes)."""
-    if isinstance(columns, BitColumns):
-        return np.stack([columns @ row for row in rows], axis=1)
     return np.asarray(columns @ rows.T)
 
 
 def _scores(coefficients: Floats, columns: Columns) -> Floats:
     """sum_j b_jk x_ij, (classes, rows)."""
-    if isinstance(columns, BitColumns):
-        return np.stack([np.ascontiguousarray(one) @ columns for one in coefficients.T])
     return np.asarray(coefficients.T @ columns)
 
 
@@ -175,6 +171,16 @@ class Problem(WorkingSets[Solution]):
         least = -float(weights @ xlogy(shares, shares).sum(axis=0))
         curvatures = [Curvature() for _ in range(k)]
         return cls(design, weights, shares, factors, least, float(np.log(k)), curvatures)
+
+    def with_columns(self, design: Design, penalty_factors: Floats, same: int) -> Problem:
+        """The problem on the same rows with other columns from the one with index `same` on; it
+        takes over the products of those before.
+        """
+        factors = np.ones(design.padded_columns)
+        factors[: design.n_columns] = penalty_factors / design.scale
+        for one in self.curvatures:
+            one.keep(one.columns < same)
+        return replace(self, design=design, factors=factors, latest=_Latest())
 
     def solve(
         self,
@@ -320,6 +326,8 @@ def _dual_value(weights: Floats, mixed: Floats) -> float:
 
 
 def _all_sums(design: Design, rows: Floats) -> Floats:
+    if isinstance(design.storage, BitColumns):
+        return design.storage @ rows.T
     return np.stack([design.sums(row) for row in rows], axis=1)
 
 
