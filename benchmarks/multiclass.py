@@ -5,11 +5,11 @@
 
 Prints test log-loss and error by size: rules, or for CART leaves, and for L1 multinomial regression
 coefficients that are not 0 (the densest model of its path that is no larger). One-vs-rest counts
-distinct rules over the classes. Of RuleFit's path, this is the largest model within the size; its
-default fit, whose number of rules stands in brackets, comes last. LIRE has a limit on its rules,
-divided by the classes one-vs-rest; brackets hold the number it has. MLRL-Boomer (`pip install
-mlrl-boomer`, its own defaults with at most two conditions) takes part where it is installed.
-Seconds are CPU time of all sizes.
+distinct rules over the classes. Of the paths of RuleFit and GLRM, this is the largest model within
+the size; their default fits, whose number of rules stands in brackets, come last. LIRE has a limit
+on its rules, divided by the classes one-vs-rest; brackets hold the number it has. MLRL-Boomer
+(`pip install mlrl-boomer`, its own defaults with at most two conditions) takes part where it is
+installed. Seconds are CPU time of all sizes.
 """
 
 from __future__ import annotations
@@ -78,6 +78,22 @@ def lire(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answers]:
     return answers
 
 
+def glrm(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answers]:
+    def answers(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+        first = jr.glrm.path(X, y, multiclass=multiclass)[0].details
+        parts = [first] if multiclass == "joint" else first.of_class
+        largest = parts[0].rule_penalty / 0.3
+        penalties = (largest * np.geomspace(0.9, 0.02, 28)).tolist()
+        fits = jr.glrm.path(X, y, multiclass=multiclass, rule_penalties=penalties, tolerance=1e-4)
+        for most in rules:
+            small = [fit.model for fit in fits if len(fit.model.conjunctions) <= most]
+            yield most, jr.predict_proba(small[-1], X_test)
+        model = jr.glrm.fit(X, y, multiclass=multiclass).model
+        yield f"default ({len(model.conjunctions)})", jr.predict_proba(model, X_test)
+
+    return answers
+
+
 def cart(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
     X, X_test = np.asarray(X), np.asarray(X_test)
     for most in rules:
@@ -119,6 +135,8 @@ METHODS: dict[str, Callable[..., Answers]] = {
     "RuleFit one-vs-rest": rulefit("one_vs_rest"),
     "LIRE joint": lire("joint"),
     "LIRE one-vs-rest": lire("one_vs_rest"),
+    "GLRM joint": glrm("joint"),
+    "GLRM one-vs-rest": glrm("one_vs_rest"),
     "CART": cart,
     "L1 multinomial": l1_multinomial,
 }
