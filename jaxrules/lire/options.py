@@ -151,7 +151,7 @@ class _Shared(ScoreOptions):
             and objective are the same; only the path of the search differs.
         penalise_intercept: penalise the intercept like a rule that holds for every row, unless it
             is 0.
-        max_rules: the most rules, None for any number.
+        max_rules: the most rules, of each class for classes one-vs-rest; None for any number.
         restarts: the number of searches from the best model after two to five of its rules were
             dropped, or exchanged, at random. A restart makes its most promising moves first, and
             continues if they lead within a tenth of the best objective; after eight in a row that
