@@ -69,8 +69,10 @@ PEERS = {
 }
 
 
-OLD_PYTHONS = {"corels": "3.8"}
-"""Peers that need another Python; what they build is built with what is installed already."""
+PYTHONS = {"aix360": "3.11", "corels": "3.8", "realkd": "3.11", "rulelist": "3.11"}
+"""Peers whose packages have no wheels for later Pythons."""
+BUILT_WITH_REQUIREMENTS = ("corels",)
+"""Peers that are built with the packages that are installed already."""
 
 
 class NotRun(RuntimeError):
@@ -83,17 +85,21 @@ def python_of(name: str) -> Path:
     Raises:
         NotRun: if the peer cannot be installed.
     """
-    peer, version = PEERS[name], OLD_PYTHONS.get(name, "")
+    peer = PEERS[name]
     default = Path(__file__).parent / "results" / "peers"
     folder = Path(os.environ.get("JAXRULES_PEERS", default)) / name
     python = folder / "bin" / "python"
     if not python.exists():
-        _run([_interpreter(version), "-m", "venv", str(folder)])
+        _run([_interpreter(PYTHONS.get(name, "")), "-m", "venv", str(folder)])
     if _imports(python, peer):
         return python
     _run([str(python), "-m", "pip", "install", "-q", *peer.requirements])
     if peer.without_dependencies:
-        options = ["-q", "--no-deps", *(["--no-build-isolation"] if version else [])]
+        options = [
+            "-q",
+            "--no-deps",
+            *(["--no-build-isolation"] if name in BUILT_WITH_REQUIREMENTS else []),
+        ]
         _run([str(python), "-m", "pip", "install", *options, *peer.without_dependencies])
     if not _imports(python, peer):
         raise NotRun(f"{name} is installed but does not import")
@@ -102,7 +108,7 @@ def python_of(name: str) -> Path:
 
 def _interpreter(version: str) -> str:
     """A Python of this version, among pyenv's or on the PATH; ours for ""."""
-    if not version:
+    if version in ("", "{}.{}".format(*sys.version_info)):
         return sys.executable
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     if there := sorted(root.glob(f"versions/{version}.*/bin/python")):
