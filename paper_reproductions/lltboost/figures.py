@@ -261,7 +261,11 @@ def _draw_regions(found: dict[str, Rows], rows: Rows, canvas: Canvas) -> tuple[A
         ax.set_xlabel("variance")
     axes[0, 0].set_ylabel("skewness")
     figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+        *axes[0, 0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        markerscale=3,
     )
     return (canvas.save(figure, "figure_1"),)
 

@@ -139,11 +139,7 @@ def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
     """
     values: dict[tuple[str, str], Value | str] = {}
     everyone = _programs(rows)
-    silent = [
-        name
-        for name in everyone
-        if len(rows.where(program=name)) == len(rows.where(program=name, answers=1))
-    ]
+    silent = _silent(rows)
     programs = [name for name in everyone if name not in silent]
     for kind, names in (("accuracy", CLASSES), ("R2", NUMBERS)):
         there = [name for name in names if name in done]
@@ -189,6 +185,15 @@ def _summary(rows: Rows, done: list[str]) -> ComparisonTable:
     )
 
 
+def _silent(rows: Rows) -> list[str]:
+    """The programs that say one class for all test rows, on every split."""
+    return [
+        name
+        for name in _programs(rows)
+        if len(rows.where(program=name)) == len(rows.where(program=name, answers=1))
+    ]
+
+
 def _mean(rows: Rows, name: str, program: str, measure: str) -> float:
     found = rows.where(data=name, program=program).mean(measure)
     return -np.inf if found is None else found
@@ -226,7 +231,8 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
         return Section()
     across = min(4, len(done))
     figure, axes = canvas.subplots(-(-len(done) // across), across, width=3.4, height=2.8)
-    programs = _programs(rows)
+    silent = _silent(rows)
+    programs = [name for name in _programs(rows) if name not in silent]
     for place, axis in enumerate(axes.ravel()):
         if place < len(done):
             _draw(axis, rows.where(data=done[place]), done[place], programs)
@@ -238,6 +244,7 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
         "Score against rules and conditions, means over the splits; the line is the front. EBM, "
         "which has no rules, is "
         "a dashed line. Scores far below the others' are not in the picture; the tables have them."
+        + "".join(f" {name}, which is not ranked, is not drawn." for name in silent)
     )
     return Section(text, (), (canvas.save(figure, "figure_1"),))
 
