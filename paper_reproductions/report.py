@@ -91,15 +91,19 @@ def _blocks(
         yield from _paragraphs(paper.summary(results))
     yield _Heading("Agreement", 2)
     yield from _agreement(chapters)
+    listed: dict[object, str] = {}
     for exhibit, section in chapters:
         yield _Heading(f"{exhibit.name}: {exhibit.title}", 2)
-        yield from _chapter(exhibit, section, results)
+        yield from _chapter(exhibit, section, results, listed)
     if failures:
         yield _Heading("Cells that failed in this run", 2)
         yield _Points([str(failure) for failure in failures])
 
 
-def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_Block]:
+def _chapter(
+    exhibit: Exhibit, section: Section, results: Results, listed: dict[object, str]
+) -> Iterator[_Block]:
+    """Text, tables and figures; `listed` says where a number's difference stands already."""
     missing = list(missing_cells(exhibit, results))
     if missing:
         total = sum(
@@ -119,15 +123,22 @@ def _chapter(exhibit: Exhibit, section: Section, results: Results) -> Iterator[_
     for table in section.tables:
         yield table
         yield from _paragraphs(table.note)
-        if departures := [
-            _departure(row, column, value, results.settings)
-            for row, column, value in table.compared()
-            if value.departs
-        ]:
+        departures, above = [], Counter[str]()
+        for row, column, value in table.compared():
+            if value.departs:
+                number = (value.number, value.ours) if value.number else object()
+                if (place := listed.setdefault(number, exhibit.name)) == exhibit.name:
+                    departures.append(_departure(row, column, value, results.settings))
+                else:
+                    above[place] += 1
+        if departures:
             yield "Differences beyond the tolerance" + (
                 " (a quick run gives no reasons):" if results.settings.quick else ":"
             )
             yield _Points(departures)
+        if above:
+            places = ", ".join(f"{name} ({count})" for name, count in above.items())
+            yield f"Differences that are listed above: {places}."
     yield from section.figures
 
 

@@ -574,32 +574,88 @@ def measure_padding(cell: Cell, settings: Settings) -> list[Row]:
     return rows
 
 
+INTERCEPT_PENALTIES = (0.001, 0.01, TRADEOFF_RULEFIT[-1])
+RULE_KINDS = ("distinct rows", "as listed")
+"""Rules that hold for different rows, as ours; or all different lists of conditions, as the
+author's, of which several may hold for the same rows."""
+
+
+def rules_of(fold: Fold) -> dict[str, jr.Conjunctions]:
+    """The candidate rules of each kind."""
+    nodes = tree_rules(fold.forest, fold.train.X).conjunctions
+    listed = {nodes.describe(node): node for node in range(len(nodes))}
+    kinds = (fold.rules, nodes.take(np.array(list(listed.values()))))
+    return dict(zip(RULE_KINDS, kinds, strict=True))
+
+
 def intercept_cells(settings: Settings) -> list[Cell]:
-    """RuleFit at its largest gamma, on the folds of the trade-off."""
+    """RuleFit on the folds of the trade-off."""
     return [Cell.of(method="RuleFit, liblinear", fold=fold) for fold in folds(settings)]
 
 
-def measure_intercept(cell: Cell, settings: Settings) -> Row:
-    """RuleFit by liblinear, the author's solver, which penalises the intercept, too."""
+def measure_intercept(cell: Cell, settings: Settings) -> list[Row]:
+    """RuleFit by liblinear, the author's solver, which penalises the intercept, too: a row per
+    gamma and kind of rules.
+    """
+    fold = fold_of("adult", cell["fold"], settings.seed, _tradeoff_rows(settings))
+    rows: list[Row] = []
+    for kind, rules in rules_of(fold).items():
+        for gamma in INTERCEPT_PENALTIES:
+            model = by_liblinear(fold.train, rules, 1 / (gamma * len(fold.train.y)), 1000)
+            measured = {"intercept": float(model.intercept[0]), **quality(model, fold.test)}
+            rows.append({"rules": kind, "penalty": gamma, **measured})
+    return rows
+
+
+def by_liblinear(train: Split, rules: jr.Conjunctions, C: float, iterations: int) -> Model:
+    """The rules, weighted by the author's solver."""
+    import warnings
+
+    from scipy.sparse import csr_matrix
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    fold = fold_of("adult", cell["fold"], settings.seed, _tradeoff_rows(settings))
-    train, gamma = fold.train, TRADEOFF_RULEFIT[-1]
-    rows = fold.rules.satisfied(train.X).astype(np.float64)
     solved = LogisticRegression(
-        l1_ratio=1, C=1 / (gamma * len(rows)), solver="liblinear", tol=1e-4, max_iter=1000
-    ).fit(rows, train.y)
-    chosen = np.flatnonzero(solved.coef_[0])
-    (fit,) = rulefit.path(
-        train.X, train.y, l1_penalties=[gamma], rules=fold.rules, missing="own_category"
+        l1_ratio=1, C=C, solver="liblinear", tol=1e-4, max_iter=iterations, random_state=0
     )
-    model = replace(
-        fit.model,
-        conjunctions=fold.rules.take(chosen).with_schema(fit.model.schema),
-        weights=solved.coef_[0][chosen][:, None],
-        intercept=solved.intercept_,
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the author's runs stop there, too
+        solved.fit(csr_matrix(rules.satisfied(train.X), dtype=np.float64), train.y)
+    chosen = np.flatnonzero(np.abs(solved.coef_[0]) > 1e-8)  # as the author counts
+    schema = replace(rules.schema, classes=(0, 1))
+    return jr.RuleEnsemble(
+        rules.take(chosen).with_schema(schema),
+        solved.coef_[0][chosen][:, None],
+        solved.intercept_,
+        link="logistic",
     )
-    return {"intercept": float(solved.intercept_[0]), **quality(model, fold.test)}
+
+
+def tuning_cells(settings: Settings) -> list[Cell]:
+    """RuleFit as the author tunes it, on the folds of the comparison."""
+    return [
+        Cell.of(method="RuleFit, liblinear", data=cell["data"], fold=cell["fold"])
+        for cell in comparison_cells(settings)
+        if cell["method"] == "RuleFit"
+    ]
+
+
+def measure_tuning(cell: Cell, settings: Settings) -> list[Row]:
+    """The author's program gives a quarter of the fitting rows as their number where it tunes, so
+    that it fits with gamma / 4, and fits again with gamma: a row for each kind of rules.
+    """
+    fold = fold_of(cell["data"], cell["fold"], settings.seed)
+    fitting, choosing = fold.tuning()
+    gammas, rows = PENALTIES["RuleFit"], []
+    for kind, rules in rules_of(fold).items():
+        areas = [
+            _area(by_liblinear(fitting, rules, 1 / (gamma * len(choosing.y)), 100), choosing)
+            for gamma in gammas
+        ]
+        chosen = gammas[int(np.argmax(areas))]
+        model = by_liblinear(fold.train, rules, 1 / (chosen * len(fold.train.y)), 100)
+        rows.append({"rules": kind, "chosen": chosen, **quality(model, fold.test)})
+    return rows
 
 
 DEMONSTRATION_RULES = {"RuleFit": 8, "LIRE": 7}
