@@ -118,8 +118,9 @@ class Task:
         for part in parts:
             # |mean slope| at the constant: at a penalty above, the optimality condition holds.
             rows = gradient(part, np.tile(constant(part), (len(part.weights), 1)))
-            sums = [activations.by_rule @ activations.totals(part.weights * one) for one in rows.T]
-            largest = max(largest, np.linalg.norm(sums, axis=0).max(initial=0.0))
+            totals = np.stack([activations.totals(part.weights * one) for one in rows.T], axis=1)
+            sums = np.linalg.norm(activations.by_rule @ totals, axis=1)
+            largest = max(largest, float(sums.max(initial=0.0)))
         return float(largest / data.weights.sum())
 
     def default_penalties(self) -> tuple[float, ...]:
