@@ -195,8 +195,8 @@ class Master:
     def thin_out(self) -> None:
         """Drop rules that others replace at the same objective. The rest is linearly independent:
         one of the smallest of the many optimal solutions, which differ on new rows. A solution that
-        is not optimal stays, as its objective would change; so does that of several classes: norms
-        are strictly convex but along one direction, so that it is the only one but by chance.
+        is not optimal stays, as its objective would change. So does that of several classes: rules
+        replace each other only where their weights are parallel, which is rare.
         """
         found = self.solution
         if found is None or found.status not in _SOLVED or len(found.intercept) > 1:

@@ -81,7 +81,8 @@ class Shared(ScoreOptions):
             propositions.
         pricing: "beam" looks for violating rules with a beam search; "exact" also searches exactly
             whenever the beam finds none, and so ends with a certificate. The branch and bound may
-            take long: on large data, set `max_length`, few cut points or a time limit.
+            take long, and longer for joint classes, where it runs in NumPy: on large data, set
+            `max_length`, few cut points or a time limit.
         max_length: the most propositions of a rule, None for any number.
         max_rules: the most candidate rules that column generation may add.
         max_cut_points: the most cut points per numeric column, at quantiles; None for all values.
