@@ -1,7 +1,7 @@
 """Several classes as one problem, against one model per class and other learners.
 
     JAXRULES_DATA=FOLDER python benchmarks/multiclass.py [DATA ...] [--splits 2] [--rules 10 20 40]
-        [--methods METHOD ...]
+        [--methods METHOD ...] [--complexity 40 80] [--train 2000]
 
 Prints test log-loss and error by size: rules, or for CART leaves, and for L1 multinomial regression
 coefficients that are not 0 (the densest model of its path that is no larger). One-vs-rest counts
@@ -9,7 +9,9 @@ distinct rules over the classes. Of the paths of RuleFit and GLRM, this is the l
 the size; their default fits, whose number of rules stands in brackets, come last. LIRE has a limit
 on its rules, divided by the classes one-vs-rest; brackets hold the number it has. MLRL-Boomer
 (`pip install mlrl-boomer`, its own defaults with at most two conditions) takes part where it is
-installed. Seconds are CPU time of all sizes.
+installed. `--complexity` compares boosting with and without conditions on several columns at equal
+complexity instead: rules + conditions + columns. These paths, and LLTBoost's, have 20 rules, or 10
+per class. Seconds are CPU time of all sizes.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +49,22 @@ def one_vs_rest(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
     for most in rules:
         small = [fit.model for fit in fits if len(fit.model.conjunctions) <= most]
         yield most, jr.predict_proba(small[-1], X_test) if small else None
+
+
+def by_size(
+    path: Callable[..., Any],
+    multiclass: Literal["joint", "one_vs_rest"],
+    size: Callable[[Any], int],
+    **options: Any,
+) -> Callable[..., Answers]:
+    def answers(X: Any, y: Any, X_test: Any, sizes: list[int]) -> Answers:
+        rules = 20 if multiclass == "joint" else 10
+        fits = path(X, y, max_rules=rules, multiclass=multiclass, **options)
+        for most in sizes:
+            small = [one.model for one in fits if size(one.model) <= most]
+            yield most, jr.predict_proba(small[-1], X_test) if small else None
+
+    return answers
 
 
 def rulefit(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answers]:
@@ -131,6 +150,8 @@ def boomer(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
 METHODS: dict[str, Callable[..., Answers]] = {
     "joint": joint,
     "one-vs-rest": one_vs_rest,
+    "LLTBoost joint": by_size(jr.lltboost.path, "joint", lambda m: len(m.conjunctions)),
+    "LLTBoost one-vs-rest": by_size(jr.lltboost.path, "one_vs_rest", lambda m: len(m.conjunctions)),
     "RuleFit joint": rulefit("joint"),
     "RuleFit one-vs-rest": rulefit("one_vs_rest"),
     "LIRE joint": lire("joint"),
@@ -139,6 +160,14 @@ METHODS: dict[str, Callable[..., Answers]] = {
     "GLRM one-vs-rest": glrm("one_vs_rest"),
     "CART": cart,
     "L1 multinomial": l1_multinomial,
+}
+
+_complexity = partial(jr.complexity, measure="nonzeros")
+BY_COMPLEXITY: dict[str, Callable[..., Answers]] = {
+    "joint": by_size(jr.boosting.path, "joint", _complexity),
+    "joint, oblique": by_size(jr.boosting.path, "joint", _complexity, max_nonzeros=3),
+    "one-vs-rest": by_size(jr.boosting.path, "one_vs_rest", _complexity),
+    "one-vs-rest, oblique": by_size(jr.boosting.path, "one_vs_rest", _complexity, max_nonzeros=3),
 }
 
 
@@ -160,13 +189,18 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--rules", type=int, nargs="+", default=[10, 20, 40])
     parser.add_argument("--methods", nargs="+")
+    parser.add_argument("--complexity", type=int, nargs="+")
+    parser.add_argument("--train", type=int, default=_MOST)
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message=".*max_iter.*|.*penalty.*|.*multi_class.*")
     methods = dict(METHODS)
+    if given.complexity:
+        methods = dict(BY_COMPLEXITY)
     try:
         import mlrl.boosting  # noqa: F401 (is it installed?)
 
-        methods["MLRL-Boomer"] = boomer
+        if not given.complexity:
+            methods["MLRL-Boomer"] = boomer
     except ImportError:
         print("MLRL-Boomer is not installed and left out")
     if given.methods:
@@ -174,12 +208,16 @@ def main() -> None:
     for name in given.data:
         data = jr.datasets.load(name)
         y, n = np.asarray(data.y), len(data.y)
-        sizes = {"train_size": min(_MOST, int(0.7 * n)), "test_size": min(_MOST, int(0.3 * n))}
+        sizes = {
+            "train_size": min(given.train, int(0.7 * n)),
+            "test_size": min(_MOST, int(0.3 * n)),
+        }
         splits = StratifiedShuffleSplit(given.splits, random_state=0, **sizes)
         for split, (train, test) in enumerate(splits.split(np.zeros(n), y)):
             for method, answers in methods.items():
                 start = time.process_time()
-                found = list(answers(data.X[train], y[train], data.X[test], sorted(given.rules)))
+                most = sorted(given.complexity or given.rules)
+                found = list(answers(data.X[train], y[train], data.X[test], most))
                 texts = [f"{most}: {measures(p, y[test], np.unique(y))}" for most, p in found]
                 seconds = time.process_time() - start
                 print(

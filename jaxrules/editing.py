@@ -142,7 +142,7 @@ def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     ridge = options.get("chosen_l2_penalty", options.get("l2_penalty"))
     if ridge is None:
         return _RIDGE
-    joint = options.get("learner") in _AGAINST_THE_SUM and model.link == "softmax"
+    joint = options.get("learner") in (*_AGAINST_THE_SUM, "lltboost") and model.link == "softmax"
     return (
         (2.0 if joint else 1.0)
         * float(ridge)

@@ -792,6 +792,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "max_cut_points": integers(1),
     "boosting.max_evaluations": integers(1),
     "boosting.multiclass": one_of('None, "joint"'),
+    "lltboost.multiclass": one_of('None, "joint"'),
     "rulefit.multiclass": one_of('None, "joint"'),
     "glrm.multiclass": one_of('None, "joint"'),
     "lire.multiclass": one_of('None, "joint"'),

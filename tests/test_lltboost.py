@@ -321,7 +321,7 @@ def test_the_old_name_of_max_length_warns() -> None:
         jr.lltboost.path(X, y, max_propositions=1, max_length=2)
 
 
-def test_several_classes_are_fitted_one_against_the_rest() -> None:
+def test_several_classes_are_one_problem() -> None:
     X, y = data(5)
     classes = np.where(y > 1, "c", np.where(X[:, 2] > 0, "b", "a"))
     path = jr.lltboost.path(X, classes, loss="logistic", max_rules=3)

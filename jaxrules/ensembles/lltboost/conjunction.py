@@ -39,6 +39,7 @@ class Conjunction:
         rows: which rows satisfy it.
         objective: |g'q|.
         risk: held-out risk of the ensemble with it.
+        of_class: the class whose gradient is g, for classes fitted together.
     """
 
     sign: int
@@ -46,6 +47,7 @@ class Conjunction:
     objective: float
     risk: float
     parts: tuple[Proposition, ...] = ()
+    of_class: int = 0
 
     def extended(self, answer: Proposals, s: int) -> Conjunction:
         """This conjunction with the answered proposition of support size s + 1."""
@@ -62,6 +64,7 @@ class Conjunction:
             float(answer.objective[s]),
             float(answer.risk[s]),
             (*self.parts, part),
+            self.of_class,
         )
 
     def price(self, risk_tolerance: float) -> float:

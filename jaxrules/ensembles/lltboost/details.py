@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +48,14 @@ class Stage:
     Attributes:
         sign: sign of the sum of gradients that the rule selects; its weight, when added, has the
             opposite sign.
-        objective: |g'q| (Eq. 10), with weights of the training part that sum to one.
+        objective: |g'q| (Eq. 10), with weights of the training part that sum to one; |G'q| for
+            classes fitted together.
         risk: mean loss of the ensemble on the held-out rows, less its smallest possible value; NaN
             for a rule on a single column, made because there was no time to compile the search.
         parts: the propositions.
         seconds: seconds of the search.
+        of_class: for classes fitted together, the class for whose gradient the rule was grown, and
+            to which `sign` refers.
     """
 
     sign: int
@@ -59,6 +63,7 @@ class Stage:
     risk: float
     parts: tuple[Part, ...]
     seconds: float
+    of_class: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -37,6 +37,8 @@ Rows = NDArray[np.bool_]
 
 NOTHING = 1e-9
 """Sums of gradients below this share of the sum of their absolute values are rounding."""
+MOST_CLASSES = 4
+"""Of classes fitted together, at most this many grow a rule: those with the largest gradients."""
 _SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
 _FEWEST_SLOTS = 16
@@ -46,10 +48,10 @@ _propose_in_time = Patient(propose)
 
 
 class _Step(NamedTuple):
-    """The weights of an ensemble and the objective at them."""
+    """The weights of an ensemble, (rules, outputs) and (outputs,), and the objective at them."""
 
     weights: Floats
-    intercept: float
+    intercept: Floats
     objective: float
     ridge: Ridge
 
@@ -57,7 +59,12 @@ class _Step(NamedTuple):
 class Ensemble:
     """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so that few shapes
     are compiled.
+
+    Attributes:
+        ridges: the ridge on a weight, in units of `l2_penalty`.
     """
+
+    ridges = 1.0
 
     def __init__(self, data: TrainingData, task: Task) -> None:
         self.data, self.task = data, task
@@ -75,8 +82,8 @@ class Ensemble:
         self.directions = self.columns.directions(bound) if task.constraints.monotone else None
         self.n_rows, size = n, padded(bucket(max(n, _SMALLEST_SHAPE[0])))
         width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
-        target = np.ones(size)
-        target[:n] = data.target
+        target = np.ones((*data.target.shape[1:], size))
+        target[..., :n] = data.target.T
         self.arrays = on_device(
             Arrays(
                 _padded(self.columns.values, width, size),
@@ -87,19 +94,15 @@ class Ensemble:
             ),
             rows=-1,
         )
-        # Relative changes are of the risk above its smallest value: of the deviance for Poisson
-        # counts. This least loss of a row is -loss*(0), with the conjugate loss*.
-        conjugate = data.loss.conjugate
-        least = 0.0 if conjugate is None else -conjugate(data.target, np.zeros(n))
-        self.least_risk = float(np.sum(self.check_weights * least))
+        self.least_risk = self._least_risk()
         slots = bucket(max(options.max_rules + 1, _FEWEST_SLOTS))
         self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
         self.signs = np.zeros(len(self.design), int)  # of their weights, 0 for any
         self.first = task.first.take(np.flatnonzero(self._may_be(task.first).any(axis=1)))
         self.rules: list[tuple[Condition, ...]] = []  # that were found
-        self.fitted = np.zeros(len(self.design))  # on the training part
-        self.fitted[0] = best_constant(data.loss, data.target, self.fit_weights)
+        self.fitted = np.zeros((*data.target.shape[1:], slots))  # on the training part
+        self.fitted[..., 0] = self._constant()
         if len(self.first):
             self.design[1 : 1 + len(self.first), :n] = self.first.satisfied(data.table).T
             self._bind(1, self.first)
@@ -121,11 +124,37 @@ class Ensemble:
         may_be = self._may_be(rules).astype(int)
         self.signs[slot : slot + len(rules)] = may_be[:, 1] - may_be[:, 0]
 
+    def _constant(self) -> Floats | float:
+        """The best scores without rules, of each output."""
+        return best_constant(self.data.loss, self.data.target, self.fit_weights)
+
+    def _least_risk(self) -> float:
+        """The smallest value of the held-out risk, to which relative changes refer: for Poisson
+        counts they are those of the deviance. The least loss of a row is -loss*(0), with the
+        conjugate loss*.
+        """
+        conjugate = self.data.loss.conjugate
+        least = 0.0 if conjugate is None else -conjugate(self.data.target, np.zeros(self.n_rows))
+        return float(np.sum(self.check_weights * least))
+
+    def _slope(self, scores: Floats) -> Floats:
+        """The derivatives of the loss by the scores, of their shape."""
+        return np.asarray(self.data.loss.gradient(self.data.target, scores))
+
+    def _loss(self, scores: Floats) -> float:
+        """The mean loss over the rows of the final weights."""
+        return mean_loss(self.data.loss, self.data.target, scores, self.final_weights)
+
     @property
     def gradient(self) -> Floats:
-        """g (Eq. 12): derivatives of the training part's mean loss by its scores, shape (rows,)."""
-        score = self.fitted @ self.design[:, : self.n_rows]
-        return np.asarray(self.fit_weights * self.data.loss.gradient(self.data.target, score))
+        """g (Eq. 12): derivatives of the training part's mean loss by its scores, (rows,), or
+        (classes, rows) for classes fitted together.
+        """
+        return self.fit_weights * self._slope(self.fitted @ self.design[:, : self.n_rows])
+
+    def worth(self, one: Conjunction) -> float:
+        """What the next rule maximises."""
+        return one.objective
 
     @property
     def total_gradient(self) -> float:
@@ -139,10 +168,15 @@ class Ensemble:
         """The answers of `propose` for conjunctions, one lane each; None if there is no time to
         compile it.
         """
-        options, count = self.task.options, 2 * self.task.options.beam_width
+        options, targets = self.task.options, self.data.target.shape[1:]
+        count = 2 * options.beam_width * min(MOST_CLASSES, math.prod(targets))
         lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
+        if targets:
+            lanes = lanes._replace(of_class=np.zeros(count, np.int32))
         for lane, one in enumerate(asked):
             lanes.sign[lane], lanes.held[lane, : self.n_rows] = one.sign, one.rows
+            if targets:
+                lanes.of_class[lane] = one.of_class
         bounds = None
         if self.directions is not None:
             directions = np.zeros(len(self.arrays.columns))
@@ -161,7 +195,7 @@ class Ensemble:
             options.axis_parallel,
         )
         design, held = on_device((self.design, lanes.held), rows=-1)
-        fitted = Fitted(design, self.fitted, self.n_rules + 1, self.ridge)
+        fitted = Fitted(design, self.fitted, self.n_rules + 1, self.ridges * self.ridge)
         lanes = lanes._replace(held=held)
         answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, program=program)
         if answers is None:
@@ -177,7 +211,8 @@ class Ensemble:
         so far.
         """
         used = self.fit_weights > 0
-        absent = (self.signs != 0) & (self.fitted == 0)  # its sign holds its weight at 0
+        weighs = np.atleast_2d(self.fitted).any(axis=0)
+        absent = (self.signs != 0) & ~weighs  # its sign holds its weight at 0
         before = (
             self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
         )
@@ -228,18 +263,23 @@ class Ensemble:
     def _refitted(self) -> _Step:
         """The weights to report."""
         options, m, b, ridge = self.task.options, self.n_rules, self.fitted, Ridge(self.ridge)
-        loss, y = self.data.loss, self.data.target
 
         def risk() -> float:
-            return mean_loss(loss, y, b @ self.design[:, : self.n_rows], self.final_weights)
+            return self._loss(b @ self.design[:, : self.n_rows])
 
         if options.refit_on_all_rows:
             b = self._refit(self.final_weights, b, self.ridge)
         if options.l2_penalty is None:
-            ridge = Ridge.of_output(loss, y, self.final_rows, risk(), m)
+            ridge = self._by_noise(risk())
             b = self._refit(self.final_weights, b, ridge.value)
-        objective = risk() + ridge.value / 2 * float(b[1:] @ b[1:])
-        return _Step(b[1 : m + 1].copy(), float(b[0]), objective, ridge)
+        objective = risk() + self.ridges * ridge.value / 2 * float(np.sum(b[..., 1:] ** 2))
+        by_output = np.atleast_2d(b).T
+        return _Step(by_output[1 : m + 1].copy(), by_output[0].copy(), objective, ridge)
+
+    def _by_noise(self, risk: float) -> Ridge:
+        """The default ridge of the last refit, for rules of this mean loss."""
+        loss, y = self.data.loss, self.data.target
+        return Ridge.of_output(loss, y, self.final_rows, risk, self.n_rules)
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails
+from jaxrules.ensembles.lltboost.joint import JointEnsemble
 from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
@@ -45,12 +46,13 @@ def fit(
     Args:
         X: array, dataframe or Table, shape (rows, features).
         y: numbers for "squared" and user losses, counts for "poisson", classes for "logistic" and
-            "exponential", shape (rows,). More than two classes are fitted one-vs-rest.
+            "exponential", shape (rows,). For more than two classes see `multiclass`: an ensemble
+            with one output per class.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
         A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted
-        on, with `LLTBoostDetails`. For more than two classes see
+        on, with `LLTBoostDetails`. For one model per class see
         `jaxrules.training.one_against_rest`.
 
     Raises:
@@ -62,7 +64,9 @@ def fit(
     sample = None if len(task.first) else sample_in_time(task.data, task.run, options.seed)
     if sample is not None:
         return _in_time(task, sample)
-    return one_against_rest(task.data, task.run, lambda part, run: boost(part, task, run)[-1])
+    return one_against_rest(
+        task.data, task.run, lambda part, run: boost(part, task, run)[-1], joint=task.joint
+    )
 
 
 def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
@@ -70,9 +74,12 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
     data, options, run = task.data, task.options, task.run
     model, _ = model_in_time(
         sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length,
-        one_vs_rest=True,
+        one_vs_rest=not task.joint,
     )  # fmt: skip
-    squares = float(np.sum(np.square(model.weights))) / len(data.outputs)
+    joint = model.link == "softmax"
+    several = {} if len(data.outputs) == 1 else {"multiclass": "joint" if joint else "one_vs_rest"}
+    squares = float(np.sum(np.square(model.weights)))
+    squares = JointEnsemble.ridges * squares if joint else squares / len(data.outputs)
     ridge = first_ridge(options.l2_penalty)
     objective = model_loss(model, data) + ridge / 2 * squares
     with run:
@@ -83,7 +90,11 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
         l2_penalty=ridge, sample=len(sample.weights),
     )  # fmt: skip
     return run.finish(
-        replace(model, options=task.settings), objective, "min", Status.TIME_LIMIT, details=details
+        replace(model, options=tuple((dict(task.settings) | several).items())),
+        objective,
+        "min",
+        Status.TIME_LIMIT,
+        details=details,
     )
 
 
@@ -112,5 +123,6 @@ def path(
     """
     task = Task.of(X, y, sample_weight, options)
     return paths_against_rest(
-        task.data, task.run, lambda part, run: boost(part, task, run), len(task.first)
-    )
+        task.data, task.run, lambda part, run: boost(part, task, run), len(task.first),
+        joint=task.joint,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from jaxrules.ensembles.lltboost.conjunction import Conjunction, Proposition
-from jaxrules.ensembles.lltboost.ensemble import NOTHING, Ensemble
+from jaxrules.ensembles.lltboost.ensemble import MOST_CLASSES, NOTHING, Ensemble
 from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.proposals import Proposals
 from jaxrules.runs import Run
@@ -17,49 +17,56 @@ def grow(ensemble: Ensemble, options: Options, run: Run) -> Conjunction | None:
     """Algorithm 1: the conjunction with the largest objective, or its unfinished part if the run is
     stopped; None if there is none.
 
-    The loop over zeta is inside that over p: one call of `propose` answers for both signs.
+    The loop over zeta, and over classes that are fitted together, is inside that over p: one call
+    of `propose` answers for all.
     """
-    gradient = ensemble.gradient
-    least = NOTHING * float(np.abs(gradient).sum())
+    gradients = np.atleast_2d(ensemble.gradient)
+    sizes = np.abs(gradients).sum(axis=1)
+    classes = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES]).tolist()
     everything = np.ones(ensemble.n_rows, bool)
     beams = {
-        sign: [Conjunction(sign, everything, abs(float(gradient.sum())), math.inf)]
+        (k, sign): [
+            Conjunction(sign, everything, abs(float(gradients[k].sum())), math.inf, of_class=k)
+        ]
+        for k in classes
         for sign in (1, -1)
     }
-    finished: dict[int, list[Conjunction]] = {1: [], -1: []}
+    finished: dict[tuple[int, int], list[Conjunction]] = {key: [] for key in beams}
     for p in range(options.max_length):
         if run.stopped():
             break
-        asked = [one for sign in (1, -1) for one in beams[sign]]
+        asked = [one for beam in beams.values() for one in beam]
         # At p = 0 the two signs are one problem, with -w for w.
-        answers = ensemble.ask(asked if p else beams[1], run)
+        answers = ensemble.ask(asked if p else asked[::2], run)
         if answers is None:
             if p == 0:
                 return _one_column(ensemble)
             break
         if p == 0:
-            answers.append(_mirrored(answers[0]))
-        beams = {1: [], -1: []}
+            answers = [each for one in answers for each in (one, _mirrored(one))]
+        beams = {key: [] for key in beams}
         for one, answer in zip(asked, answers, strict=True):
             # (obj_p - obj_p-1) / obj_p-1 > eps_p, and more than rounding
+            key = one.of_class, one.sign
+            least = NOTHING * float(sizes[one.of_class])
             needed = max((1 + options.objective_tolerance) * one.objective, least)
             longer = [
                 one.extended(answer, s)
                 for s in _sizes(answer, options)
                 if answer.objective[s] > needed
             ]
-            beams[one.sign] += longer
+            beams[key] += longer
             if not longer:
-                finished[one.sign].append(one)
-        for sign, beam in beams.items():
-            beams[sign] = sorted(beam, key=lambda one: one.price(options.risk_tolerance))[
+                finished[key].append(one)
+        for key, beam in beams.items():
+            beams[key] = sorted(beam, key=lambda one: one.price(options.risk_tolerance))[
                 : options.beam_width
             ]
         if not any(beams.values()):
             break
-    ended = ([one for one in finished[sign] + beams[sign] if one.parts] for sign in (1, -1))
+    ended = ([one for one in finished[key] + beams[key] if one.parts] for key in beams)
     best = [min(ones, key=lambda one: one.price(options.risk_tolerance)) for ones in ended if ones]
-    return max(best, key=lambda one: one.objective) if best else None
+    return max(best, key=ensemble.worth) if best else None
 
 
 def _sizes(answer: Proposals, options: Options) -> list[int]:
@@ -72,9 +79,9 @@ def _sizes(answer: Proposals, options: Options) -> list[int]:
 
 def _one_column(ensemble: Ensemble) -> Conjunction | None:
     """The best cut of a single column, if there is no time to compile `propose`."""
-    columns, gradient = ensemble.columns, ensemble.gradient
+    columns, gradients = ensemble.columns, np.atleast_2d(ensemble.gradient)
     found = columns.best_cut(
-        gradient[None], None if ensemble.directions is None else -ensemble.directions[None]
+        gradients, None if ensemble.directions is None else -ensemble.directions[None]
     )
     if found is None:
         return None
@@ -82,13 +89,14 @@ def _one_column(ensemble: Ensemble) -> Conjunction | None:
     rows = columns.values[j] >= cut
     if len(columns.missing):
         rows &= ~columns.missing[j]
-    gained = float(gradient @ rows)
+    of_class = int(np.abs(gradients @ rows).argmax())
+    gained = float(gradients[of_class] @ rows)
     # `best_cut` may have seen only a sample of the rows, with the other sign.
     if ensemble.directions is not None and gained * ensemble.directions[j] > 0:
         return None
     w = np.where(np.arange(len(columns.values)) == j, 1.0, 0.0)
     part = Proposition(w, -cut, False, math.nan, ())
-    return Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,))
+    return Conjunction(1 if gained >= 0 else -1, rows, abs(gained), math.nan, (part,), of_class)
 
 
 def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> list[int]:

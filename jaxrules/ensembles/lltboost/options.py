@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
-from jaxrules.options import Folds, ScoreOptions, option, options
+from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
+from jaxrules.training import TrainingData
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
 
@@ -22,6 +24,10 @@ class Shared(ScoreOptions):
         loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
+        multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
+            weight per class and rule, see `jaxrules.ensembles.lltboost.joint`; it needs the
+            logistic loss, and cannot be combined with `monotone`. "one_vs_rest" fits one model per
+            class against the rest. None: "joint" if it can, else "one_vs_rest".
         max_length: the most propositions of a rule, k_r.
         max_nonzeros: the most columns in a proposition, k_s.
         validation_fraction: share of the rows, in [0, 1), held out to choose the number of columns.
@@ -62,6 +68,9 @@ class Shared(ScoreOptions):
     renamed: ClassVar[Mapping[str, str]] = {"max_propositions": "max_length"}
 
     loss: LossOption = None
+    multiclass: Multiclass | None = option(
+        checks.choice, default=None, known=(None, *get_args(Multiclass))
+    )
     max_length: int = option(_count, default=5)
     max_nonzeros: int = option(_count, default=5)
     validation_fraction: float = option(checks.number, default=0.25, at_least=0, below=1)
@@ -78,6 +87,22 @@ class Shared(ScoreOptions):
     forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
+
+    def joins(self, data: TrainingData) -> bool:
+        """Whether the classes of these data are fitted together.
+
+        Raises:
+            ValueError: if they must be and cannot.
+        """
+        against = [
+            name
+            for name, differs in (
+                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
+                ("monotone", asks(self.monotone)),
+            )
+            if differs
+        ]
+        return joins(self.multiclass, data.target.ndim > 1, against)
 
 
 @options

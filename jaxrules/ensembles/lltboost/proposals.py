@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxrules.ensembles.lltboost.l1_path import Separators, l1_path
+from jaxrules.ensembles.lltboost.softmax import refitted, slope
 from jaxrules.float64 import x64_kernel
-from jaxrules.losses import Array, Loss, logistic
+from jaxrules.losses import Array, Loss, logistic, softmax
 from jaxrules.solvers.linear.newton import newton
 
 _SEPARATOR_PENALTY = 1e-3
@@ -35,7 +36,8 @@ class Arrays(NamedTuple):
     Attributes:
         columns: (columns, rows) of mean 0 and standard deviation 1; 0 where a number is missing.
         missing: (columns, rows) bool, where a number is missing; or (0, rows).
-        target: (rows,) in the coding of the loss.
+        target: (rows,) in the coding of the loss; (classes, rows) of +1 and -1 for classes fitted
+            together.
         fit_weights, check_weights: (rows,) of the training part and of the held-out part; each
             sums to 1.
     """
@@ -52,7 +54,7 @@ class Fitted(NamedTuple):
 
     Attributes:
         design: (slots, rows) the constant, the rules so far, zeros.
-        weights: (slots,) of these.
+        weights: (slots,) of these; (classes, slots) for classes fitted together.
         new: the slot of the new rule.
         l2_penalty: ridge on the weights of the rules.
     """
@@ -72,11 +74,13 @@ class Lanes(NamedTuple):
         held: (lanes, rows) bool, the rows that a conjunction selects. Lanes without rows cost no
             time.
         constrained: (lanes,) bool, whether it uses a constrained column; None without `Bounds`.
+        of_class: (lanes,) int, the class whose gradient is g, for classes fitted together.
     """
 
     sign: Array
     held: Array
     constrained: Array = None
+    of_class: Array = None
 
 
 class Bounds(NamedTuple):
@@ -133,7 +137,10 @@ def propose(
     objective and risk with them.
     """
     score = fitted.weights @ fitted.design
-    gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 12
+    if arrays.target.ndim == 1:
+        gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 12
+    else:
+        gradient = arrays.fit_weights[None] * slope(arrays.target, score)
     answer = functools.partial(_answer, arrays, fitted, bounds, program, gradient)
     nothing = functools.partial(_no_answer, arrays, program)
     # One lane after another: a CPU gains nothing from two at once, but saves the lanes that need
@@ -150,6 +157,8 @@ def _answer(
     lane: Lanes,
 ) -> Proposals:
     """The loop over s in Algorithm 1, all s side by side; the host chooses among them."""
+    if lane.of_class is not None:
+        gradient = gradient[lane.of_class]
     task = _classification(gradient, lane, bounds)
     # w_s, t_s <- L1LogReg; b is -t
     parts = _l1_logistic(arrays.columns, task, program)
@@ -307,7 +316,18 @@ def _held_out_risk(
     (Eq. 9).
     """
     design = fitted.design.at[fitted.new].set(rule.astype(fitted.design.dtype))
-    ridge = jnp.where(jnp.arange(len(fitted.weights)) == 0, 0, fitted.l2_penalty)
+    ridge = jnp.where(jnp.arange(len(design)) == 0, 0, fitted.l2_penalty)
+    if arrays.target.ndim > 1:
+        weights = refitted(
+            design,
+            arrays.target,
+            arrays.fit_weights,
+            ridge,
+            fitted.weights,
+            tolerance=_ROUGHLY,
+            max_steps=30,
+        )
+        return arrays.check_weights @ softmax(arrays.target.T, (weights @ design).T)
     signs = None if bounds is None else bounds.signs.at[fitted.new].set(sign)
     weights = newton(
         loss,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Stage
 from jaxrules.ensembles.lltboost.ensemble import Ensemble
 from jaxrules.ensembles.lltboost.growing import grow
+from jaxrules.ensembles.lltboost.joint import JointEnsemble
 from jaxrules.ensembles.lltboost.task import Task
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
@@ -18,8 +17,10 @@ from jaxrules.training import TrainingData
 
 
 def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
-    """The fits with 1, 2, ... rules of one output; that without rules if there is none."""
-    ensemble = Ensemble(data, task)
+    """The fits with 1, 2, ... rules of one output, or of classes fitted together; that without
+    rules if there is none.
+    """
+    ensemble = (JointEnsemble if task.joint else Ensemble)(data, task)
     stages: list[Stage] = []
     reason = None
     with run:
@@ -28,9 +29,10 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
             began = time.perf_counter()
             grown = None if ensemble.is_perfect else grow(ensemble, task.options, run)
             if grown is not None and not ensemble.repeats(grown.rows):
-                parts = ensemble.add(grown)
+                worth, parts = ensemble.worth(grown), ensemble.add(grown)
                 seconds = time.perf_counter() - began
-                stages.append(Stage(grown.sign, grown.objective, grown.risk, parts, seconds))
+                of_class = (data.classes or ())[grown.of_class] if task.joint else None
+                stages.append(Stage(grown.sign, worth, grown.risk, parts, seconds, of_class))
                 run.step(ensemble.steps[-1].objective, ensemble.n_rules)
             elif ensemble.is_perfect:
                 reason = "all gradients are zero: the ensemble fits the training rows perfectly"
@@ -50,14 +52,14 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
         kept = [
             r
             for r in range(len(weights))
-            if r < len(ensemble.first) or weights[r] or not ensemble.signs[1 + r]
+            if r < len(ensemble.first) or weights[r].any() or not ensemble.signs[1 + r]
         ]
         model = RuleEnsemble(
             rules.take(kept),
-            weights[kept, None],
-            np.array([intercept]),
+            weights[kept],
+            intercept,
             None,
-            data.loss.link,
+            "softmax" if task.joint else data.loss.link,
             ridge.kept(task.settings),
             data.loss.name,
         )

@@ -23,6 +23,7 @@ class Task:
         settings: the settings that the model keeps.
         first: an expert's rules.
         n_outputs: the number of outputs of the model.
+        joint: whether more than two classes are fitted together.
     """
 
     data: TrainingData
@@ -32,6 +33,7 @@ class Task:
     constraints: Constraints
     first: Conjunctions
     n_outputs: int
+    joint: bool
 
     @classmethod
     def of(
@@ -46,5 +48,7 @@ class Task:
         first = constraints.first(data.table, options.first, n_outputs)
         constraints.check_room(first, options.max_rules)
         data = replace(data, table=constraints.blanked(data.table))
-        settings = options.settings(loss=data.loss)
-        return cls(data, options, run, settings, constraints, first, n_outputs)
+        joint = options.joins(data)
+        several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
+        settings = options.settings(loss=data.loss, **several)
+        return cls(data, options, run, settings, constraints, first, n_outputs, joint)
