@@ -11,6 +11,7 @@ indicator then becomes "category == value" or "category != value".
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -271,20 +272,19 @@ def depends_on_labels(rules: RuleSource | None) -> bool:
 def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
     """The rules of `growing.default_forest`, within the time limit."""
     run.preparing("rules")
-    part = run.child(_FOREST_SHARE)
     if run.deadline.seconds and not run.may_import("sklearn.ensemble"):
         run.shortened = True
         return _boosted(data, seed, run)
+    importlib.import_module("sklearn.ensemble")  # may take seconds, which the trees do not pay for
+    part = run.child(_FOREST_SHARE)
     is_class = data.classes is not None
     forest = grow(
         kind, data.table, data.labels, data.weights, is_class, seed=seed, stopped=part.stopped
     )
     run.shortened |= forest is None or len(forest.estimators_) < N_TREES
-    if (
-        forest is None
-        or run.stopped()
-        or all(tree.tree_.node_count == 1 for tree in forest.estimators_)
-    ):
+    if forest is None:
+        return _boosted(data, seed, run)
+    if run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
         return _no_rules(data)
     rules, activations = extract_rules(forest, data.table, activations=True)
     return RulePool(rules.with_short_thresholds(data.table), activations)
