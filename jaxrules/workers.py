@@ -223,7 +223,8 @@ class _Work(Generic[Result]):
         stop = distributed.Event(f"jaxrules-{uuid.uuid4()}", client=client)
         under_way: dict[Any, int] = {}
         given_up: dict[int, Exception] = {}  # by dask, perhaps for another task of their workers
-        order, seen, alone = self.sent(), time.monotonic(), False
+        order, alone = self.sent(), False
+        without, checked = 0.0, time.monotonic()
 
         def send(k: int) -> None:
             with warnings.catch_warnings():  # of the size of the data, which must be sent
@@ -243,9 +244,9 @@ class _Work(Generic[Result]):
                     send(next(iter(given_up)))
                 with contextlib.suppress(TimeoutError):
                     distributed.wait(list(under_way), _LISTENING, "FIRST_COMPLETED")
-                there = bool(client.nthreads())
-                if there:
-                    seen = time.monotonic()
+                there, last, checked = bool(client.nthreads()), checked, time.monotonic()
+                # A check that a busy machine delays says nothing of the time before it
+                without = 0.0 if there else without + min(checked - last, 5 * _LISTENING)
                 if self.run.limit is Status.INTERRUPTED:
                     stop.set()
                     if not there:  # a terminal's Ctrl-C has ended a local cluster's
@@ -257,7 +258,7 @@ class _Work(Generic[Result]):
                         continue
                     given_up.pop(k, None)
                     yield _from_dask(future, k)
-                if time.monotonic() - seen > _WITHOUT_WORKERS:
+                if without > _WITHOUT_WORKERS:
                     lost = RuntimeError(
                         f"the dask cluster has had no worker for {_WITHOUT_WORKERS:g} seconds; "
                         'restart it, or use backend="loky"'

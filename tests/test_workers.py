@@ -42,7 +42,13 @@ def clusters() -> Iterator[Callable[[], Any]]:
     dask = pytest.importorskip("dask")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     clients: list[Any] = []
-    with dask.config.set({"distributed.comm.timeouts.connect": "600s"}), ExitStack() as stack:
+    # A task that kills its worker goes to others three times by default: the more workers are to be
+    # started again, the more often dask loses one
+    settings = {
+        "distributed.comm.timeouts.connect": "600s",
+        "distributed.scheduler.allowed-failures": 0,
+    }
+    with dask.config.set(settings), ExitStack() as stack:
 
         def client() -> Any:
             """The last one, if it has its workers: on a busy machine, dask may give up one that was
@@ -85,13 +91,14 @@ def fails(seconds: float | None) -> None:
 
 
 def dies(seconds: float | None) -> None:
+    time.sleep(1)  # dask may never restart a worker that dies as soon as it starts
     os._exit(1)
 
 
 def dies_once(mark: Path, seconds: float | None) -> str:
     if not mark.exists():
         mark.touch()
-        os._exit(1)
+        dies(seconds)
     return "alive"
 
 
