@@ -19,7 +19,7 @@ from jaxrules.fits import Fit, Settings
 from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
-from jaxrules.lists.noise import SMALL_PENALTY
+from jaxrules.lists.noise import SMALL_PENALTY, Left
 from jaxrules.lists.reading import ListOptions, default_label
 from jaxrules.models import RuleList
 from jaxrules.options import option, options
@@ -140,12 +140,13 @@ class ListProblem:
         """The problem with another penalty on a literal."""
         return replace(self, candidates=replace(self.candidates, penalty=penalty))
 
-    def left(self, choice: tuple[int, ...]) -> float:
-        """The errors of a list as a share of those of predicting the heaviest class."""
+    def left(self, choice: tuple[int, ...]) -> Left:
+        """What a list leaves."""
         first, decided = self.first, self.candidates.decided(choice)
         totals = decided.sum(axis=0) + first.decided.sum(axis=0)
         right = first.objective(0.0) + self.candidates.labelled(choice)[1].sum()
-        return float((totals.sum() - right) / (totals.sum() - totals.max()))
+        literals = float(self.candidates.lengths[list(choice)].sum())
+        return Left(float(totals.sum() - right), literals, float(totals.sum() - totals.max()))
 
     def start(self) -> tuple[int, ...]:
         """A list that uses all required columns: greedily, the condition that uses the most of the

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.in_time import short_rules
 from jaxrules.lists.first_rules import FirstRules
+from jaxrules.lists.noise import Left
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models import RuleList
 from jaxrules.rows import Activations
@@ -94,12 +95,13 @@ class Rated:
         """f, Eq. 14 of SSRL."""
         return self.right - penalty * float(self.rules.propositions.sum())
 
-    def left(self) -> float:
-        """The errors of the list as a share of those made by always predicting the heaviest
-        class.
-        """
+    def left(self) -> Left:
+        """What the list leaves."""
         weights = self.decided.sum(axis=0)
-        return float((weights.sum() - self.right) / (weights.sum() - weights.max()))
+        literals = float(self.rules.propositions.sum())
+        return Left(
+            float(weights.sum() - self.right), literals, float(weights.sum() - weights.max())
+        )
 
     def model(
         self, data: TrainingData, options: ListOptions, settings: Any, shrinkage: float | None

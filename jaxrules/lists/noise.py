@@ -8,10 +8,28 @@ SMALL_PENALTY, LARGE_PENALTY = 1.0, 4.0
 """The default penalties of a literal: with little noise, and with more."""
 LITTLE = 0.2
 """The share of the errors that a list with the small penalty leaves if there is little noise."""
+_MOST_BY_CHANCE = 0.15
+"""A literal corrects about one error by chance; at most this share counts as noise, so that a list
+without errors is never called noisy.
+"""
 _ROWS_OF_ALL = 20.0
 """If there is noise, this weight of rows, with the class shares of all rows, is added to the rows
 of every rule.
 """
+
+
+class Left(NamedTuple):
+    """What a list leaves.
+
+    Attributes:
+        errors: the weight of misclassified rows.
+        literals: their number.
+        of: the errors of predicting the heaviest class.
+    """
+
+    errors: float
+    literals: float
+    of: float
 
 
 class Penalty(NamedTuple):
@@ -26,16 +44,23 @@ class Penalty(NamedTuple):
     chosen: str = ""
 
     @classmethod
-    def by_noise(cls, left: float, stopped: bool = False) -> Penalty:
+    def by_noise(cls, left: Left, stopped: bool = False) -> Penalty:
         """The penalty chosen after a list with the small one.
 
         Args:
-            left: the errors of that list, as a share of those of predicting the heaviest class.
+            left: what that list leaves.
             stopped: whether there is no time for another list.
         """
-        value = SMALL_PENALTY if left < LITTLE or stopped else LARGE_PENALTY
-        why = f"a list with penalty {SMALL_PENALTY:g} leaves {left:.0%} of the errors of predicting"
-        return cls(value, f"literal_penalty={value:g}: {why} the majority class")
+        share = left.errors / left.of
+        noise = share + min(left.literals / left.of, _MOST_BY_CHANCE)
+        value = SMALL_PENALTY if noise < LITTLE or stopped else LARGE_PENALTY
+        why = (
+            f"a list with penalty {SMALL_PENALTY:g} leaves {share:.0%} of the errors of predicting"
+        )
+        return cls(
+            value,
+            f"literal_penalty={value:g}: {why} the majority class (literals: {left.literals:g})",
+        )
 
     @property
     def shrinkage(self) -> float | None:

@@ -54,7 +54,7 @@ from jaxrules.lists.insertion import (
     modmod,
 )
 from jaxrules.lists.literals import literals_of
-from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Penalty
+from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
 from jaxrules.models import RuleList
 from jaxrules.options import Folds, learner, option, options
@@ -212,8 +212,8 @@ class PathOptions(_Shared):
         max_rules: the paper's nu, the most rules.
         literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain. None:
             1 if a list with 1 leaves less than a fifth of the errors of predicting the heaviest
-            class. Otherwise there is noise: it is 4, and probabilities are shrunk towards the
-            shares of the classes.
+            class, where its literals count as errors, up to .15. Otherwise there is noise: it is 4,
+            and probabilities are shrunk towards the shares of the classes.
     """
 
     max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
@@ -351,14 +351,18 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Sea
     weights = np.bincount(task.codes, task.data.weights)
     wrong = float(task.data.weights @ ~task.first.right)
 
-    def errors(rules: _Rules) -> float:
-        return (wrong - rules.right()) / float(weights.sum() - weights.max())
+    def left(rules: _Rules) -> Left:
+        literals = sum(map(len, rules.conditions))
+        return Left(wrong - rules.right(), literals, float(weights.sum() - weights.max()))
+
+    def promising(rules: _Rules) -> bool:
+        errors, _, of = left(rules)
+        return errors < _HOPELESS * of
 
     trial = task.search(
-        task.data.weights, small, run.child(0.5), start=task.start,
-        promising=lambda rules: errors(rules) < _HOPELESS,
-    )  # fmt: skip
-    return Penalty.by_noise(errors(trial.best), run.stopped()), trial
+        task.data.weights, small, run.child(0.5), start=task.start, promising=promising
+    )
+    return Penalty.by_noise(left(trial.best), run.stopped()), trial
 
 
 @learner(PathOptions)
