@@ -555,7 +555,7 @@ def test_too_many_propositions_are_refused_before_any_work(monkeypatch: pytest.M
     monkeypatch.setattr(
         rows, "available_memory", lambda: 6 * len(X) * 4 * 4 * 2
     )  # of two cut points in four columns
-    for learner, module in ((boosting, boosting.fitting), (glrm, glrm)):
+    for learner, module in ((boosting, boosting.fitting), (glrm, glrm.task)):
         monkeypatch.setattr(
             module, "all_propositions", lambda *args, **kwargs: pytest.fail("work was done")
         )
