@@ -224,6 +224,18 @@ Multiclass = Literal["joint", "one_vs_rest"]
 ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
 
 
+def against_joint(loss: str, monotone: bool, *others: tuple[str, bool]) -> list[str]:
+    """The options of a fit that cannot be combined with classes fitted together.
+
+    Args:
+        loss: the name of its loss.
+        monotone: whether columns are monotone.
+        others: further options, as they are written, and whether they are set.
+    """
+    known = ((f'loss="{loss}"', loss != "logistic"), ("monotone", monotone), *others)
+    return [name for name, is_set in known if is_set]
+
+
 def joins(multiclass: Multiclass | None, several: bool, against: Sequence[str]) -> bool:
     """Whether classes are fitted together: None does it if it can.
 

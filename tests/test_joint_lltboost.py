@@ -193,7 +193,7 @@ def test_what_cannot_be_joint(given: dict[str, Any], message: str) -> None:
 
 def test_bad_arguments_and_time_limits() -> None:
     with pytest.raises(ValueError, match='multiclass must be None, "joint" or "one_vs_rest"'):
-        jr.lltboost.fit(X, Y, multiclass="ovr")  # type: ignore[arg-type]
+        jr.lltboost.fit(X, Y, multiclass="ovr")
     quick = jr.lltboost.fit(X, Y, multiclass="joint", time_limit=0)
     assert quick.status is Status.TIME_LIMIT
     assert quick.model.link == "softmax"

@@ -49,6 +49,7 @@ from jaxrules.options import (
     Folds,
     Multiclass,
     ScoreOptions,
+    against_joint,
     joins,
     learner,
     option,
@@ -193,16 +194,10 @@ class _Shared(ScoreOptions):
         Raises:
             ValueError: if they must be and cannot.
         """
-        against = [
-            name
-            for name, differs in (
-                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
-                ("monotone", asks(self.monotone)),
-                ("a penalty of 0", self.least_penalty == 0),
-                ('engine="jax"', self.engine == "jax"),
-            )
-            if differs
-        ]
+        against = against_joint(
+            data.loss.name, asks(self.monotone),
+            ("a penalty of 0", self.least_penalty == 0), ('engine="jax"', self.engine == "jax"),
+        )  # fmt: skip
         return joins(self.multiclass, data.target.ndim > 1, against)
 
     def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:

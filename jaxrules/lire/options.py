@@ -19,7 +19,15 @@ from jaxrules.fits import Fit
 from jaxrules.lire.moves import Encoding
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
+from jaxrules.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
 from jaxrules.table import Schema
 from jaxrules.training import TrainingData, loss_for
 
@@ -214,29 +222,16 @@ class _Shared(ScoreOptions):
         Raises:
             ValueError: if the classes must be fitted together and cannot.
         """
-        several = data.target.ndim > 1
-        if not several:
+        if data.target.ndim == 1:
             return replace(self, multiclass=None)
-        if not joins(self.multiclass, several, self._against_joint):
+        search = getattr(self, "search", "combo")  # an option of `fit` alone
+        against = against_joint(
+            data.loss.name, asks(self.monotone), ("penalise_intercept", self.penalise_intercept),
+            (f'search="{search}"', search != "combo"), ('engine="jax"', self.engine == "jax"),
+        )  # fmt: skip
+        if not joins(self.multiclass, True, against):
             return replace(self, multiclass="one_vs_rest")
         return replace(self, multiclass="joint", engine="numpy")
-
-    @property
-    def _against_joint(self) -> list[str]:
-        """The options that cannot be combined with classes fitted together."""
-        name = self.loss.name if isinstance(self.loss, Loss) else self.loss
-        search = getattr(self, "search", "combo")
-        return [
-            name
-            for name, differs in (
-                (f'loss="{name}"', name != "logistic"),
-                ("monotone", asks(self.monotone)),
-                ("penalise_intercept", self.penalise_intercept),
-                (f'search="{search}"', search != "combo"),
-                ('engine="jax"', self.engine == "jax"),
-            )
-            if differs
-        ]
 
     def constraints(self, schema: Schema) -> Constraints:
         """The constraints on rules of these columns."""

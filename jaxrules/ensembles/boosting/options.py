@@ -13,7 +13,15 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
-from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
+from jaxrules.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
 from jaxrules.training import TrainingData
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
@@ -208,17 +216,11 @@ class _Shared(ScoreOptions):
             ValueError: if they must be and cannot.
         """
         several = data.target.ndim > 1
-        against = [
-            name
-            for name, differs in (
-                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
-                (f'objective="{self.objective}"', self.objective != "corrective_decrease"),
-                ("intercept=False", not self.intercept),
-                ("eliminate=True", self.eliminate),
-                ("monotone", asks(self.monotone)),
-            )
-            if differs
-        ]
+        against = against_joint(
+            data.loss.name, asks(self.monotone),
+            (f'objective="{self.objective}"', self.objective != "corrective_decrease"),
+            ("intercept=False", not self.intercept), ("eliminate=True", self.eliminate),
+        )  # fmt: skip
         joint = joins(self.multiclass, several, against)
         if self.prune is not None and not joint:
             remedy = f"; leave out {' and '.join(against)}" if several and against else ""

@@ -15,7 +15,15 @@ from jaxrules.constraints import asks
 from jaxrules.fits import Fit
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
+from jaxrules.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
@@ -140,14 +148,7 @@ class Shared(ScoreOptions):
         Raises:
             ValueError: if they must be and cannot.
         """
-        against = [
-            name
-            for name, differs in (
-                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
-                ("monotone", asks(self.monotone)),
-            )
-            if differs
-        ]
+        against = against_joint(data.loss.name, asks(self.monotone))
         return joins(self.multiclass, data.target.ndim > 1, against)
 
     def prices(self, rule_penalty: float) -> Prices:

@@ -65,7 +65,10 @@ def constant(data: TrainingData) -> Floats:
 class Outputs(ABC):
     """The loss on merged rows."""
 
-    link: Link
+    @property
+    @abstractmethod
+    def link(self) -> Link:
+        """That of the model."""
 
     @abstractmethod
     def slopes(self, score: Floats) -> Floats:
@@ -120,7 +123,7 @@ class OneOutput(Outputs):
         return cls(data, *merge_rows(data.loss, data.target, share, group, n_rows))
 
     @property
-    def link(self) -> Link:  # type: ignore[override]
+    def link(self) -> Link:
         return self.data.loss.link
 
     def slopes(self, score: Floats) -> Floats:
@@ -182,7 +185,10 @@ class Classes(Outputs):
     data: TrainingData
     target: Floats
     share: Floats
-    link: Link = "softmax"
+
+    @property
+    def link(self) -> Link:
+        return "softmax"
 
     @classmethod
     def of(cls, data: TrainingData, group: NDArray[np.integer], n_rows: int) -> Classes:

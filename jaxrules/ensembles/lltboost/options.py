@@ -10,7 +10,15 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
-from jaxrules.options import Folds, Multiclass, ScoreOptions, joins, option, options
+from jaxrules.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
 from jaxrules.training import TrainingData
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
@@ -94,14 +102,7 @@ class Shared(ScoreOptions):
         Raises:
             ValueError: if they must be and cannot.
         """
-        against = [
-            name
-            for name, differs in (
-                (f'loss="{data.loss.name}"', data.loss.name != "logistic"),
-                ("monotone", asks(self.monotone)),
-            )
-            if differs
-        ]
+        against = against_joint(data.loss.name, asks(self.monotone))
         return joins(self.multiclass, data.target.ndim > 1, against)
 
 
