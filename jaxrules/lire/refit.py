@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from jaxrules.bits import distinct, pack
 from jaxrules.losses import Loss
 from jaxrules.solvers.linear.newton import newton_on_host
+from jaxrules.solvers.linear.refit import softmax_terms
 
 Floats = NDArray[np.float64]
 
@@ -131,20 +132,8 @@ def lbfgs(
     """
     from scipy.optimize import minimize
 
-    share = mass[:, None] * (1.0 + target) / 2.0
-
-    def terms(weights: Floats) -> tuple[float, Floats, Floats]:
-        """The loss with the ridge, its gradient, and the probabilities."""
-        scores = columns @ weights
-        scores -= scores.max(axis=1, keepdims=True)
-        odds = np.exp(scores)
-        total = odds.sum(axis=1)
-        p = odds / total[:, None]
-        drawn = ridge[:, None] * weights
-        value = mass @ np.log(total) - (share * scores).sum() + (drawn * weights).sum() / 2
-        return float(value), columns.T @ (mass[:, None] * p - share) + drawn, p
-
-    _, _, p = terms(weights)
+    shares = (1.0 + target) / 2.0
+    _, _, p = softmax_terms(columns, shares, mass, ridge, weights)
     h = (mass * (curvatures(p.T) + _LEAST_CURVATURE))[:, None]
     hessians = (columns.T[None] * h) @ columns + np.diag(ridge)
     hessians += 1e-9 * hessians.diagonal(axis1=1, axis2=2).max() * np.eye(len(ridge))
@@ -154,7 +143,7 @@ def lbfgs(
     def objective(flat: Floats) -> tuple[float, Floats]:
         nonlocal best
         at = (back @ flat.reshape(len(back), -1, 1))[..., 0].T
-        value, gradient, _ = terms(at)
+        value, gradient, _ = softmax_terms(columns, shares, mass, ridge, at)
         slopes = (gradient.T[:, None] @ back).ravel()
         if value < best[1]:
             best = at, value

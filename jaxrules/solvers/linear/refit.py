@@ -135,11 +135,11 @@ def refit_softmax(
         target = (1 + np.stack([one.target for one in merged], axis=1)) / 2
         features, sample_weight = features[first], merged[0].weight
     design: Floats = np.column_stack([features, np.ones(len(target))]).astype(np.float64)
-    penalty = np.full((design.shape[1], 1), float(l2_penalty))
+    penalty = np.full(design.shape[1], float(l2_penalty))
     penalty[-1] = 0.0
     held = free is not None and not free.all()
     bounded = signs is not None and bool(np.any(signs))
-    metric = 0.5 * (design.T * sample_weight) @ design + np.diag(penalty[:, 0])
+    metric = 0.5 * (design.T * sample_weight) @ design + np.diag(penalty)
     back = _to_weights(metric, diagonal=held or bounded)
     moves = np.ones((len(penalty), y.shape[1]), bool)
     if free is not None:
@@ -147,14 +147,8 @@ def refit_softmax(
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         at = back @ flat.reshape(moves.shape)
-        scores = design @ at
-        scores -= scores.max(axis=1, keepdims=True)
-        odds = np.exp(scores)
-        total = odds.sum(axis=1)
-        losses = sample_weight @ (np.log(total) - (target * scores).sum(axis=1))
-        rest = sample_weight[:, None] * (odds / total[:, None] - target)
-        slopes = back.T @ (design.T @ rest + penalty * at)
-        return float(losses + 0.5 * (penalty * at**2).sum()), (slopes * moves).ravel()
+        value, gradient, _ = softmax_terms(design, target, sample_weight, penalty, at)
+        return value, (back.T @ gradient * moves).ravel()
 
     begin = np.concatenate([start[0], start[1][None]])
     ends = None
@@ -171,6 +165,28 @@ def refit_softmax(
     )  # fmt: skip
     best = np.where(moves, back @ found.x.reshape(moves.shape), begin)
     return best[:-1], best[-1]
+
+
+def softmax_terms(
+    design: Floats, target: Floats, mass: Floats, ridge: Floats, weights: Floats
+) -> tuple[float, Floats, Floats]:
+    """The softmax loss with the ridge, its gradient, and the probabilities, (rows, K).
+
+    Args:
+        design: (rows, columns).
+        target: the shares of the classes, (rows, K).
+        mass: the weight of every row, (rows,).
+        ridge: of every column, (columns,).
+        weights: (columns, K).
+    """
+    scores = design @ weights
+    scores -= scores.max(axis=1, keepdims=True)
+    odds = np.exp(scores)
+    total = odds.sum(axis=1)
+    p = odds / total[:, None]
+    loss = mass @ (np.log(total) - (target * scores).sum(axis=1))
+    gradient = design.T @ (mass[:, None] * (p - target)) + ridge[:, None] * weights
+    return float(loss + 0.5 * (ridge[:, None] * weights**2).sum()), gradient, p
 
 
 def _to_weights(metric: Floats, diagonal: bool) -> Floats:
