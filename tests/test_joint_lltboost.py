@@ -15,6 +15,7 @@ from test_joint import rows_of
 from test_joint_oblique import NAMES, slanted
 
 import jaxrules as jr
+from jaxrules.ensembles.lltboost import ensemble
 from jaxrules.ensembles.lltboost.softmax import refitted, slope
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
@@ -199,3 +200,18 @@ def test_bad_arguments_and_time_limits() -> None:
     assert quick.model.link == "softmax"
     perfect = jr.lltboost.fit(X, np.where(Y == "ash", "ash", "birch"), multiclass="joint", **FEW)
     assert perfect.model.link != "softmax"  # two classes are one output
+
+
+def test_the_limit_is_noticed_between_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[int] = []
+    kernel = ensemble._propose_in_time
+
+    def counted(*args: Any, **static: Any) -> Any:
+        answered.append(1)
+        return kernel(*args, **static)
+
+    monkeypatch.setattr(ensemble, "_propose_in_time", counted)
+    limit = jr.Deadline(1, clock=lambda: 2.0 * len(answered))
+    fit = jr.lltboost.fit(X, Y, multiclass="joint", time_limit=limit, **FEW)
+    assert len(answered) == 1
+    assert (fit.status, len(fit.model.conjunctions)) == (Status.TIME_LIMIT, 1)

@@ -165,11 +165,23 @@ class Ensemble:
         return not self.total_gradient > NOTHING * self.first_gradient
 
     def ask(self, asked: list[Conjunction], run: Run) -> list[Proposals] | None:
-        """The answers of `propose` for conjunctions, one lane each; None if there is no time to
-        compile it.
+        """The answers of `propose` for conjunctions; None if there is no time to compile it, or the
+        run is stopped between two calls.
         """
+        answers: list[Proposals] = []
+        width = 2 * self.task.options.beam_width
+        for start in range(0, len(asked), width):  # a class per call, to notice Ctrl-C in between
+            if start and run.stopped():
+                return None
+            these = self._ask(asked[start : start + width], run, width)
+            if these is None:
+                return None
+            answers += these
+        return answers
+
+    def _ask(self, asked: list[Conjunction], run: Run, count: int) -> list[Proposals] | None:
+        """The answers for at most `count` conjunctions, one lane each."""
         options, targets = self.task.options, self.data.target.shape[1:]
-        count = 2 * options.beam_width * min(MOST_CLASSES, math.prod(targets))
         lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
         if targets:
             lanes = lanes._replace(of_class=np.zeros(count, np.int32))

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrules.losses import softmax
 from jaxrules.solvers.linear.newton import accepted, damped_hessian
 
 _SHORTEST = 1e-6
@@ -22,6 +21,8 @@ _SHORTEST = 1e-6
 
 class _State(NamedTuple):
     point: Array
+    scores: Array
+    normaliser: Array  # log sum_k exp(f_k), (rows,)
     value: Array
     length: Array
     finished: Array
@@ -58,24 +59,29 @@ def refitted(
     n_classes = len(target)
     blocks = jax.vmap(damped_hessian, in_axes=(None, 0, None))
 
-    def value(point: Array) -> Array:
-        losses = softmax(target.T, (point @ design).T)
-        return weights @ losses + jnp.sum(point**2 @ penalties) / 2
+    own = (1 + target) / 2
+
+    def value(point: Array, scores: Array) -> tuple[Array, Array]:
+        normaliser = jax.nn.logsumexp(scores, axis=0)
+        losses = normaliser - jnp.sum(own * scores, axis=0)
+        return normaliser, weights @ losses + jnp.sum(point**2 @ penalties) / 2
 
     def step(state: _State) -> _State:
         point = state.point
-        p = jax.nn.softmax(point @ design, axis=0)
-        rest = weights[None] * (p - (1 + target) / 2)
-        gradient = rest @ design.T + point * penalties[None]
+        p = jnp.exp(state.scores - state.normaliser[None])
+        gradient = (weights[None] * (p - own)) @ design.T + point * penalties[None]
         curvature = weights[None] * p * (1 - p) * (n_classes / (n_classes - 1))
         factors = jnp.linalg.cholesky(blocks(design, curvature, penalties))
         move = -jax.vmap(lambda a, b: jax.scipy.linalg.cho_solve((a, True), b))(factors, gradient)
         promised = -jnp.sum(gradient * move) / 2
         following = point + state.length * move
-        trial = value(following)
+        scores = following @ design
+        normaliser, trial = value(following, scores)
         better = accepted(state.value, trial, state.length, promised)
         return _State(
             jnp.where(better, following, point),
+            jnp.where(better, scores, state.scores),
+            jnp.where(better, normaliser, state.normaliser),
             jnp.where(better, trial, state.value),
             jnp.where(better, jnp.minimum(2 * state.length, 1), state.length / 4),
             (promised <= tolerance * state.value) | (state.length < _SHORTEST),
@@ -85,6 +91,9 @@ def refitted(
     def unfinished(state: _State) -> Array:
         return ~state.finished & (state.steps < max_steps)
 
-    first = value(start)
-    state = _State(start, first, jnp.ones_like(first), jnp.bool_(False), jnp.int32(0))
+    scores = start @ design
+    normaliser, first = value(start, scores)
+    state = _State(
+        start, scores, normaliser, first, jnp.ones_like(first), jnp.bool_(False), jnp.int32(0)
+    )
     return lax.while_loop(unfinished, step, state).point
