@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
+from jaxrules.datasets import Dataset
 from paper_reproductions import lltboost
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
@@ -191,9 +192,31 @@ def test_further_repetitions_tell_chance_from_more(complexity, said, tmp_path):
         cell = Cell.of(data="Liver", repeat=repeat, method="LLTBoost")
         store.write(experiment, cell, {**row, "complexity": complexity}, 1.0)
     liver = tables.Measured(Results(store, Settings(folds=1)), "Liver")
-    reasons = tables._reasons([liver], published.COMPLEXITY, tables.Measured.all_complexities)
-    assert said in reasons["Liver"]
-    assert "Over 3 repetitions" in reasons["Liver"]
+    reasons = tables._reasons([liver], published.COMPLEXITY)
+    assert said in reasons["Liver", "LLTBoost"]
+    assert "Over 3 repetitions" in reasons["Liver", "LLTBoost"]
+
+
+def test_variants_of_tgb_are_reasons_where_they_agree(tmp_path):
+    store, row = Store(tmp_path), {"size": 1, "oracle": 0.0, "rules": 2, "risk": 0.5}
+    for cuts, complexities in ((10, (10.0, 11.0)), (50, (36.0, 38.0))):
+        for repeat, complexity in enumerate(complexities):
+            cell = Cell.of(data="Housing", repeat=repeat, method="TGB by cut points", cuts=cuts)
+            store.write(protocol.cuts, cell, {**row, "complexity": complexity}, 1.0)
+    housing = tables.Measured(Results(store, Settings(folds=2)), "Housing")
+    reasons = tables._reasons([housing], published.COMPLEXITY)
+    assert reasons == {
+        ("Housing", "TGB"): "The paper leaves open how TGB searches: it is 37.0 with 50 cut points."
+    }
+
+
+@pytest.mark.parametrize(("first", "rows"), [("small", 2), ("large", 8)])
+def test_of_equal_propositions_the_first_is_taken(first, rows):
+    X = np.arange(10.0)[:, None]
+    train = Dataset("steps", jr.as_table(X), (X[:, 0] > 7.5) * 1.0, "regression")
+    model = protocol.first_of_equals(train, first, 0.0)[0]
+    assert model.conjunctions.satisfied(train.X).sum() == rows
+    assert np.asarray(model.weights)[0, 0] == pytest.approx(0.8 if first == "small" else -0.2)
 
 
 def test_the_account_multiplies_what_it_should():

@@ -43,6 +43,13 @@ ENDLESS = "the paper's median is infinite"
 UNCERTAIN = (
     "the repetitions differ too much: a standard error above a quarter of the paper's median"
 )
+TARGETS = (
+    ("complexity at the risk target", published.COMPLEXITY, "risk"),
+    ("at that of the 0/1 loss", published.ERROR_COMPLEXITY, "error"),
+    ("risk at the complexity target", published.RISK, "risk"),
+    ("0/1 loss at it", published.ERROR, "error"),
+)
+"""Of Tables 2 and 3: the paper's numbers, and what is measured."""
 BOUNDS = "order statistics, shown beside their median"
 
 
@@ -53,10 +60,15 @@ class Measured:
         self.name = name
         self.rows = Rows(row for part in protocol.ALL for row in results[part].where(data=name))
         self.more = results[protocol.more].where(data=name)
+        cuts, ties = (results[part].where(data=name) for part in (protocol.cuts, protocol.ties))
+        self.variants = {
+            f"{number} cut points": cuts.where(cuts=number) for number in cuts.values("cuts")
+        } | {f"the {first} side first": ties.where(first=first) for first in ties.values("first")}
+        """Of TGB, by how they differ from it."""
 
     @functools.cache  # noqa: B019 (as many objects as data sets)
     def of(self, method: str) -> Rows:
-        return self.rows.where(method=method)
+        return self.variants.get(method) or self.rows.where(method=method)
 
     def complexities(self, method: str, target: float, measure: str = "risk") -> list[float]:
         """The smallest complexity at this risk, per repetition."""
@@ -207,9 +219,9 @@ def paper_table(
     paper: Mapping[str, published.Row],
     kind: str,
     score: Callable[[Measured, str, float], list[float]],
-    reasons: Mapping[str, str],
+    reasons: Mapping[tuple[str, str], str],
 ) -> ComparisonTable:
-    """A part of Table 2 or 3."""
+    """A part of Table 2 or 3; reasons by data set and method."""
     values: dict[tuple[str, str], Value | str] = {}
     names = [one.name for one in measured if one.name in paper]
     for one in measured:
@@ -222,7 +234,7 @@ def paper_table(
                 )
             else:
                 printed = getattr(row, PAPER[method])
-                reason = reasons.get(one.name, "") if method == "LLTBoost" else ""
+                reason = reasons.get((one.name, method), "")
                 found = compared(score(one, method, row.target), printed, kind, method, reason)
                 if isinstance(found, Value) and (
                     paper is published.COMPLEXITY or paper is published.RISK
@@ -243,7 +255,7 @@ def paper_table(
 
 def show_table_2(results: Results, canvas: Canvas) -> Section:
     measured = measured_sets(results)
-    reasons = _reasons(measured, published.COMPLEXITY, Measured.all_complexities)
+    reasons = _reasons(measured, published.COMPLEXITY)
     at_risk = paper_table(
         "Smallest complexity at the risk target (squared or log loss)",
         measured,
@@ -258,7 +270,7 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         published.ERROR_COMPLEXITY,
         "complexity",
         lambda one, method, target: one.complexities(method, target, "error"),
-        _reasons(measured, published.ERROR_COMPLEXITY, Measured.all_complexities, "error"),
+        _reasons(measured, published.ERROR_COMPLEXITY, "error"),
     )
     text = f"""
         {_few(results)}
@@ -272,7 +284,7 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         at_risk,
         at_error,
         _own_targets(measured),
-        *_cut_points(results, measured),
+        *_variants(measured),
         *_account(measured),
         *_readings(measured, "complexity"),
         *_luck(measured),
@@ -321,40 +333,35 @@ def _own_targets(measured: Sequence[Measured]) -> ComparisonTable:
     )  # fmt: skip
 
 
-def _cut_points(results: Results, measured: Sequence[Measured]) -> list[ComparisonTable]:
-    """TGB's own risk, and the complexity at which it is reached, by the cut points of a column."""
+def _variants(measured: Sequence[Measured]) -> list[ComparisonTable]:
+    """TGB by what the paper leaves open: its numbers, and its own targets."""
     values: dict[tuple[str, str], Value | str] = {}
-    columns: list[str] = []
+    labels = []
     for one in measured:
-        if one.name not in protocol.CUT_SETS:
-            continue
-        variants = {"all thresholds": one.of("TGB")}
-        for number in protocol.CUTS:
-            variants[f"{number} cut points"] = results[protocol.cuts].where(
-                data=one.name, cuts=number
-            )
-        for variant, rows in variants.items():
-            target = scores.mean_risk(rows, "risk")
+        for variant in ("TGB", *one.variants) if one.variants else ():
+            target = scores.mean_risk(one.of(variant), "risk")
             if target is None:
                 continue
-            reached = scores.per_repetition(
-                rows, lambda models, risk=target: scores.complexity_at(models, risk, "risk")
-            )
-            columns += [f"risk, {variant}", f"complexity, {variant}"]
-            values[one.name, columns[-2]] = _own_target(one.name, target)
-            values[one.name, columns[-1]] = Value(
-                float(np.median(reached)),
+            label = f"{one.name}, {'all thresholds' if variant == 'TGB' else variant}"
+            labels.append(label)
+            for column, paper, measure in TARGETS:
+                if row := paper.get(one.name):
+                    kind = _kind(paper)
+                    score = one.complexities if kind == "complexity" else one.risks
+                    found = score(variant, row.target, measure)
+                    values[label, column] = str(compared(found, row.tgb, kind, variant))
+            values[label, "own risk target"] = _own_target(one.name, target)
+            values[label, "complexity there"] = Value(
+                float(np.median(one.complexities(variant, target))),
                 digits=1,
                 mark=f"paper {published.RISK[one.name].target:g}",  # a number of Table 3
             )
+    columns = (*(column for column, _, _ in TARGETS), "own risk target", "complexity there")
+    note = """Cut points are quantiles. No one number of them gives all of the paper's numbers. A side first: all
+        thresholds, and of propositions worth the same, such as two complements at the start, the one of fewer or of
+        more rows; otherwise both are followed."""
     return _shown(
-        "TGB's own targets by the cut points of a column",
-        [one.name for one in measured],
-        tuple(dict.fromkeys(columns)),
-        values,
-        "In brackets the paper's targets, its TGB's mean risk and its complexity there. Where "
-        "few cut points come nearer than all thresholds, they may be what the paper's program had; the "
-        "paper names none.",
+        "TGB by what the paper leaves open", labels, columns, values, " ".join(note.split())
     )
 
 
@@ -523,27 +530,39 @@ def _enough(measured: Sequence[Measured]) -> str:
 
 
 def _reasons(
-    measured: Sequence[Measured],
-    paper: Mapping[str, published.Row],
-    score: Callable[..., list[float]],
-    measure: str = "risk",
-) -> dict[str, str]:
-    """By data set what the further repetitions say of LLTBoost's median: whether
-    ten may give it by chance.
+    measured: Sequence[Measured], paper: Mapping[str, published.Row], measure: str = "risk"
+) -> dict[tuple[str, str], str]:
+    """By data set: of LLTBoost's median, whether ten repetitions may give it by chance, by the
+    further ones; of TGB's, which variants agree with the paper.
     """
-    found = {}
+    kind, found = _kind(paper), {}
     for one in measured:
-        if one.name in paper and len(one.more.where(method="LLTBoost")):
-            row = paper[one.name]
-            values = score(one, "LLTBoost", row.target, measure)
+        row = paper.get(one.name)
+        if row is None:
+            continue
+        if len(one.more.where(method="LLTBoost")):
+            score = one.all_complexities if kind == "complexity" else one.all_risks
+            values = score("LLTBoost", row.target, measure)
             chance = scores.chance_of_median(
-                values, published.REPEATS, row.lltboost[1] + ROUNDING[_kind(paper)]
+                values, published.REPEATS, row.lltboost[1] + ROUNDING[kind]
             )
-            found[one.name] = (
+            found[one.name, "LLTBoost"] = (
                 f"Over {len(values)} repetitions the median is {np.median(values):.3g}, and a "
                 "median of ten drawn from "
                 f"them is above the paper's in {chance:.0%} of the cases"
             ) + (": more than chance, and unexplained." if chance > 0.5 else ".")
+        score = one.complexities if kind == "complexity" else one.risks
+        tried = [
+            (compared(score(v, row.target, measure), row.tgb, kind, v), v) for v in one.variants
+        ]
+        agreeing = [
+            (abs(value.difference or 0.0), f"{value.ours:.{value.digits}f} with {variant}")
+            for value, variant in tried
+            if isinstance(value, Value) and value.tolerance is not None and not value.departs
+        ]
+        if agreeing:
+            nearest = " and ".join(text for _, text in sorted(agreeing)[:2])
+            found[one.name, "TGB"] = f"The paper leaves open how TGB searches: it is {nearest}."
     return found
 
 
@@ -562,12 +581,12 @@ def show_table_3(results: Results, canvas: Canvas) -> Section:
         published.RISK,
         "risk",
         Measured.risks,
-        _reasons(measured, published.RISK, Measured.all_risks),
+        _reasons(measured, published.RISK),
     )
     error = paper_table(
         "0/1 loss at the complexity target", measured, published.ERROR, "risk",
         lambda one, method, target: one.risks(method, target, "error"),
-        _reasons(measured, published.ERROR, Measured.all_risks, "error"),
+        _reasons(measured, published.ERROR, "error"),
     )  # fmt: skip
     steps: dict[tuple[str, str], Value | str] = {}
     for one in measured:
@@ -662,11 +681,16 @@ def show_table_4(results: Results, canvas: Canvas) -> Section:
     )
 
 
-_EXPERIMENTS = (protocol.boosting, protocol.more, protocol.networks, protocol.slow)
+_EXPERIMENTS = (
+    protocol.boosting,
+    protocol.more,
+    protocol.networks,
+    protocol.slow,
+    protocol.cuts,
+    protocol.ties,
+)
 EXHIBITS = (
-    Exhibit(
-        "table", 2, "Complexity at a risk target", (*_EXPERIMENTS, protocol.cuts), show_table_2
-    ),
+    Exhibit("table", 2, "Complexity at a risk target", _EXPERIMENTS, show_table_2),
     Exhibit("table", 3, "Risk at a complexity target", _EXPERIMENTS, show_table_3),
     Exhibit(
         "table", 4, "Time", (protocol.boosting, protocol.networks, protocol.sizes), show_table_4
