@@ -23,10 +23,11 @@ LEARNERS: dict[str, Callable[..., jr.Fit[Any]]] = {
     "rulefit": jr.rulefit.fit,
     "glrm": jr.glrm.fit,
     "lltboost": jr.lltboost.fit,
+    "ltrnet": jr.ltrnet.fit,
     "ssrl": jr.ssrl.fit,
     "exact_list": jr.exact_list.fit,
 }
-ENSEMBLES = ("boosting", "lire", "rulefit", "glrm", "lltboost")
+ENSEMBLES = ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet")
 N = 6000
 
 
@@ -165,6 +166,7 @@ def test_the_objective_of_an_ensemble_is_that_on_all_rows(name: str) -> None:
         "rulefit": {"l1_penalty": 0.003},
         "glrm": {"rule_penalty": 0.003, "condition_penalty": 0.001},
         "lltboost": {"l2_penalty": 0.01},
+        "ltrnet": {"l2_penalty": 0.01},
     }[name]
     fit = limited(name, X, y, **settings)
     data = training_data(X, y, jr.losses.logistic)
@@ -175,6 +177,7 @@ def test_the_objective_of_an_ensemble_is_that_on_all_rows(name: str) -> None:
         "rulefit": 0.003 * w.sum(),
         "glrm": (0.003 + 0.001 * lengths) @ w,
         "lltboost": 0.005 * w @ w,
+        "ltrnet": 0.005 * w @ w,
     }[name]
     assert fit.objective == pytest.approx(model_loss(fit.model, data) + penalty)
 

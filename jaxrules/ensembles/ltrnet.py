@@ -66,6 +66,8 @@ from jaxrules.training import (
     by_content,
     location_and_scale,
     loss_for,
+    model_loss,
+    sample_in_time,
     warn_if_worse,
 )
 
@@ -94,6 +96,7 @@ class LTRNetDetails(Details):
         restart: the chosen start.
         l2_penalty: the ridge of the last refit.
         chosen: why the data chose this ridge; empty if it was given.
+        sample: the number of rows that the network was trained on; None for all.
     """
 
     soft_model: SoftModel
@@ -101,6 +104,7 @@ class LTRNetDetails(Details):
     restart: int
     l2_penalty: float
     chosen: str = ""
+    sample: int | None = None
 
 
 @options
@@ -163,8 +167,7 @@ class _Shared(ScoreOptions):
     def data(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
         """The checked data: more than two classes only under the logistic loss."""
         loss = loss_for(y, self.loss)
-        data = self.training_data(X, y, sample_weight, loss, binary=loss != logistic)
-        return by_content(data)  # batches are drawn by position
+        return self.training_data(X, y, sample_weight, loss, binary=loss != logistic)
 
 
 @options
@@ -306,7 +309,7 @@ def cross_validate(
     """
     options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
     run, grid = options.run(), options.pairs()
-    data = options.data(X, y, sample_weight)
+    data = by_content(options.data(X, y, sample_weight))
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         own = options.to(PathOptions, time_limit=run.deadline, progress=False)
@@ -348,8 +351,30 @@ def _fits(
     data = options.data(X, y, sample_weight)
     constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
     constraints.warn_of_constants(data.table)
-    data = replace(data, table=constraints.blanked(data.table))
-    return _Training(data, constraints, options, run).fits(each)
+    sample = sample_in_time(data, run, options.seed)
+    part = run if sample is None else run.child(0.5)
+    part.shortened = sample is not None
+    rows = by_content(data if sample is None else sample)  # batches are drawn by position
+    rows = replace(rows, table=constraints.blanked(rows.table))
+    fits = _Training(rows, constraints, options, part).fits(each)
+    return fits if sample is None else [_on_all_rows(one, data, sample, run) for one in fits]
+
+
+def _on_all_rows(
+    fit: Fit[RuleEnsemble], data: TrainingData, sample: TrainingData, run: Run
+) -> Fit[RuleEnsemble]:
+    """The fit on a sample of the rows, with its objective on all rows."""
+    details: Any = fit.details
+    squares = float(np.sum(np.square(fit.model.weights)))
+    objective = model_loss(fit.model, data) + details.l2_penalty / 2 * squares
+    step = Step(objective, len(fit.model.conjunctions), run.seconds())
+    return replace(
+        fit,
+        objective=objective,
+        history=(*fit.history, step),
+        seconds=run.seconds(),
+        details=replace(details, sample=len(sample.weights)),
+    )
 
 
 # The network
@@ -614,7 +639,7 @@ class _Training:
         pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
         l1, binary = np.repeat(pairs, options.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in each]
-        values, self.began = np.full(len(l1), np.nan), not run.stopped()
+        values, self.began = np.full(len(l1), np.nan), run.shortened or not run.stopped()
         with run:
             run.phase = "search"
             for descent in adam(
