@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import folds
-from jaxrules.lists import exact_list, prefixes, reading
+from jaxrules.lists import exact_list, exact_problem, prefixes, reading
 from jaxrules.lists.candidates import candidates_of
 from jaxrules.lists.literals import literals_of
 
@@ -606,6 +606,25 @@ def test_real_numbers_categories_and_missing_values():
     assert jr.accuracy(fit.model, frame, y) > 0.95
     assert "job != cook" in str(fit.model)
     assert "age >= 45" in str(fit.model)
+
+
+def test_many_rows_have_fewer_cut_points_by_default(monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.normal(40, 10, 200), "size": rng.normal(size=200), "job": list("cscj") * 50}
+    )
+    y = (frame["age"] > 45) & (frame["job"] != "c")
+    assert jr.exact_list.fit(frame, y, max_rules=1).details.max_cut_points == 9
+    eighteen = 18 + 18 * 17 // 2  # 2 literals of each cut point and category
+    monkeypatch.setattr(exact_problem, "_MOST_ENTRIES", eighteen * len(frame))
+    fewer = jr.exact_list.fit(frame, y, max_rules=1)
+    same = jr.exact_list.fit(frame, y, max_rules=1, max_cut_points=3)
+    assert fewer.details.max_cut_points == same.details.max_cut_points == 3
+    assert fewer.details.conditions == same.details.conditions <= eighteen
+    assert (str(fewer.model), fewer.objective) == (str(same.model), same.objective)
+    given = jr.exact_list.fit(frame, y, max_rules=1, cut_points={"age": range(30, 50)})
+    assert given.details.max_cut_points == 1
+    assert jr.exact_list.fit(frame, y, max_rules=1, max_cut_points=9).details.max_cut_points == 9
 
 
 def test_a_single_rule_and_no_rule():

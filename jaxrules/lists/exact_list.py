@@ -74,6 +74,8 @@ class ExactListDetails(Details):
         evaluations: the number of conditions tried after prefixes.
         nodes: the states of the search, or the nodes of the program's tree.
         literal_penalty: lambda.
+        max_cut_points: the most cut points of a numeric column; None for every value, for given
+            conditions, and with a `sample`.
         chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
     """
@@ -83,6 +85,7 @@ class ExactListDetails(Details):
     evaluations: int
     nodes: int
     literal_penalty: float
+    max_cut_points: int | None = None
     chosen: str = ""
     sample: int | None = None
 
@@ -431,6 +434,7 @@ def _finished(
             evaluations=found.evaluations,
             nodes=certificate.nodes,
             literal_penalty=penalty.value,
+            max_cut_points=problem.max_cut_points,
             chosen=penalty.chosen,
         ),
     )

@@ -23,14 +23,18 @@ from jaxrules.lists.noise import SMALL_PENALTY, Left
 from jaxrules.lists.reading import ListOptions, default_label
 from jaxrules.models import RuleList
 from jaxrules.options import option, options
+from jaxrules.rows import Activations
 from jaxrules.runs import Run
 from jaxrules.solvers.layered import never
-from jaxrules.table import Label
+from jaxrules.table import Label, Table
 from jaxrules.training import TrainingData
 from jaxrules.warm_start import given_start
 
 Floats = NDArray[np.float64]
 
+CUT_POINTS = 9
+_MOST_ENTRIES = 1 << 33
+"""Literals and pairs x distinct rows of the default number of cut points: 4 GiB of memory."""
 _SOME_SECONDS = 13_000_000, 16
 """Conditions that can be examined in some seconds if their bits take at most this many words."""
 
@@ -40,6 +44,10 @@ class PoolOptions(ListOptions):
     """What all functions of `jaxrules.exact_list` have in common.
 
     Attributes:
+        max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles; None
+            for every value. "auto": 9, the deciles, or fewer if literals and pairs x distinct rows
+            would exceed 2^33; `fit.details["max_cut_points"]` reports the number. See
+            `jaxrules.lists.literals.literals_of`.
         max_length: the most literals of a rule. The pool of conditions grows exponentially with it.
         min_support: the least share of the row weight, in [0, 1), that a condition of the pool
             covers.
@@ -59,6 +67,7 @@ class PoolOptions(ListOptions):
         "conditions": "rules",
     }
 
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
     max_length: int = option(checks.integer, default=2, at_least=1)
     min_support: float = option(checks.number, default=0.01, at_least=0, below=1)
     rules: Conjunctions | None = None
@@ -96,6 +105,7 @@ class ListProblem:
     Attributes:
         data: the rows that the expert's rules do not cover, without those of weight zero.
         literals: that the candidates are made of, None if candidates are given.
+        max_cut_points: the most cut points of a numeric column.
         candidates: the conditions, on the rows that the expert's rules leave.
         max_rules: the most rules to choose.
         max_length: the most literals of a candidate.
@@ -105,6 +115,7 @@ class ListProblem:
 
     data: TrainingData
     literals: PropositionPool | None
+    max_cut_points: int | None
     candidates: Candidates
     max_rules: int
     max_length: int
@@ -228,14 +239,11 @@ class ListProblem:
             table.schema, options.forbidden, options.required, options.monotone
         )
         first = FirstRules.of(data, class_weights, options, options.max_rules)
-        literals = None
+        literals = most = None
         parts = rules_for(table.schema, "rules", options.rules)
         if options.rules is None:
-            pool = literals_of(
-                table, max_cut_points=options.max_cut_points, cut_points=options.cut_points
-            )
-            admitted = constraints.allows(pool, n_classes).any(axis=1)
-            parts = literals = pool.take(np.flatnonzero(admitted))
+            literals, most = _literals(table, n_classes, constraints, options)
+            parts = literals
         elif not len(parts):
             raise ValueError("rules is empty; pass at least one")
         run.preparing("rules")
@@ -250,10 +258,48 @@ class ListProblem:
             least=options.min_support * float(data.weights.sum()),
             stopped=stopped,
         )
-        left = options.max_rules - len(first.rules)
         return cls(
-            data[first.rest], literals, candidates, left, options.max_length, first, constraints
+            data=data[first.rest],
+            literals=literals,
+            max_cut_points=most,
+            candidates=candidates,
+            max_rules=options.max_rules - len(first.rules),
+            max_length=options.max_length,
+            first=first,
+            constraints=constraints,
         )
+
+
+def _literals(
+    table: Table, n_classes: int, constraints: Constraints, options: PoolOptions
+) -> tuple[PropositionPool, int | None]:
+    """The literals that some rule may have, and the most cut points of a numeric column."""
+
+    def of(most: int | None) -> PropositionPool:
+        pool = literals_of(table, max_cut_points=most, cut_points=options.cut_points)
+        return pool.take(np.flatnonzero(constraints.allows(pool, n_classes).any(axis=1)))
+
+    if options.max_cut_points != "auto":
+        return of(options.max_cut_points), options.max_cut_points
+
+    def fit_in_memory(literals: int, rows: int) -> bool:
+        pairs = math.comb(literals, 2) if options.max_length > 1 else 0
+        return rows * (literals + pairs) <= _MOST_ENTRIES
+
+    literals = of(CUT_POINTS)
+    if fit_in_memory(len(literals), table.n_rows):
+        return literals, CUT_POINTS
+    rows = Activations.of(literals, table).n_patterns
+    of_column = np.bincount(literals.feature, minlength=len(table.columns))
+    given = options.cut_points or ()
+    fixed = [not one.is_numeric or one.name in given for one in table.schema.features]
+
+    def allowed(most: int) -> bool:
+        total = np.where(fixed, of_column, np.minimum(of_column, 2 * most)).sum()
+        return fit_in_memory(int(total), rows)
+
+    most = next((most for most in range(CUT_POINTS, 1, -1) if allowed(most)), 1)
+    return literals if most == CUT_POINTS else of(most), most
 
 
 def _defaults(default: Any, data: TrainingData, totals: Floats) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.losses import logistic
-from jaxrules.options import FitOptions, option, options
+from jaxrules.options import FitOptions, options
 from jaxrules.table import Label, TableLike
 from jaxrules.training import TrainingData
 
@@ -30,8 +30,6 @@ class ListOptions(FitOptions):
     """What `jaxrules.ssrl` and `jaxrules.exact_list` have in common.
 
     Attributes:
-        max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
-            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list must use.
@@ -48,7 +46,6 @@ class ListOptions(FitOptions):
 
     renamed: ClassVar[Mapping[str, str]] = {"quantiles": "max_cut_points"}
 
-    max_cut_points: int | None = option(limit, default=9, at_least=1)
     cut_points: Mapping[str, Sequence[float]] | None = None
     forbidden: Iterable[str | int] = ()
     required: Iterable[str | int] = ()

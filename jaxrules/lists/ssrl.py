@@ -153,6 +153,8 @@ class _Lists(ListOptions):
     """What all functions of this module have in common.
 
     Attributes:
+        max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
+            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
         max_length: the most literals of a rule; None for no limit.
         propositions: the literals to build rules from; None takes
             `jaxrules.lists.literals.literals_of`.
@@ -168,6 +170,7 @@ class _Lists(ListOptions):
     learner = "ssrl"
     renamed: ClassVar[Mapping[str, str]] = {**ListOptions.renamed, "literals": "propositions"}
 
+    max_cut_points: int | None = option(limit, default=9, at_least=1)
     max_length: int | None = option(limit, default=None, at_least=1)
     propositions: PropositionPool | None = None
     default: Label | Literal["majority"] = "majority"
