@@ -192,6 +192,19 @@ def test_a_smaller_gamma_is_a_reason_only_where_the_papers_smallest_makes_smalle
     assert reasons["local_support"] == reasons["ratio"] == ""
 
 
+@pytest.mark.parametrize(("ratio", "explained"), [(0.1, True), (0.3, False)])
+def test_one_gamma_is_a_reason_for_the_ratio_where_no_size_is_larger(store, ratio, explained):
+    measured = {"support": 3.0, "local_support": 0.9, "ratio": 0.3, "chosen": 0.002}
+    store.write(exhibits.comparison, Cell.of(data="compas", fold=0, method="LIRE"), measured, 1.0)
+    small = {"support": 9.0, "local_support": 0.9, "accuracy": 0.7}
+    rows = [{"penalty": gamma, "ratio": r, **small} for gamma, r in ((0.001, ratio), (0.002, 0.3))]
+    store.write(exhibits.path, Cell.of(data="compas", fold=0), rows, 1.0)
+    results = Results(store, Settings())
+    ours, theirs = exhibits._compared(results, "compas", "LIRE")
+    reason = exhibits._larger(results, "compas", ours, theirs, "ratio")
+    assert ("with 0.001 in all, without restarts: accuracy 0.7000" in reason) == explained
+
+
 def write_tradeoff(store, method, local_penalty, fold, support):
     rows = [
         {

@@ -156,3 +156,10 @@ def test_printed_bike_models_are_priced_as_least_squares_prices_them():
     expected = (1 - 2 * 0.65 * correlation + 0.65**2) / 2 * (n - 1) / n
     assert row["first"] == pytest.approx(expected, abs=1e-12)
     assert Rows([row]).column("rows")[0] == 731
+
+
+@pytest.mark.parametrize(("found", "agrees"), [(0.554, True), (0.548, False)])
+def test_the_papers_order_is_a_reason_where_its_coefficient_agrees(found, agrees):
+    reason = bikes._order_reason(Rows([{"value": found}]), 0.555)
+    assert bool(reason) == agrees
+    assert bikes._order_reason(Rows(()), 0.555) == ""
