@@ -374,10 +374,8 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
     return largest * mean, largest * float(shares @ (scaled - mean) ** 2) ** 0.5 or 1.0
 
 
-def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """The validation rows: this fraction of the distinct rows, stratified by class, or by zero and
-    positive counts.
-    """
+def equal_rows(data: TrainingData) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first row of each set of equal ones, in `content_order`, and the set of every row."""
     key = np.zeros(data.table.n_rows, np.uint64)
     for column in (*data.table.columns, data.labels):
         numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
@@ -385,18 +383,26 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
         key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, earliest, group = np.unique(key, return_index=True, return_inverse=True)
-    nothing = np.zeros(len(key))
+    distinct = data[earliest]
+    order = content_order(distinct.table, distinct.target, np.ones(len(earliest)))
+    return earliest[order], np.argsort(order)[group]
+
+
+def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """The validation rows: this fraction of the distinct rows, stratified by class, or by zero and
+    positive counts.
+    """
+    first, group = equal_rows(data)
+    nothing = np.zeros(len(group))
     kind = {"real": nothing, "positive": nothing, "count": np.minimum(data.labels, 1)}.get(
         data.loss.target, data.labels
     )
     random = np.random.default_rng(seed)
-    chosen = np.zeros(len(key), bool)
-    distinct = data[earliest]
-    first = earliest[content_order(distinct.table, distinct.target, np.ones(len(earliest)))]
+    chosen = np.zeros(len(group), bool)
     for one in np.unique(kind):
         members = random.permutation(first[kind[first] == one])
         chosen[members[: int(fraction * len(members))]] = True
-    return chosen[earliest[group]]
+    return chosen[first[group]]
 
 
 def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsemble]:

@@ -836,6 +836,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ("none such", ValueError, "='none such' is not a class of y|for numbers"),
         (["yes"], TypeError, "must be a label of y or None"),
     ),
+    "combine_starts": FLAG,
     "prune": FLAG,
     "refine_thresholds": FLAG,
     "refit": FLAG,

@@ -269,6 +269,18 @@ def test_softmax_weights_are_those_of_multinomial_regression() -> None:
     )
 
 
+def test_without_a_ridge_a_rule_that_holds_nowhere_has_no_weight() -> None:
+    X, y = data()
+    goal = np.where(three(y)[:, None] == np.unique(three(y)), 1.0, -1.0)
+    rows = np.column_stack([np.zeros(80, bool), X[:, 0] > 0])
+    weights, _ = refit_softmax(
+        goal, rows, l2_penalty=0.0, sample_weight=np.full(80, 1 / 80),
+        start=(np.zeros((2, 3)), np.zeros(3)),
+    )  # fmt: skip
+    assert not weights[0].any()
+    assert np.isfinite(weights).all()
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
 def test_the_last_refit_has_a_ridge_by_the_noise(loss: str) -> None:
     X, y = data()

@@ -15,8 +15,10 @@ in one compiled program.
 
 Then the network is discretised: v is rounded to 0 or 1, sigmoids become steps, and entries of w
 below a tenth of the largest become 0. Parts that change no training prediction are dropped, and the
-weights b are refitted: the paper does not refit, and this helps most of all. The best start is the
-one of least penalised training risk after this.
+weights b are refitted: the paper does not refit, and this helps most of all. The paper's model is
+the start of least penalised training risk after this. By default, the rules are instead chosen
+among those of all starts, as many as cross-fitted weights call for
+(`jaxrules.ensembles.selection`): the model then depends less on the seed.
 
 Under `monotone` half of the rules may only raise the score, the others only lower it. A projection
 after every step gives w of constrained columns and b the signs for that, and keeps v >= 0. The
@@ -28,7 +30,7 @@ which uses no constrained column and contributes to all classes.
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
 >>> y = np.where(2 * X[:, 0] - X[:, 1] > 0.5, 3.0, -1.0)
 >>> fit(X, y, max_rules=1).model.conjunctions.describe(0)
-'2.1 x0 - x1 <= 0.6'
+'2 x0 - x1 <= 0.6'
 """
 
 from __future__ import annotations
@@ -47,10 +49,11 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import checks
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of, fit_of_best_setting, unfinished
+from jaxrules.cross_validation import arguments_of, fit_of_best_setting, spread, unfinished
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.ensembles.selection import gains, per_complexity, slopes, smallest_close
 from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
@@ -64,6 +67,7 @@ from jaxrules.table import EncodedColumn, Schema, TableLike, conform
 from jaxrules.training import (
     TrainingData,
     by_content,
+    equal_rows,
     location_and_scale,
     loss_for,
     model_loss,
@@ -80,6 +84,8 @@ _SMALLEST_SHAPE = (64, 4)
 _SMALL_ENTRIES = 0.1
 """Entries of w below this share of the largest become 0."""
 _TINY = float(np.finfo(float).tiny)
+_FOLDS = 5
+"""For the cross-fitted weights that say how many rules of all starts to take."""
 _SAMPLE = 256
 """Rows from which the first thresholds are drawn."""
 
@@ -91,9 +97,10 @@ class LTRNetDetails(Details):
     """What a fit reports beside its model.
 
     Attributes:
-        soft_model: the network of the chosen start, before discretisation.
+        soft_model: the network of the start of least risk, as it was trained; for rules of several
+            starts, the network that these rules form, with the weights of the model.
         risks: the penalised training risk of the rules of every start; NaN if time ran out.
-        restart: the chosen start.
+        restart: the start of least such risk.
         l2_penalty: the ridge of the last refit.
         chosen: why the data chose this ridge; empty if it was given.
         sample: the number of rows that the network was trained on; None for all.
@@ -125,12 +132,14 @@ class _Shared(ScoreOptions):
         learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03.
         batch_size: rows drawn for each step, at most; None for all.
         restarts: random starts.
+        combine_starts: choose at most `max_rules` rules among those of all starts. False takes the
+            rules of one start, as the paper does; so do training="soft" and refit=False.
         prune: drop what changes no training prediction: propositions that the rest of their rule
             implies, rules that hold everywhere or nowhere, and the longer of two rules that hold on
             the same rows. False drops only rules without propositions or weight, as the paper does.
         refit: refit the weights of the rules at the end; False keeps the trained weights.
         l2_penalty: ridge on the refitted weights, against the mean loss. None: by the noise, as in
-            `jaxrules.lltboost`; the start is chosen with 1e-3.
+            `jaxrules.lltboost`; starts and rules are chosen with 1e-3.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
             column; see `jaxrules.constraints`.
@@ -153,7 +162,8 @@ class _Shared(ScoreOptions):
     batch_size: int | None = option(
         partial(checks.optional, checks.integer), default=1024, at_least=1
     )
-    restarts: int = option(_count, default=6)
+    restarts: int = option(_count, default=10)
+    combine_starts: bool = option(checks.flag, default=True)
     prune: bool = option(checks.flag, default=True)
     refit: bool = option(checks.flag, default=True)
     l2_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
@@ -163,6 +173,10 @@ class _Shared(ScoreOptions):
     @property
     def straight_through(self) -> bool:
         return self.training == "straight_through"
+
+    @property
+    def combines(self) -> bool:
+        return self.combine_starts and self.straight_through and self.refit
 
     def data(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingData:
         """The checked data: more than two classes only under the logistic loss."""
@@ -526,6 +540,18 @@ class _Proposition(NamedTuple):
     holds: Rows
 
 
+class _Signs(NamedTuple):
+    """The signs of weights, 0 for any, and which may differ from 0, (rules, outputs)."""
+
+    signs: NDArray[np.int_]
+    free: Rows
+
+
+def _size(rule: list[_Proposition]) -> int:
+    """Its propositions and the columns that they use."""
+    return sum(1 + int(np.count_nonzero(one.w)) for one in rule)
+
+
 @dataclass(frozen=True, eq=False)
 class _Rules:
     """A discretised network.
@@ -542,6 +568,20 @@ class _Rules:
     weights: Floats
     intercept: Floats
     risk: float
+
+    @property
+    def sizes(self) -> NDArray[np.int_]:
+        """The complexity of each rule."""
+        return np.array([1 + _size(rule) for rule in self.rules], int)
+
+    def take(self, chosen: Sequence[int]) -> _Rules:
+        """Some of the rules."""
+        return replace(
+            self,
+            rules=[self.rules[r] for r in chosen],
+            rows=self.rows[chosen],
+            weights=self.weights[chosen],
+        )
 
 
 class _Training:
@@ -686,7 +726,10 @@ class _Training:
                 self.discretised(nets[i], options.l1_penalty) if history else self.one_rule()
             )
         chosen = min(candidates, key=lambda i: (candidates[i].risk, i))
-        best = candidates[chosen]
+        combined = None
+        if options.combines and history and len(candidates) > 1:
+            combined = self.combined(list(candidates.values()))
+        best = combined or candidates[chosen]
         conditions: list[list[Condition]] = []
         rows = np.ones_like(best.rows)
         for rule, among in zip(best.rules, rows, strict=True):
@@ -711,17 +754,12 @@ class _Training:
         )  # fmt: skip
         losses = losses_of(data.loss, data.outputs, weights.T @ rows + intercept[:, None])
         objective = float(self.weights @ losses) + ridge.value / 2 * float((weights**2).sum())
-        w, t, v, b, b0 = nets[chosen]
-        w, b, b0 = w[..., : len(self.columns.values)], self.scale * b, self.scale * b0 + self.centre
-        soft = SoftModel(
-            Net(w, t, v, b, b0),
-            self.columns.centre,
-            self.columns.scale,
-            self.columns.encoded,
-            data.schema,
-            options.steepness,
-            options.straight_through,
-        )
+        if combined:
+            net = self.network([combined.rules[r] for r in kept], weights.T, intercept)
+        else:
+            net = nets[chosen]
+            net = net._replace(b=self.scale * net.b, b0=self.scale * net.b0 + self.centre)
+        soft = self.soft_model(net)
         details = LTRNetDetails(
             soft_model=soft,
             restart=chosen,
@@ -734,6 +772,103 @@ class _Training:
         )
         fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
+
+    def soft_model(self, net: Net) -> SoftModel:
+        """A network for the user's target, without the padding of its columns."""
+        return SoftModel(
+            net._replace(w=net.w[..., : len(self.columns.values)]),
+            self.columns.centre,
+            self.columns.scale,
+            self.columns.encoded,
+            self.data.schema,
+            self.options.steepness,
+            self.options.straight_through,
+        )
+
+    def combined(self, candidates: Sequence[_Rules]) -> _Rules | None:
+        """Rules chosen among those of all starts, at least one, with their weights; None if there
+        are none, no time, or a class with a single row, which no fold can hold out. Equal rows
+        share a fold, and count as one.
+        """
+        pool, (first_rows, equal) = self.distinct(candidates), equal_rows(self.data)
+        n, labels = len(first_rows), None
+        if self.data.classes is not None:
+            labels = self.data.codes[first_rows]
+        if not pool.rules or (n if labels is None else int(np.bincount(labels).min())) < 2:
+            return None
+        ridge, sides = first_ridge(self.options.l2_penalty), self.signs(pool.rules)
+        signs = np.where(sides.free, sides.signs, 2)
+        sizes, order = pool.sizes, list[int]()
+        empty = pool.take(order)
+        b, b0 = self.refitted([], empty.rows, empty.weights, empty.intercept)
+        steps = [replace(empty, weights=b, intercept=b0)]  # the weights of 0, 1, ... rules
+        while len(order) < min(self.options.max_rules, len(pool.rules)):
+            if self.run.stopped():
+                return None
+            scores = steps[-1].weights.T @ steps[-1].rows + steps[-1].intercept[:, None]
+            first, second = slopes(self.data.loss, self.target, scores)
+            first, second = self.weights * first, self.weights * second
+            found = gains(pool.rows, order, first, second, ridge, signs)
+            if not found.any():
+                break
+            order.append(int(per_complexity(found, sizes).argmax()))
+            begin = pool.take(order)
+            weights = np.vstack([steps[-1].weights, np.zeros((1, len(self.target)))])
+            b, b0 = self.refitted(begin.rules, begin.rows, weights, steps[-1].intercept)
+            steps.append(replace(begin, weights=b, intercept=b0))
+        if len(steps) == 1:
+            return None
+        fold_of = spread(n, labels, min(_FOLDS, n), self.options.seed)
+        losses = self.cross_fitted(steps[1:], fold_of[equal])
+        if losses is None:
+            return None
+        weights = np.bincount(equal, self.weights)
+        return steps[1 + smallest_close(losses[:, first_rows], weights)]
+
+    def distinct(self, candidates: Sequence[_Rules]) -> _Rules:
+        """All rules of networks; of those on the same, or exactly the other, rows the shortest."""
+        parts = [one for one in candidates if one.rules]
+        if not parts:
+            return candidates[0].take([])
+        whole = _Rules(
+            [rule for one in parts for rule in one.rules],
+            np.concatenate([one.rows for one in parts]),
+            np.concatenate([one.weights for one in parts]),
+            candidates[0].intercept,
+            np.nan,
+        )
+        kept: dict[Any, int] = {}
+        for r in np.argsort(whole.sizes, kind="stable").tolist():
+            held = whole.rows[r]
+            if held.any() and not held.all():
+                kept.setdefault(((held ^ held[0]).tobytes(), self.side(whole.rules[r])), r)
+        return whole.take(sorted(kept.values()))
+
+    def network(self, rules: list[list[_Proposition]], b: Floats, b0: Floats) -> Net:
+        """The network of rules: v is 1 for their propositions, 0 for what fills them up."""
+        shape = (len(rules), self.options.max_length)
+        w, t, v = np.zeros((*shape, len(self.columns.values))), np.zeros(shape), np.zeros(shape)
+        for i, rule in enumerate(rules):
+            for j, one in enumerate(rule):
+                w[i, j], t[i, j], v[i, j] = one.w, one.t, 1.0
+        return Net(w, t, v, b, b0)
+
+    def cross_fitted(self, steps: Sequence[_Rules], fold_of: NDArray[np.int64]) -> Floats | None:
+        """The losses of rules whose weights are fitted on the other folds, (steps, rows); None if
+        there is no time.
+        """
+        losses = np.zeros((len(steps), len(fold_of)))
+        for fold in range(int(fold_of.max()) + 1):
+            held = fold_of == fold
+            for k, one in enumerate(steps):
+                if self.run.stopped():
+                    return None
+                b, b0 = self.refitted(
+                    one.rules, one.rows, one.weights, one.intercept, among=self.weights * ~held
+                )
+                scores = b.T @ one.rows[:, held] + b0[:, None]
+                losses[k, held] = losses_of(self.data.loss, self.target[:, held], scores)
+        return losses
 
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules of a network."""
@@ -762,11 +897,7 @@ class _Training:
             if not rule:  # it always holds
                 intercept = intercept + b
             elif key in rules:  # on the same rows: the weights add up
-                shorter = min(
-                    rule,
-                    rules[key][0],
-                    key=lambda rule: sum(1 + np.count_nonzero(one.w) for one in rule),
-                )
+                shorter = min(rule, rules[key][0], key=_size)
                 rules[key] = (shorter, held, rules[key][2] + b)
             elif b.any() and (held.any() or not self.options.prune):
                 rules[key] = (rule, held, b)
@@ -824,6 +955,11 @@ class _Training:
         """
         return int(np.sign(sum(float(one.w @ self.directions) for one in rule)))
 
+    def signs(self, rules: list[list[_Proposition]]) -> _Signs:
+        """What the weights of rules may be."""
+        sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)
+        return _Signs(sides * self.effects, (sides == 0) | (self.effects != 0))
+
     def last_refit(self, best: _Rules, rows: Rows) -> tuple[Floats, Floats, Ridge]:
         """The final weights and intercept of rules, and their ridge."""
         b, b0 = self.refitted(best.rules, rows, best.weights, best.intercept)
@@ -849,25 +985,30 @@ class _Training:
         b: Floats,
         b0: Floats,
         ridge: float | None = None,
+        among: Floats | None = None,
     ) -> tuple[Floats, Floats]:
-        """The best weights of the rules, if refitted; without a ridge under that of the start."""
+        """The best weights of the rules, if refitted; without a ridge under that of the start.
+
+        Args:
+            among: other row weights.
+        """
         ridge = first_ridge(self.options.l2_penalty) if ridge is None else ridge
+        row_weights = self.weights if among is None else among
         if not self.options.refit:
             return b, b0
-        sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)
-        signs, free = sides * self.effects, (sides == 0) | (self.effects != 0)
+        signs, free = self.signs(rules)
         if len(b0) > 1:
             return refit_softmax(
                 self.target.T,
                 rows.T,
                 l2_penalty=ridge,
-                sample_weight=self.weights,
+                sample_weight=row_weights,
                 start=(b, b0),
                 free=free,
                 signs=signs,
             )
         weights, intercept = refit_weights(
             self.data.loss, self.target[0], rows.T, l2_penalty=ridge, intercept=True,
-            sample_weight=self.weights, start=(b[:, 0], float(b0[0])), signs=signs[:, 0],
+            sample_weight=row_weights, start=(b[:, 0], float(b0[0])), signs=signs[:, 0],
         )  # fmt: skip
         return weights[:, None], np.array([intercept])

@@ -34,7 +34,7 @@ PAPER = Paper(
         is jaxrules'; the log loss of its rule sets, which answer yes or no, is that of the shares of training rows.
         "LTRNet, to the letter" is the paper's: soft steps in training, the weights as they were trained, and rules that
         change no prediction are kept; steepness, optimiser and step size, which the paper does not name, are jaxrules'.
-        "LTRNet" is jaxrules' default, another method: hard steps in the forward pass, weights refitted after
+        "LTRNet" is jaxrules', another method: hard steps in the forward pass, weights refitted after
         discretisation, nothing kept that changes no training prediction. It is shown beside the others and not compared
         with the paper.
 

@@ -40,7 +40,10 @@ def two_boxes(train: Dataset) -> Any:
 
 
 def six_rules(train: Dataset) -> Any:
-    return jr.ltrnet.fit(train.X, train.y, loss="logistic", max_rules=6, max_length=2).model
+    given = {"restarts": 6, "combine_starts": False}
+    return jr.ltrnet.fit(
+        train.X, train.y, loss="logistic", max_rules=6, max_length=2, **given
+    ).model
 
 
 def three_boxes(train: Dataset) -> Any:

@@ -91,8 +91,13 @@ TGBS: dict[str, dict[str, Any]] = {
 }
 
 LTRNETS: dict[str, dict[str, Any]] = {
-    "LTRNet": {"l2_penalty": 1e-3},
-    "LTRNet, to the letter": {"training": "soft", "refit": False, "prune": False},
+    "LTRNet": {"l2_penalty": 1e-3, "restarts": 6, "combine_starts": False},
+    "LTRNet, to the letter": {
+        "training": "soft",
+        "refit": False,
+        "prune": False,
+        "restarts": 6,
+    },
 }
 
 

@@ -193,7 +193,8 @@ def _to_weights(metric: Floats, diagonal: bool) -> Floats:
     """The map to weights from coordinates in which a metric is the identity, or its diagonal
     is 1.
     """
-    scale = np.sqrt(np.diag(metric)) + np.finfo(np.float64).tiny
+    scale = np.sqrt(np.diag(metric))
+    scale[scale == 0] = 1.0  # a rule that holds nowhere, without a ridge
     if diagonal:
         return np.diag(1.0 / scale)
     relative = metric / scale / scale[:, None]
