@@ -396,6 +396,7 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     "RuleFit (imodels)": peer("imodels", "RuleFit"),
     "BoostedRules (imodels)": peer("imodels", "BoostedRules"),
     "FIGS": peer("imodels", "FIGS"),
+    "TT-Sparse": peer("tt_sparse", "TT-Sparse"),
     "EBM": peer("interpret", "EBM"),
     "boosted trees": boosted,
 }
@@ -410,6 +411,7 @@ SHOWN = {
     "L1 linear": "C4",
     "CART": "C5",
     "FIGS": "C6",
+    "TT-Sparse": "tomato",
     "EBM": "black",
     "boosted trees": "C7",
 }

@@ -1,9 +1,9 @@
-"""FIGS, RuleFit, BoostedRules (imodels) and EBM (interpret) on saved arrays,
+"""FIGS, RuleFit, BoostedRules (imodels), EBM (interpret) and TT-Sparse on saved arrays,
 in their own environments.
 
 See fronts.py.
 
-    PYTHON benchmarks/fronts_peers.py FIGS|RuleFit|BoostedRules|EBM TASK data.npz MOST_SPLITS SEED
+    PYTHON benchmarks/fronts_peers.py METHOD TASK data.npz MOST_SPLITS SEED
 
 Prints one line of JSON per model: its size (2 per split of FIGS, rules and conditions; 0 for EBM),
 its number of rules and of rules that hold for a test row (None if they cannot be counted), and its
@@ -21,6 +21,9 @@ def main() -> None:
     method, task, file, most, seed = sys.argv[1:]
     data = np.load(file)
     X, y, X_test = data["X"], data["y"], data["X_test"]
+    if method == "TT-Sparse":
+        tt_sparse(X, y, X_test, task, int(seed))
+        return
     if method == "EBM":
         from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 
@@ -58,13 +61,51 @@ def main() -> None:
             local = held(used, X_test)
         elif method != "EBM":
             support = size / 2
-        one = {
-            "size": size,
-            "support": support,
-            "local": local,
-            "says": np.asarray(says, float).tolist(),
-        }
-        print(json.dumps(one), flush=True)
+        write(size, support, local, says)
+
+
+def write(size, support, local, says):
+    one = {
+        "size": size,
+        "support": support,
+        "local": local,
+        "says": np.asarray(says, float).tolist(),
+    }
+    print(json.dumps(one), flush=True)
+
+
+def tt_sparse(X, y, X_test, task, seed):
+    """The program of Soegeng, Modi and Peyrin (2026) with the settings of its README, pruned at
+    several tolerances. Its size: that of its rules, each with its literals, and its linear terms.
+    """
+    import copy
+
+    import pandas as pd
+    import torch
+    from tt_sparse import TabularEncoder, TTSparseModel, explain, predict_rules, prune, train
+
+    torch.set_num_threads(1)
+    task = "regression" if task == "regression" else "binary"
+    centre, spread = (y.mean(), y.std()) if task == "regression" else (0, 1)
+    train_frame, test_frame = (
+        pd.DataFrame(one).rename(columns="x{}".format) for one in (X, X_test)
+    )
+    train_frame["target"] = (y - centre) / spread
+    binary = [f"x{f}" for f, column in enumerate(X.T) if len(np.unique(column)) == 2]
+    rest = [name for name in train_frame if name not in (*binary, "target")]
+    encoder = TabularEncoder(categorical=binary, continuous=rest, num_bits=9, task_type=task)
+    encoded = encoder.fit_transform(train_frame)
+    given = {"tau": 0.01, "task_type": task, "skip_size": encoder.n_skip_features}
+    torch.manual_seed(seed)
+    trained = TTSparseModel(encoder.n_ltt_features, 30, 1, 5, **given)
+    train(trained, encoded, epochs=100, device="cpu", seed=seed, verbose=False)
+    for drop in (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0):
+        model = copy.deepcopy(trained)
+        prune(model, encoded, max_drop_pct=drop, finetune_epochs=30, seed=seed)
+        rules = explain(model, encoder)
+        kinds = [rule["kind"] for rule in rules.rules]
+        says = centre + spread * predict_rules(rules, test_frame, encoder=encoder)
+        write(rules.complexity - 1 + kinds.count("ltt"), len(kinds) - 1, float("nan"), says)
 
 
 def held(rules, X):

@@ -65,6 +65,16 @@ PEERS = {
         "import corels",
     ),
     "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
+    "tt_sparse": Peer(
+        (
+            "torch",
+            "pandas",
+            "scikit-learn",
+            "git+https://github.com/hansfarrell/tt-sparse"
+            "@049e420307a848d10677f365b53cc9890d7aa192",
+        ),
+        imports="import tt_sparse",
+    ),
     "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),
 }
 
