@@ -41,7 +41,8 @@ def test_notebook_runs(
 
 def printed_by(name: str) -> str:
     """What an example prints as a script of its own."""
-    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    slow = "ignore:Creating scratch directories"  # dask's warning on a loaded machine
+    command = [sys.executable, "-W", "error", "-W", slow, str(EXAMPLES / name)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

@@ -29,6 +29,9 @@ from jaxrules.options import FitOptions
 from jaxrules.runs import Run
 from jaxrules.workers import carry_out, carry_out_all, check_sendable, check_workers
 
+# dask warns if that takes over a second, as on a loaded machine
+pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories")
+
 _random = np.random.default_rng(0)
 X = _random.normal(size=(120, 3))
 NUMBERS = X[:, 0] + (X[:, 1] > 0.3) + 0.3 * _random.normal(size=120)
