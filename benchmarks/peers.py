@@ -70,8 +70,7 @@ PEERS = {
             "torch",
             "pandas",
             "scikit-learn",
-            "git+https://github.com/hansfarrell/tt-sparse"
-            "@049e420307a848d10677f365b53cc9890d7aa192",
+            "git+https://github.com/hansfarrell/tt-sparse@049e420307a848d10677f365b53cc9890d7aa192",
         ),
         imports="import tt_sparse",
     ),

@@ -202,7 +202,28 @@ def test_one_gamma_is_a_reason_for_the_ratio_where_no_size_is_larger(store, rati
     results = Results(store, Settings())
     ours, theirs = exhibits._compared(results, "compas", "LIRE")
     reason = exhibits._larger(results, "compas", ours, theirs, "ratio")
-    assert ("with 0.001 in all, without restarts: accuracy 0.7000" in reason) == explained
+    assert ("with 0.001 in all: #Support 9.0" in reason) == explained
+
+
+@pytest.mark.parametrize(("share", "explained"), [(1.0, True), (2.0, False)])
+def test_one_gamma_is_a_reason_for_the_published_search_where_all_sizes_agree(
+    store, share, explained
+):
+    method = exhibits.protocol.PUBLISHED
+    cell = Cell.of(data="compas", fold=0, method=method)
+    store.write(
+        exhibits.comparison, cell, {"support": 2.0, "local_support": 1.0, "ratio": 0.5}, 1.0
+    )
+    results = Results(store, Settings())
+    paper = exhibits._compared(results, "compas", method)[1][0]
+    row = {"penalty": 0.001, **{name: paper[name] for name in exhibits.BY_GAMMA}}
+    rows = [row | {"local_support": share * row["local_support"]}]
+    by_gamma = Cell.of(data="compas", fold=0, method="published search by gamma")
+    store.write(exhibits.published_path, by_gamma, rows, 1.0)
+    results = Results(store, Settings())
+    ours, theirs = exhibits._compared(results, "compas", method)
+    reason = exhibits._of_published(results, "compas", ours, theirs, "support")
+    assert ("with 0.001 in all: #Support" in reason) == explained
 
 
 def write_tradeoff(store, method, local_penalty, fold, support):
