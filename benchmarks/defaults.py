@@ -140,7 +140,7 @@ METHODS: dict[str, Callable[[Dataset], Model]] = {
     "LIRE": of("lire"),
     "LLTBoost, before": of("lltboost", l2_penalty=1e-3),
     "LLTBoost": of("lltboost"),
-    "LTRNet, before": of("ltrnet", l2_penalty=1e-3),
+    "LTRNet, before": of("ltrnet", l2_penalty=1e-3, restarts=6, combine_starts=False),
     "LTRNet": of("ltrnet"),
     "SSRL, before": ssrl_before,
     "SSRL": of("ssrl"),

@@ -19,15 +19,7 @@ from jaxrules.fits import Fit
 from jaxrules.lire.moves import Encoding
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import (
-    Folds,
-    Multiclass,
-    ScoreOptions,
-    against_joint,
-    joins,
-    option,
-    options,
-)
+from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
 from jaxrules.table import Schema
 from jaxrules.training import TrainingData, loss_for
 

@@ -13,15 +13,7 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
-from jaxrules.options import (
-    Folds,
-    Multiclass,
-    ScoreOptions,
-    against_joint,
-    joins,
-    option,
-    options,
-)
+from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
 from jaxrules.training import TrainingData
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]

@@ -15,15 +15,7 @@ from jaxrules.constraints import asks
 from jaxrules.fits import Fit
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
-from jaxrules.options import (
-    Folds,
-    Multiclass,
-    ScoreOptions,
-    against_joint,
-    joins,
-    option,
-    options,
-)
+from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
 from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]

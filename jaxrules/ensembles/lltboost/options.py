@@ -10,15 +10,7 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
-from jaxrules.options import (
-    Folds,
-    Multiclass,
-    ScoreOptions,
-    against_joint,
-    joins,
-    option,
-    options,
-)
+from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
 from jaxrules.training import TrainingData
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
