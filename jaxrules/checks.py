@@ -269,7 +269,9 @@ def size(name: str, value: object) -> int | Literal["auto"] | None:
     """
     if value is None:
         return None
-    if isinstance(value, str) and value == "auto":
+    if isinstance(value, str):
+        if value != "auto":
+            raise TypeError(f'{name} must be an integer, "auto" or None, got {value!r}')
         return "auto"
     return integer(name, value, at_least=1)
 

@@ -662,6 +662,8 @@ def test_what_cannot_be_learned_is_refused():
     ):
         with pytest.raises(ValueError, match=words):
             jr.exact_list.fit(**({"X": X, "y": y} | arguments))
+    with pytest.raises(TypeError, match='max_cut_points must be an integer, "auto" or None, got'):
+        jr.exact_list.fit(X, y, max_cut_points="all")
 
 
 def test_longer_conditions_than_there_are_change_nothing():
