@@ -310,3 +310,18 @@ def test_what_the_stop_changes_is_shown_by_set_and_rows(tmp_path):
     assert table.rows == ("iris (1), the five splits, ours", whole)
     assert [table.values[whole, column] for column in table.columns] == ["3620", "495"]
     assert table.values[table.rows[0], "with the stop"] == "100 to 104"
+
+
+@pytest.mark.needs_data
+@pytest.mark.parametrize("search", scores.SEARCHES)
+def test_one_random_state_gives_the_printed_ensembles(monkeypatch, search):
+    monkeypatch.setattr(scores, "RANDOM_STATES", 4)
+    (cell,) = (c for c in scores.random_states.cells(Settings()) if c["search"] == search)
+    nearest, second, _ = scores.measure_random_states(cell, Settings())
+    assert nearest["random_state"] == scores.PRINTED_SPLIT
+    assert nearest["penalty"] == scores.PRINTED_PENALTY
+    assert second["off"] > 10 * nearest["off"]
+    (cell,) = (c for c in scores.printed_ensembles.cells(Settings()) if c["search"] == search)
+    weights = [row["weight"] for row in scores.measure_printed_ensemble(cell, Settings())]
+    printed = [weight for weight, _ in published.ENSEMBLES["tic-tac-toe", search]]
+    assert np.abs(np.subtract(weights, printed)).max() == pytest.approx(nearest["off"], abs=1e-9)
