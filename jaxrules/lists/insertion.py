@@ -120,7 +120,7 @@ class Examples:
     def sampled(self, rows: NDArray[np.intp], classes: NDArray[np.intp], weight: float) -> Examples:
         """The same rows, with drawn ones for beam searches; see `Sample`."""
         counts = (classes[:, None] == np.arange(self.n_classes)).astype(np.float64)
-        drawn = Examples(self.literals[:, rows], counts, self.default, self.allowed)
+        drawn = Examples(np.take(self.literals, rows, axis=1), counts, self.default, self.allowed)
         return replace(self, sample=Sample(drawn, rows, weight))
 
 

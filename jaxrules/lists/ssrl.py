@@ -685,7 +685,8 @@ class _Task:
         )
         if np.isin(weights, (0, 1)).all() and self.rows.n_patterns > Examples.FEW_ROWS:
             counts = (self.codes[:, None] == np.arange(n_classes)) * weights[:, None]
-            return Examples(self.rows.by_rule[:, self.rows.pattern], counts, default, allowed)
+            literals = np.take(self.rows.by_rule, self.rows.pattern, axis=1)  # each in one piece
+            return Examples(literals, counts, default, allowed)
         class_weights = self.rows.class_weights(self.codes, n_classes, weights)
         return Examples(self.rows.by_rule, class_weights, default, allowed)
 
