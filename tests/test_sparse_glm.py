@@ -830,8 +830,8 @@ def test_rounded_products_leave_the_model_convex(
     """Nested rules are nearly collinear; their products are rounded to float32."""
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(on_host, "_LARGE", 0)
-    columns = np.sort(rng.random(3000)) > np.sort(rng.random((300, 1)), axis=0)
-    model = on_host.Curvature(rng.random(3000) / 3000).model(
+    columns = np.sort(rng.random(3008)) > 0.1 * np.sort(rng.random((300, 1)), axis=0)
+    model = on_host.Curvature(rng.random(3008) / 3008).model(
         BitColumns.of(columns), np.arange(len(columns)), True, lambda: False
     )
     assert model is not None

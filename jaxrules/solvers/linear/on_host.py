@@ -44,8 +44,8 @@ no compilation.
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
-_LARGE = 1 << 20  # entries above which a Hessian is computed in float32: enough for a step
-_ROUNDING32 = 8 * float(np.finfo(np.float32).eps)  # of its products, relative to the largest
+_LARGE = 1 << 22  # entries above which a Hessian is computed in float32: enough for a step
+_ROUNDING32 = 8 * float(np.finfo(np.float32).eps)  # of its eigenvalues, relative to the norm
 
 
 class Point(NamedTuple, Generic[Numbers]):
@@ -151,7 +151,7 @@ class Curvature:
             # Nested rules are nearly collinear, so rounding can make the smallest eigenvalues
             # negative; on a model without a minimum, the minimiser would use up all its rounds.
             diagonal = np.diag_indices_from(hessian)
-            hessian[diagonal] += _ROUNDING32 * hessian[diagonal].max(initial=0.0)
+            hessian[diagonal] += _ROUNDING32 * np.linalg.norm(hessian)
         return SecondOrder(hessian, coupling, total)
 
 
