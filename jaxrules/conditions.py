@@ -253,9 +253,10 @@ class Condition:
         """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values if the schema
         admits them, and special values if the text would mislead about them.
         """
-        levels, special = None, cast(tuple[float, ...], ())
+        levels, special, digits = None, cast(tuple[float, ...], ()), 5
         if isinstance(self.feature, Direction):  # the name says that it adds numbers
             name, columns = self.feature.describe(schema), self.feature.features
+            digits = display.EVERY_DIGIT  # a reader may add up
         else:
             feature, columns = schema.features[self.feature], (self.feature,)
             if feature.categories is not None:
@@ -270,7 +271,7 @@ class Condition:
             return f"{name} is {absent}" if missing else f"{name} never"
         text = display.interval_text(
             name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing,
-            absent or "missing",
+            absent or "missing", digits,
         )  # fmt: skip
         bounded = math.isfinite(self.lower) or math.isfinite(self.upper)
         unlike = bounded and not missing and any(map(self.admits, special))
@@ -407,21 +408,22 @@ class Missing:
 
 @dataclass(frozen=True)
 class Halfspace:
-    """sum of weight * feature >= value; not satisfied where a value is missing. See `Direction` for
-    the attributes.
+    """sum of weight * (feature - origin) >= value; not satisfied where a value is missing. See
+    `Direction` for the attributes.
     """
 
     features: tuple[int, ...]
     weights: tuple[float, ...]
     value: float
     categories: tuple[int, ...] = ()
+    origins: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         self.direction  # noqa: B018  checks the terms
 
     @property
     def direction(self) -> Direction:
-        return Direction(self.features, self.weights, self.categories)
+        return Direction(self.features, self.weights, self.categories, self.origins)
 
     def condition(self, schema: Schema) -> Condition:
         """The same as a condition of a rule."""

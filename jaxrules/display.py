@@ -70,6 +70,8 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
     return near
 
 
+EVERY_DIGIT = 17
+"""Significant digits that distinguish all float64 numbers."""
 _SHORT = 15
 """Significant digits of a decimal number that a float64 keeps; more are of no decimal number."""
 _ENOUGH_DECIMALS = 25
@@ -78,12 +80,12 @@ _ENOUGH_DECIMALS = 25
 
 def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool,
-    absent: str = "missing",
+    absent: str = "missing", digits: int = 5,
 ) -> str:  # fmt: skip
     """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to
-    it, which is called `absent`.
+    it, which is called `absent`; `digits`: at least so many of an end that is not short.
     """
-    subject, (low, high) = plain(subject), _distinct(lower, upper)
+    subject, (low, high) = plain(subject), _distinct(lower, upper, digits)
     if lower == upper:
         text = f"{subject} == {low}"
     elif math.isinf(lower) and math.isinf(upper):
@@ -99,9 +101,8 @@ def interval_text(
     return f"({text} or {absent})" if missing else text
 
 
-def _distinct(lower: float, upper: float) -> tuple[str, str]:
+def _distinct(lower: float, upper: float, digits: int) -> tuple[str, str]:
     """Both ends in full if they are short, else with enough digits to distinguish them."""
-    digits = 5
     while lower < upper and digits < 17 and number(lower, digits) == number(upper, digits):
         digits += 1
     return _in_full(lower, digits), _in_full(upper, digits)
@@ -109,9 +110,9 @@ def _distinct(lower: float, upper: float) -> tuple[str, str]:
 
 def _in_full(value: float, digits: int) -> str:
     """A threshold, or a weight of a direction: all of its digits if there are at most fifteen."""
-    wider = range(digits, max(digits, _SHORT) + 1)
+    short = (number(value, d) for d in range(5, _SHORT + 1))
     return next(
-        (text for text in (number(value, d) for d in wider) if float(text) == value),
+        (text for text in short if float(text) == value),
         number(value, digits),
     )
 
@@ -186,12 +187,21 @@ def _category(name: str) -> str:
 _PLAIN = re.compile(r"[^\s,{}&'\"()](?:[^,{}&'\"()\n]*[^\s,{}&'\"()])?")
 
 
+def difference_text(name: str, origin: float) -> str:
+    """A number measured from another one, in full, e.g. ``(year - 2000)``; the name if that is
+    0.
+    """
+    if origin == 0:
+        return name
+    return f"({name} {'-' if origin > 0 else '+'} {_in_full(abs(origin), EVERY_DIGIT)})"
+
+
 def sum_text(terms: Iterable[tuple[float, str]]) -> str:
-    """A weighted sum of named terms, e.g. ``2.81 variance - skewness``."""
+    """A weighted sum of named terms, weights in full, e.g. ``2.81 variance - skewness``."""
     text = ""
     for weight, name in terms:
         sign = "-" if weight < 0 else "+" if text else ""
-        size = "" if abs(weight) == 1 else f"{_in_full(abs(weight), 5)} "
+        size = "" if abs(weight) == 1 else f"{_in_full(abs(weight), EVERY_DIGIT)} "
         text += f" {sign} {size}{plain(name)}" if text else f"{sign}{size}{plain(name)}"
     return text
 

@@ -31,8 +31,8 @@ from jaxrules.table import MISSING, Schema, Table
 
 @dataclass(frozen=True)
 class Direction:
-    """A numeric column computed from others: the sum of weight * column, terms sorted by (feature,
-    category).
+    """A numeric column computed from others: the sum of weight * (column - origin), terms sorted by
+    (feature, category).
 
     A categorical column enters as the 0/1 indicator of a category, or of a missing value (code
     `MISSING`): as in `Table.one_hot`, a missing or unseen category is 0 in all others. If a number
@@ -43,27 +43,35 @@ class Direction:
         weights: one per column; finite, not 0.
         categories: per term, the category code of an indicator, `MISSING` for a number; empty for
             numbers only.
+        origins: per term, the number from which the column is measured; finite, 0 for an indicator;
+            empty if all are 0.
     """
 
     features: tuple[int, ...]
     weights: tuple[float, ...]
     categories: tuple[int, ...] = ()
+    origins: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("features", "weights", "categories"):
+        for name in ("features", "weights", "categories", "origins"):
             if not isinstance(getattr(self, name), tuple):
                 given = type(getattr(self, name)).__name__
                 raise TypeError(f"{name} of a direction must be a tuple, got {given}")
         if not self.categories:
             object.__setattr__(self, "categories", (MISSING,) * len(self.features))
-        for feature, weight, code in zip(*self._terms(), strict=False):
-            if not (type(feature) is type(code) is int and type(weight) is float):
+        if not self.origins:
+            object.__setattr__(self, "origins", (0.0,) * len(self.features))
+        for feature, weight, code, origin in zip(*self.terms, strict=False):
+            if not (type(feature) is type(code) is int and type(weight) is type(origin) is float):
                 self._make_plain()
                 break
-            self._check_term(feature, weight, code)
-        fit = 0 < len(self.features) == len(self.weights) == len(self.categories)
+            self._check_term(feature, weight, code, origin)
+        lengths = {len(part) for part in self.terms}
+        fit = len(lengths) == 1 and lengths != {0}
         require(
-            fit, "a direction needs at least one feature, with as many weights (and categories)"
+            fit,
+            "a direction needs at least one feature, with as many weights (and categories, and "
+            "origins)",
         )
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))
@@ -72,8 +80,12 @@ class Direction:
             "the features of a direction (or their categories) must be distinct and ascending",
         )
 
-    def _terms(self) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]:
-        return self.features, self.weights, self.categories
+    @property
+    def terms(
+        self,
+    ) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...], tuple[float, ...]]:
+        """The features, weights, categories and origins."""
+        return self.features, self.weights, self.categories, self.origins
 
     def _make_plain(self) -> None:
         """Replace NumPy's numbers with Python's own; anything else is refused."""
@@ -81,13 +93,21 @@ class Direction:
         features = tuple(checks.integer(f"features{of}", f) for f in self.features)
         codes = tuple(checks.integer(f"categories{of}", code) for code in self.categories)
         weights = tuple(checks.number(f"weights{of}", weight) for weight in self.weights)
-        for name, plain in (("features", features), ("weights", weights), ("categories", codes)):
-            object.__setattr__(self, name, plain)
-        for term in zip(features, weights, codes, strict=False):
+        origins = tuple(checks.number(f"origins{of}", origin) for origin in self.origins)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "categories", codes)
+        object.__setattr__(self, "origins", origins)
+        for term in zip(*self.terms, strict=False):
             self._check_term(*term)
 
     @staticmethod
-    def _check_term(feature: int, weight: float, code: int) -> None:
+    def _check_term(feature: int, weight: float, code: int, origin: float) -> None:
+        possible = math.isfinite(origin) and (origin == 0 or code == MISSING)
+        require(
+            possible,
+            f"the origins of a direction must be finite, and 0 for a category, got {origin}",
+        )
         usable = 0 <= feature < 2**31 > code >= MISSING and weight != 0 and math.isfinite(weight)
         require(
             usable,
@@ -96,13 +116,13 @@ class Direction:
         )
 
     def describe(self, schema: Schema) -> str:
-        """As text, e.g. ``2.81 variance - 1.5 skewness + 0.3 [job == cook]``."""
+        """As text, e.g. ``2.81 (year - 2000) - 1.5 skewness + 0.3 [job == cook]``."""
         names = []
-        for feature, code in zip(
-            (schema.features[f] for f in self.features), self.categories, strict=True
+        for feature, code, origin in zip(
+            (schema.features[f] for f in self.features), self.categories, self.origins, strict=True
         ):
             if feature.is_numeric:
-                names.append(feature.as_number)
+                names.append(display.difference_text(feature.as_number, origin))
                 continue
             missing = code == MISSING
             names.append(f"[{feature.set_text(set() if missing else {code}, False, missing)}]")
@@ -118,15 +138,21 @@ class Directions:
         offsets: int32, shape (directions + 1,).
         feature, category: int32, shape (terms,); see `Direction`.
         weight: float64, shape (terms,).
+        origin: float64, shape (terms,); empty if all are 0.
     """
 
     offsets: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     category: NDArray[np.int32] = field(metadata={"dtype": np.int32})
     weight: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    origin: NDArray[np.float64] = field(
+        default_factory=lambda: np.zeros(0), metadata={"dtype": np.float64}
+    )
 
     def __post_init__(self) -> None:
         check_arrays(self)
+        if not np.size(self.origin):
+            object.__setattr__(self, "origin", np.zeros(np.shape(self.weight)))
 
     @classmethod
     def build(cls, directions: Iterable[Direction] = ()) -> Directions:
@@ -137,6 +163,7 @@ class Directions:
             np.array([f for d in listed for f in d.features], np.int32),
             np.array([code for d in listed for code in d.categories], np.int32),
             np.array([weight for d in listed for weight in d.weights], np.float64),
+            np.array([origin for d in listed for origin in d.origins], np.float64),
         )
 
     def __len__(self) -> int:
@@ -144,7 +171,7 @@ class Directions:
 
     def __getitem__(self, index: int) -> Direction:
         terms = slice(*self.offsets[index : index + 2].tolist())
-        arrays = (self.feature[terms], self.weight[terms], self.category[terms])
+        arrays = (part[terms] for part in (self.feature, self.weight, self.category, self.origin))
         return Direction(*(tuple(array.tolist()) for array in arrays))
 
     def __iter__(self) -> Iterator[Direction]:
@@ -158,13 +185,14 @@ class Directions:
     def validate(self, schema: Schema) -> None:
         """Check shapes, ranges, kinds and orders; a ValueError names what is wrong."""
         shapes, n = (
-            [array.shape for array in (self.feature, self.category, self.weight)],
+            [array.shape for array in (self.feature, self.category, self.weight, self.origin)],
             len(schema.features),
         )
         fit = self.feature.ndim == 1 and len(set(shapes)) == 1
         require(
             fit,
-            f"feature, category and weight of directions must have shape (terms,), got {shapes}",
+            "feature, category, weight and origin of directions must have shape (terms,), got "
+            f"{shapes}",
         )
         rise = rises(self.offsets, len(self.feature)) and (np.diff(self.offsets) > 0).all()
         require(
@@ -172,8 +200,12 @@ class Directions:
         )
         usable = np.isfinite(self.weight) & (self.weight != 0)
         require(usable.all(), "weights of directions must be finite and not 0")
-        for f, code in zip(self.feature.tolist(), self.category.tolist(), strict=True):
+        require(np.isfinite(self.origin).all(), "origins of directions must be finite")
+        terms = (self.feature.tolist(), self.category.tolist(), self.origin.tolist())
+        for f, code, origin in zip(*terms, strict=True):
             require(0 <= f < n, f"a direction names feature {f}; there are {n} features")
+            possible = origin == 0 or schema.features[f].is_numeric
+            require(possible, f"a direction has an origin for category {code}; it must be 0")
             known = MISSING <= code < len(schema.features[f].categories or ())
             require(
                 known,
@@ -189,12 +221,10 @@ class Directions:
         """
         total, direction = np.zeros(table.n_rows), self[index]
         with np.errstate(over="ignore", invalid="ignore"):
-            for f, weight, code in zip(
-                direction.features, direction.weights, direction.categories, strict=True
-            ):
+            for f, weight, code, origin in zip(*direction.terms, strict=True):
                 column = table.columns[f]
                 total += weight * (
-                    column if table.schema.features[f].is_numeric else column == code
+                    column - origin if table.schema.features[f].is_numeric else column == code
                 )
         return total
 
@@ -205,7 +235,8 @@ class Directions:
         x = X[:, self.feature]
         codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32)
         is_numeric = jnp.array([feature.is_numeric for feature in schema.features])[self.feature]
-        values = jnp.where(is_numeric[None], x, codes == jnp.asarray(self.category)[None])
+        numbers = x - like(self.origin, X)[None]
+        values = jnp.where(is_numeric[None], numbers, codes == jnp.asarray(self.category)[None])
         direction = jnp.searchsorted(
             self.offsets[1:], jnp.arange(self.feature.shape[0]), side="right"
         )

@@ -180,9 +180,11 @@ def value_of(feature: int | Direction, table: jr.Table, row: int) -> float:
     if isinstance(feature, int):
         return table.columns[feature][row].item()
     total = 0.0
-    for f, weight, code in zip(feature.features, feature.weights, feature.categories, strict=True):
+    for f, weight, code, origin in zip(*feature.terms, strict=True):
         value = table.columns[f][row].item()
-        total += weight * (value if table.schema.features[f].is_numeric else float(value == code))
+        total += weight * (
+            value - origin if table.schema.features[f].is_numeric else float(value == code)
+        )
     return total
 
 

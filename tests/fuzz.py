@@ -1014,7 +1014,12 @@ def value_types() -> list[Entry]:
             "Direction",
             used_direction,
             {"features": (0,), "weights": (1.0,)},
-            of={"features": OF_TERMS, "weights": WEIGHTS_OF_TERMS, "categories": OF_TERMS[1:5]},
+            of={
+                "features": OF_TERMS,
+                "weights": WEIGHTS_OF_TERMS,
+                "categories": OF_TERMS[1:5],
+                "origins": WEIGHTS_OF_TERMS[:4] + WEIGHTS_OF_TERMS[6:],
+            },
         ),
         Entry(
             "Halfspace",
@@ -1130,9 +1135,9 @@ def used(maker: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def used_direction(features: Any, weights: Any, categories: Any = ()) -> Any:
+def used_direction(features: Any, weights: Any, categories: Any = (), origins: Any = ()) -> Any:
     """A direction in a rule."""
-    slant = jr.Direction(features, weights, categories)
+    slant = jr.Direction(features, weights, categories, origins)
     return jr.Conjunctions.build(COLOURS, [[jr.Condition.above(slant, 1.0)]])
 
 

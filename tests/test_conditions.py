@@ -56,7 +56,8 @@ def directions(draw: st.DrawFn, weights: Any = weights, least: int = 1, most: in
     """Sums of numbers, and of indicators of categories and of missing ones."""
     chosen = sorted(draw(st.sets(st.sampled_from(TERMS), min_size=least, max_size=most)))
     features, codes = zip(*chosen, strict=True)
-    return Direction(features, tuple(draw(weights) for _ in chosen), codes)
+    origins = [draw(st.sampled_from([0.0, 1.0, -0.1])) if f in NUMERIC else 0.0 for f in features]
+    return Direction(features, tuple(draw(weights) for _ in chosen), codes, tuple(origins))
 
 
 @st.composite
@@ -340,6 +341,9 @@ def test_a_table_of_other_columns_is_refused(rules: jr.Conjunctions) -> None:
         ),
         (lambda: C.at_most(Direction((0,), (0.0,)), 1.0), "finite weights other than 0"),
         (lambda: C.at_most(Direction((0,), (math.inf,)), 1.0), "finite weights other than 0"),
+        (lambda: C.at_most(Direction((0,), (1.0,), (), (math.inf,)), 1.0), "origins .* finite"),
+        (lambda: C.at_most(Direction((1,), (1.0,), (2,), (3.0,)), 1.0), "0 for a category"),
+        (lambda: C.at_most(Direction((1,), (1.0,), (), (3.0,)), 1.0), "origin for category -1"),
         (lambda: C.one_of(Direction((0,), (1.0,)), [1]), "a direction is numeric"),
         (lambda: C.at_most(Direction((0,), (1.0,)), math.nan), "NaN"),
     ],
@@ -379,7 +383,8 @@ def test_a_schema_and_an_operator_are_checked() -> None:
 
 
 def test_directions_check_their_terms() -> None:
-    for terms in [((), ()), ((0, 1), (1.0,)), ((0,), (1.0,), (0, 1))]:
+    lengths = [((), ()), ((0, 1), (1.0,)), ((0,), (1.0,), (0, 1)), ((0,), (1.0,), (), (1.0, 2.0))]
+    for terms in lengths:
         with pytest.raises(ValueError, match="at least one feature"):
             Direction(*terms)
     for terms in [((2, 0), (1.0, 1.0)), ((0, 0), (1.0, 1.0)), ((1, 1), (1.0, 1.0), (2, 0))]:
@@ -611,7 +616,7 @@ def test_wrong_shapes_are_refused_while_tracing(shape: tuple[int, ...]) -> None:
 
 def test_conjunctions_are_a_pytree_with_a_static_schema(rules: jr.Conjunctions) -> None:
     leaves, structure = jax.tree.flatten(rules)
-    assert len(leaves) == 14
+    assert len(leaves) == 15
     assert hash(structure) == hash(jax.tree.structure(rules.take([0])))
     rebuilt = jax.tree.unflatten(structure, leaves)
     assert list(rebuilt) == list(rules)

@@ -136,6 +136,10 @@ def test_sets_in_words(condition: jr.Condition, text: str) -> None:
         (C.above(Direction((1, 2), (2.0, 0.5)), 1), "2 [job is missing] + 0.5 income > 1"),
         (C.at_most(Direction((2,), (1e-7,)), 1.0, missing=True), "(1e-07 income <= 1 or missing)"),
         (C(Direction((0, 2), (1.0, 2.0)), 1, -1), "age + 2 income never"),
+        (C.above(Direction((0, 2), (-1.0, 3.0), (), (40.0, -0.5)), 1),
+         "-(age - 40) + 3 (income + 0.5) > 1"),
+        (C.at_most(Direction((0, 2), (1.0, 0.1 + 0.2)), 1 / 3),
+         "age + 0.30000000000000004 income <= 0.33333333333333331"),
     ],
 )  # fmt: skip
 def test_directions_in_words(condition: jr.Condition, text: str) -> None:

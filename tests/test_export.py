@@ -110,9 +110,12 @@ def conditions(draw: st.DrawFn, schema: jr.Schema) -> jr.Condition:
         ]
         terms = sorted(draw(st.sets(st.sampled_from(places), min_size=1, max_size=3)))
         weights = [draw(WEIGHTS.filter(bool)) for _ in terms]
-        feature = jr.Direction(
-            tuple(f for f, _ in terms), tuple(weights), tuple(code for _, code in terms)
-        )
+        features, codes = zip(*terms, strict=True)
+        origins = [
+            draw(st.sampled_from([0.0, 1.5, -3.0])) if schema.features[f].is_numeric else 0.0
+            for f in features
+        ]
+        feature = jr.Direction(features, tuple(weights), codes, tuple(origins))
     levels = isinstance(feature, int) and schema.features[feature].levels is not None
     ends_of = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.5, 9.0]) if levels else NUMBERS
     lower, upper = sorted(draw(st.tuples(ends_of, ends_of)))

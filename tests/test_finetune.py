@@ -46,7 +46,7 @@ def table(seed: int = 0, n: int = 96) -> tuple[pd.DataFrame, Floats]:
     return X, y.to_numpy()
 
 
-SLANT = jr.Direction((0, 2, 3), (1.0, -0.5, 0.3), (-1, -1, 1))
+SLANT = jr.Direction((0, 2, 3), (1.0, -0.5, 0.3), (-1, -1, 1), (0.5, 0.0, 0.0))
 RULES = [
     [c.above(0, 0.0), c.at_most(0, 1.0)],
     [c.at_least(1, -0.3, missing=True), c.one_of(3, [0, 2])],

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -110,21 +111,81 @@ def test_digits_are_as_few_as_the_rows_allow() -> None:
     assert 5 <= len(str(abs(more.lower)).split(".")[1]) <= 7
 
 
-@settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), spread=st.sampled_from([1e-5, 1.0, 1e4]))
-def test_the_printed_condition_says_the_same_of_every_row(seed: int, spread: float) -> None:
+def year_like(rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(1985, 2020, 40).astype(float)
+
+
+KINDS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "year": year_like,
+    "seconds": lambda rng: rng.integers(1_500_000_000, 1_600_000_000, 40).astype(float),
+    "nanoseconds": lambda rng: 1.5e18 + rng.integers(0, 10**15, 40).astype(float),
+    "kelvin": lambda rng: np.round(rng.normal(290, 8, 40), 2),
+    "below": lambda rng: rng.normal(-1e6, 1.0, 40),
+    "density": lambda rng: np.round(rng.normal(0.997, 0.002, 40), 5),
+    "tiny": lambda rng: 1e-12 * (50 + rng.normal(size=40)),
+    "huge": lambda rng: 1e12 * rng.normal(size=40),
+    "small": lambda rng: 1e-5 * np.round(rng.normal(size=40), 3),
+    "plain": lambda rng: np.round(rng.normal(size=40), 3),
+    "single": lambda rng: rng.normal(100, 5, 40).astype(np.float32).astype(float),
+    "mostly equal": lambda rng: np.where(rng.random(40) < 0.1, rng.normal(size=40), 2000.0),
+}
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 10_000),
+    kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3),
+)
+def test_the_printed_condition_says_the_same_of_every_row(seed: int, kinds: list[str]) -> None:
     rng = np.random.default_rng(seed)
-    X = np.round(rng.normal(size=(40, 2)), 3) * [spread, 1.0] + [1000.0, 0.0]
+    X = np.column_stack([KINDS[kind](rng) for kind in kinds])
     table = jr.as_table(X)
     columns = Standardised.of(table, np.ones(40))
-    for w in (rng.normal(size=2), np.eye(2)[0]):
-        condition, rows = readable(columns, table, w, 0.2, False, np.ones(40, bool))
-        text = condition.describe(table.schema)
-        names = {"x0": X[:, 0], "x1": X[:, 1]}
-        code = re.sub(r"(?<=\d) (?=x)", " * ", text)
-        np.testing.assert_array_equal(eval(code, names), rows)
-        if w.all():
-            assert 1.0 in np.abs(condition.feature.weights)
+    w = rng.normal(size=len(kinds))
+    condition, rows = readable(columns, table, w, 0.2, False, np.ones(40, bool))
+    np.testing.assert_array_equal(rows, w @ columns.values + 0.2 >= 0)
+    text = condition.describe(table.schema)
+    code = re.sub(r"(?<=\d) (?=[x(])", " * ", text)
+    values = {f"x{j}": X[:, j] for j in range(len(kinds))}
+    np.testing.assert_array_equal(eval(code, values), rows)
+    if len(kinds) > 1:
+        assert 1.0 in np.abs(condition.feature.weights)
+    rules = jr.Conjunctions.build(table.schema, [[condition]])
+    np.testing.assert_array_equal(rules.satisfied(table)[:, 0], rows)
+
+
+def test_columns_far_from_zero_are_measured_from_a_round_number() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({kind: KINDS[kind](rng) for kind in KINDS})
+    X["kelvin"] = X["kelvin"].where(rng.random(40) < 0.8)
+    X["flag"] = pd.Categorical(["a"] * 39 + ["b"])
+    columns = Standardised.of(jr.as_table(X, missing="own_category"), np.ones(40))
+    names = columns.names(jr.as_table(X, missing="own_category"))
+    origins = {name: origin for name, origin in zip(names, columns.origins, strict=True) if origin}
+    assert origins == {
+        "year": 2000.0,
+        "seconds": 1_600_000_000.0,
+        "nanoseconds": 1.5005e18,
+        "kelvin": 290.0,
+        "below": -1_000_000.0,
+        "density": 0.997,
+        "tiny": 5e-11,
+        "single": 100.0,
+    }
+
+
+def test_power_and_year_read_without_a_large_threshold() -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"year": year_like(rng), "power": rng.integers(40, 300, 40).astype(float)})
+    table = jr.as_table(X)
+    columns = Standardised.of(table, np.ones(40))
+    w = np.array([47.0, 1.0]) * columns.scale
+    b = float(np.array([47.0, 1.0]) @ columns.centre) - 94850
+    condition, _ = readable(columns, table, w, b, False, np.ones(40, bool))
+    assert re.fullmatch(
+        r"[0-9.]+ \(year - 2000\) \+ power >= [0-9.]+", condition.describe(table.schema)
+    )
+    assert condition.lower < 1000
 
 
 def test_one_column_is_a_plain_condition() -> None:

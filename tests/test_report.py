@@ -267,7 +267,7 @@ def in_python(program: dict[str, Any], columns: list[Any], row: list[Any]) -> An
     def term(one: dict[str, Any], values: list[float]) -> float:
         value, code = values[one["column"]], one["category"]
         if code is None:
-            return value
+            return value - one["origin"]
         return float(missing(one["column"], value) if code == -1 else value == code)
 
     def passes(test: dict[str, Any]) -> bool:

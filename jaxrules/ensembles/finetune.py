@@ -430,9 +430,9 @@ class _Tuning:
             fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds))
         )
 
-    def weighs(self, condition: Condition) -> tuple[NDArray[np.intp], Floats] | None:
-        """The standardised columns of a condition on numbers, and their weights; None for a
-        condition that stays fixed.
+    def weighs(self, condition: Condition) -> tuple[NDArray[np.intp], Floats, Floats] | None:
+        """The standardised columns of a condition on numbers, their weights and origins; None for
+        a condition that stays fixed.
         """
         ends = math.isfinite(condition.lower) or math.isfinite(condition.upper)
         if condition.categories is not None or condition.admits_no_number or not ends:
@@ -447,7 +447,8 @@ class _Tuning:
         ]
         if not all(key in self.place for key in keys):
             return None  # a constant column
-        return np.array([self.place[key] for key in keys]), np.array(direction.weights)
+        columns = np.array([self.place[key] for key in keys])
+        return columns, np.array(direction.weights), np.array(direction.origins)
 
     def arrays(self, weights: Floats) -> tuple[Soft, tuple[Any, ...], Fixed]:
         """The arguments of `adam`; rows, rules and columns are padded to buckets."""
@@ -465,9 +466,13 @@ class _Tuning:
         lost = np.zeros((*shape, size) if len(columns.missing) else (0, 0, size), bool)
         for r, rule in enumerate(self.soft):
             for j, condition in enumerate(rule):
-                on, raw = self.weighs(condition) or (np.zeros(0, np.intp), np.zeros(0))
-                # lower < w'x: with x = centre + scale z, (lower - shift) / length < w'z, |w| = 1.
-                scaled, shift = raw * columns.scale[on], float(raw @ columns.centre[on])
+                on, raw, origins = self.weighs(condition) or (
+                    np.zeros(0, np.intp), np.zeros(0), np.zeros(0),
+                )  # fmt: skip
+                # lower < w'(x - origin): with x = centre + scale z, it is
+                # (lower - shift) / length < w'z, |w| = 1.
+                scaled = raw * columns.scale[on]
+                shift = float(raw @ (columns.centre[on] - origins))
                 largest = np.abs(scaled).max()  # so that no square overflows or vanishes
                 length = float(largest * np.sqrt(((scaled / largest) ** 2).sum()))
                 w[r, j], supports[r, j] = 0.0, 0.0
@@ -535,7 +540,7 @@ class _Tuning:
         for r, rule in enumerate(self.soft):
             tuned, among = list(self.stay[r]), held[r].copy()
             for j, condition in enumerate(rule):
-                on, _ = self.weighs(condition) or (np.zeros(0, np.intp), None)
+                on, *_ = self.weighs(condition) or (np.zeros(0, np.intp),)
                 w = np.zeros(len(self.columns.values))
                 w[on] = soft.w[r, j, on] / np.sqrt((soft.w[r, j, on] ** 2).sum())
                 for sign, end, exists in (

@@ -4,14 +4,16 @@ conditions for people.
 A solver works on `Standardised` columns: numbers and one indicator per category, with mean 0 and
 standard deviation one. It finds w and b of the proposition w'x + b >= 0. `readable` writes the same
 on the original columns, with one weight equal to 1 and the fewest digits that change the result for
-no training row: ``2 variance + skewness >= -0.3``.
+no training row: ``2 variance + skewness >= -0.3``. A column whose numbers are far from 0 is
+measured from a round number among them: ``47 (year - 2000) + power >= 850``, not ``47 year + power
+>= 94850``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,8 @@ _ENOUGH_DIGITS = 17
 """Significant digits that distinguish all float64 numbers."""
 _QUICK = 1 << 20
 """The most numbers to sort for a cut if there is no time for a search."""
+_FAR = 10.0
+"""A column is far from 0 if its median exceeds its typical deviation by this ratio."""
 _LEAST_SCALE = 1e-300
 """The least standard deviation of a column; below it, the weight on the original column would
 overflow.
@@ -114,6 +118,27 @@ class Standardised:
         absent = missing[kept] if missing.any() else np.zeros((0, table.n_rows), bool)
         return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])
 
+    @cached_property
+    def origins(self) -> Floats:
+        """For a column whose numbers are far from 0 relative to their spread, a round number near
+        their median, else 0, (columns,).
+        """
+        return np.array([self._origin(j) for j in range(len(self.values))])
+
+    def _origin(self, j: int) -> float:
+        if self.encoded[j].category is not None:
+            return 0.0
+        z = self.values[j]
+        if len(self.missing):
+            z = z[~self.missing[j]]
+        low, middle, high = (
+            self.centre[j] + self.scale[j] * np.percentile(z, [5, 50, 95])
+        ).tolist()
+        spread = (high - low) / 2
+        if not 0 < _FAR * spread < abs(middle):
+            return 0.0
+        return shortest_number(middle, middle - spread, middle + spread)
+
     def names(self, table: Table) -> list[str]:
         """The names of the columns."""
         return [
@@ -148,14 +173,15 @@ def readable(
     encoded = [columns.encoded[j] for j in on]
     holds = w[on] @ columns.values[on] + b >= 0
     weights = w[on] / columns.scale[on]
-    threshold = float(weights @ columns.centre[on]) - b
     side = 1.0 if weights[0] > 0 else -1.0
     if len(on) > 1:
         features, codes = (
             tuple(c.feature for c in encoded),
             tuple(_code(c.category) for c in encoded),
         )
-        made = partial(_direction, features, codes, side * weights)
+        origins = columns.origins[on]
+        threshold = float(weights @ (columns.centre[on] - origins)) - b
+        made = partial(_direction, features, codes, tuple(origins.tolist()), side * weights)
         for digits in range(_ENOUGH_DIGITS):
             found: list[tuple[int, int, Direction, Floats, float]] = []
             for unit in _units(weights):
@@ -176,7 +202,7 @@ def readable(
     feature, code = encoded[0]
     values = table.columns[feature]
     if code is None:
-        threshold = threshold / abs(float(weights[0]))
+        threshold = (float(weights[0] * columns.centre[on[0]]) - b) / abs(float(weights[0]))
         gap = _gap(side * values, holds, among) or (-math.inf, math.inf)
         short = np.array([shortest_number(threshold, *gap)])
         whole = float(whole_thresholds(short, values, below=False)[0])
@@ -197,10 +223,16 @@ def _units(weights: Floats) -> list[float]:
 
 
 def _direction(
-    features: tuple[int, ...], codes: tuple[int, ...], weights: Floats, unit: float, digits: int
+    features: tuple[int, ...],
+    codes: tuple[int, ...],
+    origins: tuple[float, ...],
+    weights: Floats,
+    unit: float,
+    digits: int,
 ) -> Direction:
     """The direction with weights in this unit, rounded to this number of digits after the first."""
-    return Direction(features, tuple(float(f"{w:.{digits}e}") for w in weights / unit), codes)
+    rounded = tuple(float(f"{w:.{digits}e}") for w in weights / unit)
+    return Direction(features, rounded, codes, origins)
 
 
 def _length(direction: Direction, cut: float) -> int:

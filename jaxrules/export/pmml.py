@@ -245,6 +245,8 @@ def _value(term: Term, program: Program, columns: Sequence[str]) -> Element:
     """A clipped number, possibly missing; or 1 if the column has the category."""
     feature = program.schema.features[term.feature]
     column = _as_number(feature, columns[term.feature])
+    if term.origin:
+        column = _apply("-", column, _constant(term.origin))
     if term.category == MISSING:
         return _one_where(_apply("isMissing", column))
     if term.category is not None:

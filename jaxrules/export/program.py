@@ -63,6 +63,7 @@ class Term(NamedTuple):
         weights: per output.
         lower, upper: infinite if the number is not clipped.
         text: its description.
+        origin: subtracted from a number in a direction.
     """
 
     feature: int
@@ -71,6 +72,7 @@ class Term(NamedTuple):
     lower: float = -np.inf
     upper: float = np.inf
     text: str = ""
+    origin: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -222,10 +224,12 @@ def _refused(schema: Schema) -> frozenset[int]:
 
 def _directions(rules: Conjunctions) -> tuple[tuple[Term, ...], ...]:
     numeric = [feature.is_numeric for feature in rules.schema.features]
-    listed = [zip(d.features, d.categories, d.weights, strict=True) for d in rules.directions]
     return tuple(
-        tuple(Term(f, None if numeric[f] else code, (w,)) for f, code, w in terms)
-        for terms in listed
+        tuple(
+            Term(f, None if numeric[f] else code, (weight,), origin=origin)
+            for f, weight, code, origin in zip(*direction.terms, strict=True)
+        )
+        for direction in rules.directions
     )
 
 

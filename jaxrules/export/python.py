@@ -143,7 +143,8 @@ def _column(term: Term, program: Program) -> str:
     feature = program.schema.features[term.feature]
     column = f"x[{feature.name!r}]"
     if term.category is None:
-        return f"place({column}, {feature.name!r})" if feature.levels else column
+        number = f"place({column}, {feature.name!r})" if feature.levels else column
+        return f"({number} - {term.origin!r})" if term.origin else number
     if term.category == MISSING:
         return f"missing({column})"
     operator, values = one_of(feature, term.category)

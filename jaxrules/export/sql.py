@@ -192,6 +192,8 @@ def _times(term: Term, output: int, columns: Sequence[str], program: Program) ->
     column, weight = columns[term.feature], _number(term.weights[output])
     feature = program.schema.features[term.feature]
     number = _as_number(column, feature)
+    if term.origin:
+        number = f"({number} - {_number(term.origin)})"
     if term.category is not None:
         condition = _absent(column, feature.special_values or ())
         if term.category != MISSING:

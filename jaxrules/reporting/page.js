@@ -31,10 +31,10 @@ function passes(test, values) {
   return test.asked !== null && test.asked.every(([operator, end]) => COMPARE[operator](value, end));
 }
 
-/** The number of a term, or the 0/1 indicator of its category. */
+/** The number of a term from its origin, or the 0/1 indicator of its category. */
 function termValue(term, values) {
   const value = values[term.column];
-  if (term.category === null) return value;
+  if (term.category === null) return value - term.origin;
   return Number(term.category === MISSING ? isMissing(value, term.column) : value === term.category);
 }
 

@@ -81,6 +81,12 @@ def oblique(classes: Any) -> jr.Conjunctions:
     )
 
 
+def measured(classes: Any) -> jr.Conjunctions:
+    """Directions of columns that are measured from other numbers than 0."""
+    terms = (0, 1, 2), (0.1, -1.5, 1 / 3), 0.3, (MISSING, 2, MISSING), (45.0, 0.0, -1 / 3)
+    return jr.Conjunctions.build(schema(classes), [[Halfspace(*terms)], [C.above(0, 30.0)]])
+
+
 def weights(n: int, outputs: int) -> np.ndarray:
     return np.sin(1.0 + np.arange(n * outputs)).reshape(n, outputs)
 
@@ -131,6 +137,7 @@ def models() -> dict[str, Any]:
         ),
         "softmax": jr.RuleEnsemble(rules(three), weights(7, 3), np.arange(3.0), None, "softmax"),
         "oblique": jr.RuleEnsemble(oblique(three), weights(3, 3), np.ones(3), None, "logistic"),
+        "measured": jr.RuleEnsemble(measured(two), weights(2, 1), np.ones(1), None, "logistic"),
         "counts": jr.RuleEnsemble(rules(None), weights(7, 1), np.array([0.5]), None, "log"),
         "missing": jr.RuleList(
             rules(two).take([4, 0, 1]), np.array([1, 0, 1, 0], np.int32), shares, (("seed", 0),)
