@@ -9,12 +9,19 @@ peer that cannot be installed raises `NotRun`; a benchmark prints its text as "n
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ PEERS = {
         ("rulelist==0.2.0",),  # pins versions without wheels for current Pythons
         "import rulelist",
     ),
+    "sbrl": Peer(("numpy==1.21.6", "pyfim==6.28", "pysbrl==0.4.2"), imports="import pysbrl"),
     "wittgenstein": Peer(("wittgenstein==0.3.5", "scikit-learn"), imports="import wittgenstein"),
     "imodels": Peer(("imodels==3.0.4", "six"), imports="from imodels import FIGSClassifier"),
     "interpret": Peer(
@@ -78,7 +86,7 @@ PEERS = {
 }
 
 
-PYTHONS = {"aix360": "3.11", "corels": "3.8", "realkd": "3.11", "rulelist": "3.11"}
+PYTHONS = {"aix360": "3.11", "corels": "3.8", "realkd": "3.11", "rulelist": "3.11", "sbrl": "3.7"}
 """Peers whose packages have no wheels for later Pythons."""
 BUILT_WITH_REQUIREMENTS = ("corels",)
 """Peers that are built with the packages that are installed already."""
@@ -86,6 +94,10 @@ BUILT_WITH_REQUIREMENTS = ("corels",)
 
 class NotRun(RuntimeError):
     """A peer that cannot be run here, and why."""
+
+
+class OutOfTime(NotRun):
+    """A peer's program that the system ended for the CPU seconds that it may take."""
 
 
 def python_of(name: str) -> Path:
@@ -113,6 +125,28 @@ def python_of(name: str) -> Path:
     if not _imports(python, peer):
         raise NotRun(f"{name} is installed but does not import")
     return python
+
+
+def said(
+    name: str, script: Path, arrays: Mapping[str, Any], *arguments: object
+) -> list[dict[str, Any]]:
+    """The lines of JSON that a script prints in a peer's environment, given the path of a file of
+    arrays (`numpy.load` reads it) and these arguments.
+
+    Raises:
+        OutOfTime: if SIGXCPU ends it.
+        NotRun: if the peer cannot be installed, or the script ends with another error.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        np.savez(file, **arrays)
+        command = [str(python_of(name)), str(script), str(file), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == -getattr(signal, "SIGXCPU", 24):
+        raise OutOfTime(f"{name} has had its time")
+    if done.returncode:
+        raise NotRun(f"{name} ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def _interpreter(version: str) -> str:

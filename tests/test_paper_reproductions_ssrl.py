@@ -4,14 +4,18 @@ report, and a small cell.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import jaxrules as jr
+from benchmarks.peers import NotRun, OutOfTime, said
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Cell, Results, Rows, Settings, Store
 from paper_reproductions.report import write
-from paper_reproductions.ssrl import exhibits, protocol, published
+from paper_reproductions.sections import Canvas
+from paper_reproductions.ssrl import exhibits, peers, protocol, published
 
 QUICK = Settings(quick=True)
 ALL = ["Table 4", "Table 5", "Table 6", "Table 7", "Figure 4", "Table 8", "Table 9"]
@@ -84,6 +88,81 @@ def test_a_cell_and_its_report(tmp_path) -> None:
     markdown, _ = write(paper, paper.exhibits, results, tmp_path)
     assert "1 of 10 folds" in markdown.read_text()
     assert "a mean of 1 is typically 1.00 of the deviation over folds away" in markdown.read_text()
+
+
+def test_figure_4_shows_peers_or_why_they_are_not_there(tmp_path) -> None:
+    store = Store(tmp_path)
+    measured = {"cpu_seconds": 2.0, "rules": 3, "accuracy": 97.0}
+    too_many = {"candidates": 492764, "gigabytes": 13.7}
+    for features, method, row in [
+        (100, "CLASSY", measured), (200, "CLASSY", {"more_than": 600}),
+        (100, "SBRL", {**too_many, **measured}), (200, "SBRL", too_many),
+    ]:  # fmt: skip
+        key = {"data": "WDBC", "features": features, "repeat": 0}
+        store.write(peers.peers, Cell.of(**key, method=method), row, 1.0)
+        store.write(exhibits.times, Cell.of(**key), measured, 1.0)
+    (table,) = exhibits.figure_4(Results(store, Settings()), Canvas(tmp_path)).tables
+    assert [line[3:] for line in table.lines()] == [
+        ("CLASSY", "SBRL"),
+        ("2.00 [3.0 rules, 97.0 %]", "2.00 [3.0 rules, 97.0 %]"),
+        ("not finished after 600 s", "not run [492764 candidates, 13.7 GB]"),
+    ]
+    assert (tmp_path / "figure_4.png").exists()
+
+
+def test_peers_see_the_features_that_ours_see(monkeypatch) -> None:
+    seen = {}
+
+    def told(environment, script, arrays, *arguments):
+        seen.update(arrays)
+        return [{"rules": 3}]
+
+    monkeypatch.setattr(peers, "said", told)
+    cell = Cell.of(data="WDBC", features=100, repeat=0, method="SBRL")
+    found = peers.measure(cell, QUICK)
+    data, _, pool = protocol.drawn(cell, QUICK)
+    np.testing.assert_array_equal(seen["X"], pool.satisfied(data.X))
+    assert found["rules"] == 3
+    assert found["candidates"] < 200 + 200 * 199 / 2
+
+    def late(*arguments):
+        raise OutOfTime
+
+    monkeypatch.setattr(peers, "said", late)
+    assert peers.measure(cell, QUICK)["more_than"] == peers.SECONDS
+    monkeypatch.setattr(peers, "MOST_GIGABYTES", 0.001)
+    assert set(peers.measure(cell, QUICK)) == {"candidates", "gigabytes"}
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        pytest.param(
+            "os.kill(os.getpid(), signal.SIGXCPU)",
+            OutOfTime,
+            "has had its time",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="no such signal"),
+        ),
+        ("sys.exit('the reason')", NotRun, "code 1: the reason"),
+    ],
+)
+def test_what_a_program_of_others_says(monkeypatch, tmp_path, line, error, message) -> None:
+    monkeypatch.setattr("benchmarks.peers.python_of", lambda name: sys.executable)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, os, signal, sys\nimport numpy as np\nprint('Iteration: 1')\n"
+        "print(json.dumps({'sum': int(np.load(sys.argv[1])['X'].sum()), 'option': sys.argv[2]}))\n"
+    )
+    arrays = {"X": np.arange(4)}
+    assert said("sbrl", script, arrays, 7) == [{"sum": 6, "option": "7"}]
+    script.write_text(f"import os, signal, sys\n{line}\n")
+    with pytest.raises(error, match=message):
+        said("sbrl", script, arrays)
+
+
+def test_candidates_are_pairs_of_items_that_a_row_has() -> None:
+    X = np.array([[True, True], [True, False]])
+    assert peers.candidates(X, np.array([0, 1])) == 3 + 2  # x0=1, x1=1, x1=0, and two pairs
 
 
 def test_cut_points_are_those_of_the_printed_list() -> None:
