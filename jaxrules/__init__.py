@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from jaxrules.lists import drnet, exact_list, ssrl
     from jaxrules.reporting import Report, report
+    from jaxrules.sampling import fit_on_sample
     from jaxrules.scorecards import Scorecard, scorecard
 
 # The same imports for `__getattr__`; tests/test_import.py compares them.
@@ -88,6 +89,7 @@ _NAMES = {
         "scores_by_group",
     ),
     "jaxrules.reporting": ("Report", "report"),
+    "jaxrules.sampling": ("fit_on_sample",),
     "jaxrules.scorecards": ("Scorecard", "scorecard"),
 }
 
@@ -133,6 +135,7 @@ __all__ = [
     "extract_rules",
     "feature_importance",
     "finetune",
+    "fit_on_sample",
     "glrm",
     "importance",
     "lire",

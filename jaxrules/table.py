@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -661,6 +662,23 @@ def conform(X: TableLike, schema: Schema) -> Table:
     return table
 
 
+def with_categories_of(X: TableLike, schema: Schema) -> Schema:
+    """The schema with the categories of further rows of the same columns."""
+    if not any(feature.categories for feature in schema.sources):
+        return schema
+    if isinstance(X, Table) and X.schema.features == schema.features:
+        return schema
+    names, raw, named = _read(X, None)
+    columns = dict(zip(names if named else schema.names, raw, strict=False))
+    features = [
+        dataclasses.replace(feature, categories=_categories([*feature.categories, *values]))
+        if feature.categories and isinstance(values := columns.get(feature.name), list)
+        else feature
+        for feature in schema.features
+    ]
+    return dataclasses.replace(schema, features=tuple(features))
+
+
 def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
     """A raw column as numbers or codes of the feature."""
     if _all_missing(values):  # the kind is unknown, e.g. in a frame of one row
@@ -841,10 +859,14 @@ def _decoded(feature: Feature, column: NDArray[Any]) -> NDArray[np.float64] | li
     return raw.values() if isinstance(raw, Levelled) else raw
 
 
-def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
-    """The columns of a dataframe, or None if `X` is not one."""
+def as_dataframe(X: object) -> Any:
+    """The narwhals dataframe of one of any package, or of a record batch of pyarrow; None if `X` is
+    not one.
+    """
     import narwhals as nw
 
+    if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
+        X = sys.modules["pyarrow"].Table.from_batches([X])
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError as error:
@@ -853,7 +875,13 @@ def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
         ) from error
     if isinstance(frame, nw.LazyFrame):
         raise TypeError("X is a lazy frame; collect it first")
-    if not isinstance(frame, nw.DataFrame):
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
+    """The columns of a dataframe, or None if `X` is not one."""
+    frame = as_dataframe(X)
+    if frame is None:
         return None
     if not frame.columns:
         raise ValueError("X has no columns")
@@ -1089,12 +1117,16 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], Feature]:
         return values.codes, Feature(name, levels=values.levels)
     if isinstance(values, np.ndarray):
         return values, Feature(name)
-    categories = tuple(sorted(value for value in set(values) if value is not None))
+    categories = _categories(values)
     codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {
         None: MISSING
     }
     column = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
     return column, Feature(name, categories)
+
+
+def _categories(values: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted(value for value in set(values) if value is not None))
 
 
 def _code(value: str | None, codes: dict[str, int]) -> int:
