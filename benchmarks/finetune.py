@@ -2,13 +2,13 @@
 gains and where it harms.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/finetune.py \\
-        [--only speed|tuning] [--repeats 10]
+        [--only speed|tuning] [--repeats 10] [--rows 500]
 
 - speed: six restarts of 250 steps, ten rules of five propositions, 500 rows, with discretisation
   and refits. It times the first fit of a fresh process with an empty compilation cache, and warm
   fits on other samples.
 - tuning: the ten data sets of the LLTBoost paper and five with categories or more skew. The
-  training set is a bootstrap sample of at most 500 rows; the out-of-bag rows are the test set.
+  training set is a bootstrap sample of at most `--rows` rows; the out-of-bag rows are the test set.
   Starts are LLTBoost (oblique), corrective greedy boosting (axis-parallel), both with three and
   with six rules, and RuleFit. The script prints the mean test risks of the start, of the tuned
   rules without the guard, and with it, all of the same complexity. Regression targets are
@@ -64,12 +64,12 @@ SPEED = ("banknote", "friedman1", "red_wine_quality", "breast_cancer")
 ROWS, TEST_ROWS, RULES = 500, 5000, (3, 6)
 
 
-def sample(data: Dataset, repeat: int) -> tuple[Dataset, Dataset]:
+def sample(data: Dataset, repeat: int, rows: int = ROWS) -> tuple[Dataset, Dataset]:
     """A bootstrap sample and the out-of-bag rows; regression targets are
     standardised by the sample.
     """
     rng = np.random.default_rng([repeat, len(data)])
-    drawn = rng.integers(0, len(data), min(len(data), ROWS))
+    drawn = rng.integers(0, len(data), min(len(data), rows))
     rest = rng.permutation(np.setdiff1d(np.arange(len(data)), drawn))[:TEST_ROWS]
     if data.task == "regression":
         y = np.asarray(data.y, np.float64)
@@ -150,9 +150,9 @@ def starts(train: Dataset, repeat: int) -> Iterator[tuple[str, jr.RuleEnsemble]]
     yield "RuleFit", jr.rulefit.fit(train.X, train.y, l1_penalty=0.05, seed=repeat, **common).model
 
 
-def tuned(name: str, repeat: int) -> Iterator[dict[str, Any]]:
+def tuned(name: str, repeat: int, rows: int) -> Iterator[dict[str, Any]]:
     """One row per start."""
-    train, test = sample(jr.datasets.load(name), repeat)
+    train, test = sample(jr.datasets.load(name), repeat, rows)
     for start, model in starts(train, repeat):
         row: dict[str, Any] = {"set": name, "repeat": repeat, "start": start}
         began = time.process_time()
@@ -167,7 +167,7 @@ def tuned(name: str, repeat: int) -> Iterator[dict[str, Any]]:
         yield {**row, "accepted": fits["True"].details["accepted"]}
 
 
-def tuning(repeats: int, names: tuple[str, ...]) -> None:
+def tuning(repeats: int, names: tuple[str, ...], n_rows: int) -> None:
     print(
         f"\nFine-tuning: {repeats} repetitions; complexity, test risk of the start / tuned / under "
         "the guard (accepted)"
@@ -175,7 +175,7 @@ def tuning(repeats: int, names: tuple[str, ...]) -> None:
     RESULTS.mkdir(exist_ok=True)
     rows: list[dict[str, Any]] = []
     for name in names:
-        rows += [row for repeat in range(repeats) for row in tuned(name, repeat)]
+        rows += [row for repeat in range(repeats) for row in tuned(name, repeat, n_rows)]
         (RESULTS / "finetune.json").write_text(json.dumps(rows))
         for start in dict.fromkeys(row["start"] for row in rows):
             of_set = [row for row in rows if (row["set"], row["start"]) == (name, start)]
@@ -214,13 +214,14 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=("speed", "tuning"))
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--sets", nargs="+", choices=(*PAPER, *OWN, *SMALL), default=(*PAPER, *OWN))
     options = parser.parse_args()
     print(f"jaxrules {jr.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     if options.only != "tuning":
         speed(options.repeats)
     if options.only != "speed":
-        tuning(options.repeats, tuple(options.sets))
+        tuning(options.repeats, tuple(options.sets), options.rows)
 
 
 if __name__ == "__main__":

@@ -251,6 +251,26 @@ def lltboost(train: Dataset, test: Dataset, seed: int) -> Path_:
     return points(path, test)
 
 
+def ltrnet(train: Dataset, test: Dataset, seed: int) -> Path_:
+    """Penalties from large to small."""
+    penalties = np.geomspace(0.1, 3e-4, 6).tolist()
+    path = jr.ltrnet.path(
+        train.X, train.y, l1_penalties=penalties, missing="own_category", seed=seed
+    )
+    return points(path, test)
+
+
+def drnet(train: Dataset, test: Dataset, seed: int) -> Path_:
+    """Penalties from large to small; it is for classes."""
+    if train.task == "regression":
+        raise NotRun("DRNet is for classes")
+    penalties = np.geomspace(0.1, 1e-3, 5).tolist()
+    path = jr.drnet.path(
+        train.X, train.y, literal_penalties=penalties, missing="own_category", seed=seed
+    )
+    return points(path, test)
+
+
 def linear(train: Dataset, test: Dataset, seed: int) -> Path_:
     """The path of the L1 penalty, columns standardised; a coefficient has size 1."""
     X, X_test = design(train, train), design(train, test)
@@ -386,6 +406,8 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
         for name, options in RECIPES.items()
     },
     "LLTBoost": lltboost,
+    "LTRNet": ltrnet,
+    "DRNet": drnet,
     "L1 linear": linear,
     "CART": cart,
     "GLRM": glrm,

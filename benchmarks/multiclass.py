@@ -6,12 +6,12 @@
 Prints test log-loss and error by size: rules, or for CART leaves, and for L1 multinomial regression
 coefficients that are not 0 (the densest model of its path that is no larger). One-vs-rest counts
 distinct rules over the classes. Of the paths of RuleFit and GLRM, this is the largest model within
-the size; their default fits, whose number of rules stands in brackets, come last. LIRE has a limit
-on its rules, divided by the classes one-vs-rest; brackets hold the number it has. MLRL-Boomer
-(`pip install mlrl-boomer`, its own defaults with at most two conditions) takes part where it is
-installed. `--complexity` compares boosting with and without conditions on several columns at equal
-complexity instead: rules + conditions + columns. These paths, and LLTBoost's, have 20 rules, or 10
-per class. Seconds are CPU time of all sizes.
+the size; their default fits, whose number of rules stands in brackets, come last. LIRE, LTRNet and
+DRNet have a limit on their rules, which LIRE one-vs-rest and DRNet divide among the classes;
+brackets hold the number that they have. MLRL-Boomer (`pip install mlrl-boomer`, its own defaults
+with at most two conditions) takes part where it is installed. `--complexity` compares boosting with
+and without conditions on several columns at equal complexity instead: rules + conditions + columns.
+These paths, and LLTBoost's, have 20 rules, or 10 per class. Seconds are CPU time of all sizes.
 """
 
 from __future__ import annotations
@@ -113,6 +113,19 @@ def glrm(multiclass: Literal["joint", "one_vs_rest"]) -> Callable[..., Answers]:
     return answers
 
 
+def ltrnet(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    for most in rules:
+        model = jr.ltrnet.fit(X, y, max_rules=most).model
+        yield f"{most} ({len(model.conjunctions)})", jr.predict_proba(model, X_test)
+
+
+def drnet(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
+    for most in rules:
+        each = max(1, most // (len(np.unique(y)) - 1))
+        model = jr.drnet.fit(X, y, max_rules=each).model
+        yield f"{most} ({len(model.conjunctions)})", jr.predict_proba(model, X_test)
+
+
 def cart(X: Any, y: Any, X_test: Any, rules: list[int]) -> Answers:
     X, X_test = np.asarray(X), np.asarray(X_test)
     for most in rules:
@@ -158,6 +171,8 @@ METHODS: dict[str, Callable[..., Answers]] = {
     "LIRE one-vs-rest": lire("one_vs_rest"),
     "GLRM joint": glrm("joint"),
     "GLRM one-vs-rest": glrm("one_vs_rest"),
+    "LTRNet": ltrnet,
+    "DRNet": drnet,
     "CART": cart,
     "L1 multinomial": l1_multinomial,
 }
