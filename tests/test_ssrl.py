@@ -191,6 +191,32 @@ def test_bits_and_products_agree(monkeypatch):
     assert gains[0] > 0
 
 
+@pytest.mark.parametrize("few_rows", [0, 10_000], ids=["bits", "products"])
+def test_the_kernels_of_host_and_accelerators_agree(few_rows, monkeypatch):
+    """Both are run on the CPU: the same scores, and the same conditions from a beam search."""
+    monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
+    examples = random_examples(3, rows=900, literals=70, classes=3)
+    allowed = np.random.default_rng(1).random((3, 70)) < 0.9
+    examples = dataclasses.replace(examples, allowed=allowed)
+    conditions = ((0,), (1, 5), (2, 3))
+    covers = tuple(examples.cover(one) for one in conditions)
+    first = ssrl._Rules(examples, 0.5, conditions, (0, 1, 2), covers).first()
+    problem = Subproblem(examples, first, (0, 1, 2), 0.9, first == 3, 1.0, 4, max_rules=5)
+    scores, found = [], []
+    for host in (True, False):
+        monkeypatch.setattr(insertion, "on_host", lambda host=host: host)
+        placed = insertion._on_device(problem)
+        assert isinstance(placed.literals, np.ndarray) == host
+        states = np.random.default_rng(2).random((5, 70)) < 0.02
+        rows = np.stack([placed.everything, *np.asarray(placed.covers)[:4]])
+        scores.append([np.asarray(one) for one in insertion.score(states, rows, placed)])
+        found.append([by_beam(problem, literals=some)[0] for some in (None, 40)])
+    for one, other in zip(*scores, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4)
+        assert np.isfinite(one).any()
+    assert found[0] == found[1]
+
+
 def test_a_stopped_exact_search_bounds_what_it_left():
     examples = random_examples(5, rows=200, literals=10)
     calls = iter(range(10**6))

@@ -12,6 +12,9 @@ where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows deci
 blocks, the last position first, and the cover of a condition is counted block by block; the partial
 sum at the end of a position's blocks belongs to that position. Blocks of equal rows are bits,
 counted exactly; rows with weights use a float32 product, exact below 2^24.
+
+On an accelerator, a beam search is one JAX program. On a CPU, numba counts and NumPy does the rest,
+by the same functions: a program would compile for longer than most fits take.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules import placement
+from jaxrules.bits import Words, pack, transposed
 from jaxrules.losses import Array
 from jaxrules.solvers.layered import never
 from jaxrules.solvers.patience import Patient
@@ -106,9 +111,19 @@ class Examples:
         return np.where(weight > 0, self.counts.argmax(axis=1), -1) if single else None
 
     @functools.cached_property
-    def literal_rows(self) -> jax.Array:
-        """uint8 (rows + 1, literals) on the device; the last row is empty, for padding."""
-        return jnp.asarray(np.pad(self.literals.T, ((0, 1), (0, 0))).astype(np.uint8))
+    def literal_rows(self) -> NDArray[np.uint8]:
+        """uint8 (rows + 1, literals); the last row is empty, for padding."""
+        return np.pad(self.literals.T.view(np.uint8), ((0, 1), (0, 0)))
+
+    @functools.cached_property
+    def literal_bits(self) -> Words:
+        """The same as bits, uint64 (rows + 1, words)."""
+        return np.pad(transposed(pack(self.literals), self.n_rows), ((0, 1), (0, 0)))
+
+    @functools.cached_property
+    def literal_rows_on_device(self) -> jax.Array:
+        """The same on the device."""
+        return jnp.asarray(self.literal_rows)
 
     def cover(self, condition: Sequence[int]) -> Bools:
         """The rows that satisfy all literals of a condition."""
@@ -313,8 +328,8 @@ class _Blocks(NamedTuple):
 
 
 def _on_device(problem: Subproblem) -> _Problem:
-    """Sort the rows into blocks. All sub-problems of lists of up to `max_rules` rules have the same
-    shapes.
+    """Sort the rows into blocks, in NumPy's arrays for the host's kernels. All sub-problems of
+    lists of up to `max_rules` rules have the same shapes.
     """
     examples, alpha, m = problem.examples, problem.alpha, len(problem.rule_labels)
     counted = examples.labels is not None and examples.n_rows > examples.FEW_ROWS
@@ -355,8 +370,13 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     ends = np.cumsum(blocks)
     cell = np.zeros(capacity, np.int32)
     cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
+    if on_host():
+        order = row.reshape(-1, 64)
+        literals = _kernels().pack(examples.literal_bits, order, len(examples.literals))
+    else:
+        literals = pack_rows(examples.literal_rows_on_device, row.reshape(-1, 32))
     return _Blocks(
-        pack_rows(examples.literal_rows, row.reshape(-1, 32)),
+        literals,
         np.packbits(row < n, bitorder="little").view(np.uint32),
         cell,
         ends[kinds - 1 :: kinds],
@@ -376,10 +396,11 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     capacity = -(-n // _WEIGHTED) + problem.max_rules
     row, _, blocks = _sorted_rows(m - first, rows, m + 1, _WEIGHTED, capacity, n)
     padded = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)
+    rows_of = examples.literal_rows if on_host() else examples.literal_rows_on_device
     return _Blocks(
-        examples.literal_rows[row].astype(np.float32),
+        rows_of[row].astype(np.float32),
         (row < n).astype(np.float32),
-        padded[row].reshape(capacity, _WEIGHTED, -1).swapaxes(1, 2),
+        np.ascontiguousarray(padded[row].reshape(capacity, _WEIGHTED, -1).swapaxes(1, 2)),
         np.cumsum(blocks),
         np.stack([np.bincount(m - first, value, m + 1) for value in values.T]),
     )
@@ -400,7 +421,8 @@ def _sorted_rows(
     blocks = -(-sizes // size)
     row = np.full(size * capacity, padding, np.int32)
     gaps = size * (np.cumsum(blocks) - blocks) - (np.cumsum(sizes) - sizes)
-    order = np.argsort(group.astype(np.int32), kind="stable")
+    # NumPy sorts numbers of at most 16 bits by their digits
+    order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")
     row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[order]
     return row, sizes, blocks
 
@@ -426,8 +448,35 @@ def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
 # Kernels
 
 
+def on_host() -> bool:
+    """Whether numba's kernels search, and not JAX's."""
+    return placement.mesh() is None and placement.device().platform == "cpu"
+
+
+def _kernels() -> Any:
+    """numba's, which loads when it is needed."""
+    from jaxrules.lists import insertion_kernels
+
+    return insertion_kernels
+
+
+def score(conditions: Array, rows: Array, problem: _Problem) -> _Scores:
+    """See `_score`; by numba if the problem is in NumPy's arrays."""
+    if not isinstance(problem.literals, np.ndarray):
+        return _score(conditions, rows, problem)
+    bits = rows.dtype == np.uint32
+    count = _kernels().score_bits if bits else _kernels().score_rows
+    return _Scores(
+        *count(
+            conditions, rows, problem.literals, problem.cell, problem.ends, problem.ratio,
+            problem.labels, problem.positions, problem.default, problem.alpha, problem.penalty,
+            problem.limit,
+        )
+    )  # fmt: skip
+
+
 @jax.jit
-def score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
+def _score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
     """Score every condition "state and literal", penalty included; -inf if it is not allowed or
     covers the same rows as the state.
 
@@ -510,82 +559,113 @@ def _needed(best: Array) -> Array:
     return best + _TOLERANCE * (1.0 + abs(best))
 
 
-@jax.jit
 def descend(beam: _Beam, problem: _Problem) -> _Beam:
     """Refine the states of a beam layer by layer; then drop single literals
     from the best conditions.
     """
-    beam = jax.lax.while_loop(
-        lambda beam: (beam.idle < _PATIENCE) & (beam.rows != 0).any(),
-        lambda beam: _layer(beam, problem),
-        beam,
-    )
+    if not isinstance(problem.literals, np.ndarray):
+        return _descend(beam, problem)
+    with np.errstate(invalid="ignore"):  # before the first condition, the best gain is -inf
+        while _open(beam):
+            beam = _layer(beam, problem)
     return _leave_one_out(beam, problem)
+
+
+@jax.jit
+def _descend(beam: _Beam, problem: _Problem) -> _Beam:
+    beam = jax.lax.while_loop(_open, lambda beam: _layer(beam, problem), beam)
+    return _leave_one_out(beam, problem)
+
+
+def _open(beam: _Beam) -> Array:
+    """Whether to refine further."""
+    return (beam.idle < _PATIENCE) & (beam.rows != 0).any()
+
+
+def _numpy_or_jax(array: Array) -> Any:
+    """The module whose functions take this array."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def _top_k(values: Array, k: int) -> tuple[Array, Array]:
+    """The k largest of every row, largest first, and their places; in ties, the first."""
+    if not isinstance(values, np.ndarray):
+        return jax.lax.top_k(values, k)
+    return _kernels().top_k(values, k)
 
 
 def _layer(beam: _Beam, problem: _Problem) -> _Beam:
     """Evaluate the children of all states: record the best, and keep the leaders by each score and
     label in turn.
     """
+    xp = _numpy_or_jax(problem.literals)
     n_states, n_literals = beam.conditions.shape
     scores = score(beam.conditions, beam.rows, problem)
 
-    def child(index: jax.Array) -> jax.Array:
+    def child(index: Array) -> Array:
         return beam.conditions[index // n_literals] | (
-            jnp.arange(n_literals)[None] == (index % n_literals)[:, None]
+            xp.arange(n_literals)[None] == (index % n_literals)[:, None]
         )
 
-    values, index = jax.lax.top_k(scores.gain.max(axis=0).reshape(-1), _FOUND)
-    found, gains = (
-        jnp.concatenate([beam.found, child(index)]),
-        jnp.concatenate([beam.gains, values]),
-    )
+    values, index = _top_k(scores.gain.max(axis=0).reshape(1, -1), _FOUND)
+    found = xp.concatenate([beam.found, child(index[0])])
+    gains = xp.concatenate([beam.gains, values[0]])
     # The best conditions so far, each once
-    known = jnp.tril((found[:, None] == found[None]).all(axis=-1), -1).any(axis=1)
-    gains, order = jax.lax.top_k(jnp.where(known, -jnp.inf, gains), _FOUND)
+    known = xp.tril((found[:, None] == found[None]).all(axis=-1), -1).any(axis=1)
+    gains, order = (one[0] for one in _top_k(xp.where(known, -np.inf, gains)[None], _FOUND))
     # A child lives if its potential, less one more literal, still wins.
-    live = scores.potential - problem.penalty > _needed(jnp.maximum(gains[0], problem.at_least))
-    rankings = jnp.where(
-        live[None], jnp.stack([scores.gain, scores.purity, scores.accuracy]), -jnp.inf
+    live = scores.potential - problem.penalty > _needed(xp.maximum(gains[0], problem.at_least))
+    rankings = xp.where(
+        live[None], xp.stack([scores.gain, scores.purity, scores.accuracy]), -np.inf
     )
     rankings = rankings.reshape(-1, n_states * n_literals)
-    values, index = jax.lax.top_k(rankings, max(2, -(-2 * n_states // len(rankings))))
+    values, index = _top_k(rankings, max(2, -(-2 * n_states // len(rankings))))
     values, index = values.T.reshape(-1), index.T.reshape(-1)
-    rows = _meet(beam.rows[index // n_literals], problem.covers[index % n_literals])
+    rows, marks = _children(beam.rows, problem.covers, index // n_literals, index % n_literals)
     # One child for each set of rows
-    marks = _marks(rows)
-    taken = jnp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (
-        values == -jnp.inf
+    taken = xp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (
+        values == -np.inf
     )
-    kept = jnp.argsort(taken, stable=True)[:n_states]
-    rows = jnp.where(taken[kept, None], 0, rows[kept]).astype(rows.dtype)
-    idle = jnp.where(gains[0] > _needed(beam.gains[0]), 0, beam.idle + 1)
+    kept = xp.argsort(taken, stable=True)[:n_states]
+    rows = xp.where(taken[kept, None], 0, rows[kept]).astype(rows.dtype)
+    idle = xp.where(gains[0] > _needed(beam.gains[0]), 0, beam.idle + 1)
     return _Beam(child(index[kept]), rows, found[order], gains, idle)
 
 
 def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
     """A beam that starts from the best conditions, each without one of its literals."""
+    xp = _numpy_or_jax(problem.literals)
     n_states, n_literals = beam.conditions.shape
     each = n_states // _FOUND
-    found = jnp.pad(beam.found, ((0, 0), (0, each)))  # there may be fewer literals
-    _, place = jax.lax.top_k(found.astype(jnp.float32), each)
-    has = jnp.take_along_axis(found, place, axis=1)
-    left_out = jnp.eye(each, dtype=bool)
-    rows = jnp.broadcast_to(problem.everything, (_FOUND, each, len(problem.everything)))
+    found = xp.pad(beam.found, ((0, 0), (0, each)))  # there may be fewer literals
+    _, place = _top_k(found.astype(np.float32), each)
+    has = xp.take_along_axis(found, place, axis=1)
+    left_out = xp.eye(each, dtype=bool)
+    rows = xp.broadcast_to(problem.everything, (_FOUND, each, len(problem.everything)))
     for i in range(each):
-        with_literal = _meet(rows, problem.covers[place[:, i]][:, None])
-        rows = jnp.where((has[:, i, None] & ~left_out[i][None])[..., None], with_literal, rows)
+        literal = xp.minimum(place[:, i], n_literals - 1)
+        with_literal = _meet(rows, problem.covers[literal][:, None])
+        rows = xp.where((has[:, i, None] & ~left_out[i][None])[..., None], with_literal, rows)
     short = (beam.found.sum(axis=1) <= each)[:, None, None]
-    conditions = beam.found[:, None] & (jnp.arange(n_literals)[None, None] != place[..., None])
-    rows = jnp.where(short, rows, 0).astype(rows.dtype).reshape(n_states, -1)
+    conditions = beam.found[:, None] & (xp.arange(n_literals)[None, None] != place[..., None])
+    rows = xp.where(short, rows, 0).astype(rows.dtype).reshape(n_states, -1)
     return beam._replace(
-        conditions=conditions.reshape(n_states, -1), rows=rows, idle=jnp.int32(_PATIENCE - 1)
+        conditions=conditions.reshape(n_states, -1), rows=rows, idle=np.int32(_PATIENCE - 1)
     )
 
 
 def _meet(rows: Array, others: Array) -> Array:
     """The rows in both sets."""
     return rows & others if rows.dtype == jnp.uint32 else rows * others
+
+
+def _children(rows: Array, covers: Array, states: Array, literals: Array) -> tuple[Array, Array]:
+    """The rows that some states share with one literal each, and hashes of these sets."""
+    if not isinstance(rows, np.ndarray):
+        met = _meet(rows[states], covers[literals])
+        return met, _marks(met)
+    bits, marks = _kernels().meet(rows.view(np.uint32), covers.view(np.uint32), states, literals)
+    return bits.view(rows.dtype), marks[:, None]
 
 
 def _marks(rows: jax.Array) -> jax.Array:
@@ -663,7 +743,7 @@ def _screened_search(
     problem: _Problem, width: int, literals: int | None, stopped: Callable[[], bool]
 ) -> tuple[float, list[Literals]] | None:
     """A beam search among the best literals by each score and label, in turn."""
-    n_literals = len(problem.covers)
+    n_literals = problem.literals.shape[1]
     if literals is None or n_literals <= literals:
         return _beam_search(problem, width, stopped)
     nothing, everything = np.zeros((1, n_literals), bool), problem.everything[None]
@@ -674,11 +754,9 @@ def _screened_search(
     order = np.argsort(-rankings, axis=1, kind="stable").T.ravel()
     first = np.sort(np.unique(order, return_index=True)[1])
     chosen = np.sort(order[first[:literals]])
-    few = problem._replace(
-        literals=problem.literals[:, chosen],
-        covers=problem.covers[chosen],
-        labels=problem.labels[:, chosen],
-    )
+    best = _numpy_or_jax(problem.literals).take(problem.literals, chosen, axis=1)
+    labels = np.take(problem.labels, chosen, axis=1)
+    few = problem._replace(literals=best, covers=best.T, labels=labels)
     found = _beam_search(few, width, stopped)
     return found and (found[0], [tuple(chosen[list(one)].tolist()) for one in found[1]])
 
@@ -694,6 +772,8 @@ def _beam_search(
     rows = np.zeros((n_states, len(problem.everything)), problem.everything.dtype)
     rows[0] = problem.everything
     nothing = np.zeros((n_states, n_literals), bool)
+    if isinstance(problem.covers, np.ndarray):
+        problem = problem._replace(covers=np.ascontiguousarray(problem.covers))
     beam = _Beam(nothing, rows, nothing[:_FOUND], np.full(_FOUND, -np.inf, np.float32), np.int32(0))
     best, reached = -np.inf, 0.0
     while not stopped() and reached > best:

@@ -1,0 +1,297 @@
+"""The compiled part of `jaxrules.lists.insertion` on the host: the scores of a beam's conditions.
+Imported on first use (numba).
+
+These are the JAX kernels of that module, without what only compilers of whole programs need: empty
+words and positions at which no row is covered are passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint32]
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_WORST = -(2**30)
+
+
+def _ones(context: Any, word: Any) -> Any:
+    """The number of set bits of a word."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint32(types.uint32), generate
+
+
+_n_ones: Any = intrinsic(_ones)
+
+
+@_jit
+def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits:
+    """Literals as bits over rows in a new order.
+
+    Args:
+        literal_bits: the literals that every row satisfies, (rows + 1, words); the last row is
+            empty, for padding.
+        order: the row behind every bit, (words, 64), padding last in each word.
+        n_literals: their number.
+
+    Returns:
+        uint32 (2 words, literals).
+    """
+    n_blocks = literal_bits.shape[1]
+    by_word = np.zeros((2 * len(order), n_literals), np.uint32)
+    squares = np.empty((64, n_blocks), np.uint64)
+    for w in range(len(order)):
+        if order[w, 0] == len(literal_bits) - 1:
+            continue
+        for i in range(64):
+            row = literal_bits[order[w, i]]
+            for block in range(n_blocks):
+                squares[i, block] = row[block]
+        _transpose(squares)
+        low, high = by_word[2 * w], by_word[2 * w + 1]
+        for block in range(n_blocks):
+            for i in range(min(64, n_literals - 64 * block)):
+                word = squares[i, block]
+                low[64 * block + i] = np.uint32(word & np.uint64(0xFFFFFFFF))
+                high[64 * block + i] = np.uint32(word >> np.uint64(32))
+    return by_word
+
+
+@_jit
+def _transpose(squares: NDArray[np.uint64]) -> None:
+    """Transpose squares of 64 x 64 bits in place, (64, squares): exchange quarters, then quarters
+    of quarters, ...
+    """
+    half, mask = 32, np.uint64(0xFFFFFFFF)
+    while half:
+        shift = np.uint64(half)
+        for start in range(0, 64, 2 * half):
+            for i in range(start, start + half):
+                one, other = squares[i], squares[i + half]
+                for block in range(len(one)):
+                    changed = ((one[block] >> shift) ^ other[block]) & mask
+                    one[block] ^= changed << shift
+                    other[block] ^= changed
+        half //= 2
+        mask ^= mask << np.uint64(half)
+
+
+@_jit
+def meet(
+    rows: Bits, covers: Bits, states: NDArray[np.int64], literals: NDArray[np.int64]
+) -> tuple[Bits, NDArray[np.uint64]]:
+    """The rows of some states that satisfy one more literal each, and a hash of every such set.
+
+    Rows coded as numbers 0 and 1 of float32 are read as bits, too.
+    """
+    n, n_words = len(states), rows.shape[1]
+    met, marks = np.empty((n, n_words), np.uint32), np.zeros(n, np.uint64)
+    for i in range(n):
+        one, other, mark = rows[states[i]], covers[literals[i]], np.uint64(0)
+        for w in range(n_words):
+            word = one[w] & other[w]
+            met[i, w] = word
+            if word:
+                mixed = (np.uint64(word) ^ (np.uint64(w) << np.uint64(32))) * np.uint64(
+                    0x9E3779B97F4A7C15
+                )
+                mark += (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        marks[i] = mark
+    return met, marks
+
+
+@_jit
+def top_k(values: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
+    """The k largest values of each row and their places, of equal ones the first."""
+    top, place = np.empty((len(values), k), np.float32), np.empty((len(values), k), np.int64)
+    for r in range(len(values)):
+        n = 0
+        for i in range(values.shape[1]):
+            value = values[r, i]
+            if n == k and value <= top[r, k - 1]:
+                continue
+            n = min(n + 1, k)
+            j = n - 1
+            while j > 0 and top[r, j - 1] < value:
+                top[r, j], place[r, j] = top[r, j - 1], place[r, j - 1]
+                j -= 1
+            top[r, j], place[r, j] = value, i
+    return top, place
+
+
+@_jit
+def _gain(sums: Ints, default: int, lost: Ints, gain: Ints) -> None:
+    """`insertion._worth` of bits, into `gain`, (classes, literals)."""
+    K, L = gain.shape
+    for j in range(L):
+        lost[j] = sums[2 * K + 1, j]
+    for k in range(K):
+        for j in range(L):
+            lost[j] += sums[K + 1 + k, j]
+    for k in range(K):
+        for j in range(L):
+            gain[k, j] = sums[k, j] + sums[K + 1 + k, j] - lost[j]
+    for j in range(L):
+        gain[default, j] += sums[K, j] + sums[2 * K + 1, j]
+
+
+@_jit
+def _keep(
+    gain: Any, above: Any, ratio: Floats, best: Any, best_above: Any, best_ratio: Any
+) -> None:
+    """Keep the best position of each label; all arrays but `ratio` are (classes, literals)."""
+    for k in range(len(gain)):
+        for j in range(gain.shape[1]):
+            better = gain[k, j] > best[k, j]
+            best[k, j] = gain[k, j] if better else best[k, j]
+            best_above[k, j] = above[k, j] if better else best_above[k, j]
+            best_ratio[k, j] = ratio[k] if better else best_ratio[k, j]
+
+
+@_jit
+def _finish(
+    condition: Flags,
+    before: Any,
+    covered: Any,
+    best: Any,
+    above: Any,
+    ratio: Floats,
+    potential: Any,
+    charged: Any,
+    labels: Flags,
+    alpha: np.float32,
+    penalty: np.float32,
+    limit: int,
+    scores: Floats,
+) -> None:
+    """Gain, purity, accuracy and potential of one state with every literal, as
+    `insertion._Scores`, into `scores`, (4, classes, literals).
+    """
+    length = condition.sum() + 1
+    paid = penalty * np.float32(length)
+    for k in range(len(labels)):
+        fits = length <= limit and not (condition & ~labels[k]).any()
+        for j in range(labels.shape[1]):
+            if not (fits and labels[k, j] and covered[j] < before):
+                scores[:, k, j] = -np.inf
+                continue
+            gain = alpha * np.float32(best[k, j]) - np.float32(charged[j])
+            positive = alpha * np.float32(above[k, j])
+            negative = positive - gain
+            scores[0, k, j] = gain - paid
+            scores[1, k, j] = positive - np.float32(0.5) * negative
+            scores[2, k, j] = positive - ratio[k, j] * negative
+            scores[3, k, j] = alpha * np.float32(potential[k, j]) - paid
+
+
+@_jit
+def score_bits(
+    conditions: Flags,
+    rows: Bits,
+    literals: Bits,
+    cell: Ints,
+    ends: Ints,
+    ratio: Floats,
+    labels: Flags,
+    positions: int,
+    default: int,
+    alpha: np.float32,
+    penalty: np.float32,
+    limit: int,
+) -> Floats:
+    """`insertion.score` for rows coded as bits, (4, classes, states, literals)."""
+    (n_states, n_words), (K, L) = rows.shape, labels.shape
+    cells = np.zeros((n_states, 2 * K + 2, L), np.int32)
+    best = np.full((n_states, K, L), _WORST, np.int32)
+    above, at = np.zeros((n_states, K, L), np.int32), np.zeros((n_states, K, L), np.float32)
+    gain, lost, covers_more = np.zeros((K, L), np.int32), np.zeros(L, np.int32), np.ones(n_states)
+    size = n_words // len(cell)
+    for p in range(positions):
+        for block in range(ends[p], ends[p + 1]):  # a block stays in the cache for all states
+            for s in range(n_states):
+                sums = cells[s, cell[block]]
+                for w in range(block * size, (block + 1) * size, 4):
+                    a, b, c, d = rows[s, w], rows[s, w + 1], rows[s, w + 2], rows[s, w + 3]
+                    if a | b | c | d:
+                        covers_more[s] = 1.0
+                        for j in range(L):
+                            sums[j] += (
+                                _n_ones(a & literals[w, j])
+                                + _n_ones(b & literals[w + 1, j])
+                                + _n_ones(c & literals[w + 2, j])
+                                + _n_ones(d & literals[w + 3, j])
+                            )
+        for s in range(n_states):
+            if not covers_more[s]:
+                continue
+            covers_more[s] = 0.0
+            _gain(cells[s], default, lost, gain)
+            _keep(gain, cells[s, :K], ratio[p], best[s], above[s], at[s])
+    scores = np.empty((4, K, n_states, L), np.float32)
+    for s in range(n_states):
+        before = np.int64(0)
+        for w in range(n_words):
+            before += np.int64(_n_ones(rows[s, w]))
+        _finish(
+            conditions[s], before, cells[s].sum(axis=0), best[s], above[s], at[s], cells[s, :K],
+            cells[s, K] + cells[s, 2 * K + 1], labels, alpha, penalty, limit, scores[:, :, s],
+        )  # fmt: skip
+    return scores
+
+
+@_jit
+def score_rows(
+    conditions: Flags,
+    rows: Floats,
+    literals: Floats,
+    cell: Floats,
+    ends: Ints,
+    ratio: Floats,
+    labels: Flags,
+    positions: int,
+    default: int,
+    alpha: np.float32,
+    penalty: np.float32,
+    limit: int,
+) -> Floats:
+    """`insertion.score` for rows with weights, (4, classes, states, literals)."""
+    (n_states, n_rows), (K, L) = rows.shape, labels.shape
+    cells = np.zeros((n_states, 2 * K + 1, L), np.float32)
+    covered = np.zeros((n_states, L), np.float32)
+    best = np.full((n_states, K, L), _WORST, np.float32)
+    above, at = np.zeros((n_states, K, L), np.float32), np.zeros((n_states, K, L), np.float32)
+    size = n_rows // len(cell)
+    for p in range(positions):
+        for block in range(ends[p], ends[p + 1]):
+            for s in range(n_states):
+                for i in range(size):
+                    if rows[s, block * size + i]:
+                        row = literals[block * size + i]
+                        for c in range(2 * K + 1):
+                            value = cell[block, c, i]
+                            if value:
+                                for j in range(L):
+                                    cells[s, c, j] += value * row[j]
+                        for j in range(L):
+                            covered[s, j] += row[j]
+        for s in range(n_states):
+            _keep(cells[s, :K], cells[s, K : 2 * K], ratio[p], best[s], above[s], at[s])
+    scores = np.empty((4, K, n_states, L), np.float32)
+    for s in range(n_states):
+        _finish(
+            conditions[s], rows[s].sum(), covered[s], best[s], above[s], at[s],
+            cells[s, K : 2 * K], cells[s, 2 * K], labels, alpha, penalty, limit, scores[:, :, s],
+        )  # fmt: skip
+    return scores
