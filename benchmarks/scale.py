@@ -1,9 +1,11 @@
 """Time and memory against rows, rules, columns and devices, learner by learner.
 
-    python benchmarks/scale.py [--parts rows rules columns devices fire batches caches]
+    python benchmarks/scale.py [--parts rows sample blocks rules columns ...]
     [--only lire boosting] [--sizes 10000 100000] [--limit 150] [--memory 20] [--draw FOLDER]
 
 - rows: 20 columns; 10^4, 10^5 and 10^6 rows. Ask for 10^7 by `--sizes`.
+- sample: as rows, by `jr.fit_on_sample`, and boosting on all rows beside it; 10^6 rows.
+- blocks: the same on 10^7 rows, from a function that makes blocks of 10^5, twice.
 - rules: given rules on 10^4 rows: 100, 1000, 10 000 and 25 000.
 - columns: 10^4 rows; 20, 100 and 300 columns.
 - devices: 10^5 rows over 1, 2 and 4 virtual devices of the CPU. These share its cores: what is
@@ -55,6 +57,8 @@ GIVEN = {"rows": 1000, "devices": 200}
 """The number of given rules for learners that need some, where it does not vary."""
 SIZES: dict[str, list[int]] = {
     "rows": [10_000, 100_000, 1_000_000],
+    "sample": [1_000_000],
+    "blocks": [10_000_000],
     "rules": [100, 1000, 10_000, 25_000],
     "columns": [20, 100, 300],
     "devices": [1, 2, 4],
@@ -66,6 +70,11 @@ LEARNERS: dict[str, list[str]] = {
     "rows": [
         "boosting", "lire", "rulefit", "glrm", "lltboost", "ssrl", "exact_list", "predict",
     ],
+    "sample": [
+        "boosting", "boosting, all rows", "lire", "rulefit", "glrm", "lltboost", "ssrl",
+        "exact_list",
+    ],
+    "blocks": ["boosting"],
     "rules": ["lire", "rulefit", "predict"],
     "columns": ["boosting", "lire", "glrm", "lltboost", "ssrl", "exact_list"],
     "devices": ["lire", "rulefit", "lltboost", "predict"],
@@ -75,6 +84,7 @@ LEARNERS: dict[str, list[str]] = {
     "caches": ["boosting", "exact_list", "lire jax", "rulefit jax", "lltboost", "ltrnet", "drnet",
                "ssrl", "glrm"],
 }  # fmt: skip
+BLOCK = 100_000
 FIELDS = ("learner", "size", "cpu", "clock", "compile", "gib", "slope", "reached")
 
 
@@ -85,6 +95,10 @@ def call(part: str, learner: str, X: Any, y: Any, rules: Any) -> Any:
     """The fit or the prediction of a cell."""
     import jaxrules as jr
 
+    if part in ("sample", "blocks"):
+        name, _, whole = learner.partition(",")
+        fit = getattr(jr, name).fit
+        return fit(X, y) if whole else jr.fit_on_sample(fit, X, y)
     given: dict[str, Any] = {"rules": rules}
     if part == "devices" and learner == "lire":
         return jr.lire.fit(X, y, **given, engine="jax")
@@ -156,6 +170,8 @@ def shape(part: str, size: int) -> tuple[int, int, int]:
     """Rows, columns and given rules of a cell."""
     return {
         "rows": (size, 20, GIVEN["rows"]),
+        "sample": (size, 20, 1),
+        "blocks": (size, 20, 1),
         "rules": (10_000, 20, size),
         "columns": (10_000, size, 1),
         "devices": (100_000, 20, GIVEN["devices"]),
@@ -178,7 +194,13 @@ def measure(part: str, learner: str, size: int) -> dict[str, Any]:
     if part == "devices":
         mesh = jr.rows_over(jax.make_mesh((jax.device_count(),), ("rows",)))
 
+    def blocks(n_rows: int) -> Iterator[Any]:
+        for k in range(-(-n_rows // BLOCK)):
+            yield problem(min(BLOCK, n_rows), 1, seed=k, n_columns=n_columns)[:2]
+
     def calls(n_rows: int, n_rules: int) -> Callable[[], Any]:
+        if part == "blocks":
+            return lambda: call(part, learner, lambda: blocks(n_rows), None, None)
         X, y, rules = problem(n_rows, 1 if learner == "predict" else n_rules, n_columns=n_columns)
         if learner == "predict":
             return predictor(part, X, n_rules)

@@ -40,8 +40,8 @@ from jaxrules.table import (
 from jaxrules.training import loss_for
 
 _LEARNERS = (
-    *("boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet", "rulefit", "ssrl"),
-)
+    "boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet", "rulefit", "ssrl",
+)  # fmt: skip
 _ENTRIES = 500_000
 """The most entries of a sample of automatic size: some seconds of every learner."""
 _FEWEST_ROWS = 2000
@@ -195,7 +195,7 @@ def fit_on_sample(
             *block, seed=seed, time_limit=_time_to_fit(run, whole), progress=progress,
             **options | option,
         )  # fmt: skip
-        loss = None if isinstance(sample.given, str) else sample.given
+        loss = None if isinstance(sample.given, str) else sample.loss
         sums = _Sums.of(found.model, block, loss)
         rated = None if whole else _rated(found.model, source, sample, loss, run)
         return _on_all_rows(found, sums, rated or sums, sample, whole, run, reading.limit)
@@ -279,8 +279,8 @@ def _checked(
     for name in kind.of_rows:
         if given.get(name) is not None:
             raise ValueError(
-                f"fit_on_sample cannot draw {name} with the rows; fit rates, y / exposure with "
-                "sample_weight=exposure, or draw the sample yourself"
+                f"fit_on_sample cannot draw {name} with the rows; for rates, pass y / exposure "
+                "with sample_weight=exposure"
             )
     with deferred(fit, given, list(inspect.signature(fit).parameters)):
         made = kind(**given, seed=seed)

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -117,6 +118,14 @@ def test_a_sample_of_all_rows_gives_the_plain_fit(fit: Any) -> None:
     )  # fmt: skip
     assert found.details.sample == found.details.rated
     assert set(plain.details) <= set(found.details)
+
+
+def test_a_users_loss_is_that_of_all_rows() -> None:
+    def soft(y: Any, score: Any) -> Any:
+        return jnp.sqrt(1 + (y - score) ** 2)
+
+    found = jr.fit_on_sample(jr.boosting.fit, X, X[:, 0], rows=300, loss=soft, max_rules=1)
+    assert found.details.rated.risk == pytest.approx(jr.risk(found.model, X, X[:, 0], loss=soft))
 
 
 def test_nothing_is_proved_on_all_rows() -> None:
