@@ -59,6 +59,10 @@ SLOW = pytest.mark.slow
         pytest.param("jr.lltboost.fit(X, y, max_rules=3)", (2, 3, 4), marks=SLOW),
         pytest.param("jr.ltrnet.fit(X, y, max_rules=3, iterations=200)", (2, 3, 4), marks=SLOW),
         pytest.param("jr.drnet.fit(X, y, max_rules=3, iterations=100)", (2, 3, 4), marks=SLOW),
+        pytest.param("jr.ssrl.published(X, y, max_rules=2)", (4,), marks=SLOW),
+        pytest.param(
+            'jr.ssrl.fit(X, y, subproblem="exact", max_length=2, max_rules=2)', (3,), marks=SLOW
+        ),
     ],
 )
 def test_the_model_is_that_of_one_device(fit: str, devices: tuple[int, ...]) -> None:
@@ -121,6 +125,46 @@ print(json.dumps([fits, X.size, X.addressable_shards[0].data.size, int(max(sizes
         assert engine == "jax"
     assert part == whole / 4
     assert largest == part
+
+
+@pytest.mark.parametrize("weights", ["None", pytest.param("1 + random.random(1003)", marks=SLOW)])
+def test_ssrl_on_several_devices(weights: str) -> None:
+    """The model of numba's kernels on the host, with equal counts. Devices hold their part of the
+    literals' bits, the largest array of the program, and send nothing but sums.
+    """
+    fits, whole, part, largest, sent = on_four_devices(
+        f"""
+import re
+from jaxrules.lists import insertion
+
+weights, programs, kernel = {weights}, [], insertion._descend
+def listening(beam, problem):
+    programs.append((problem.literals, kernel.lower(beam, problem)))
+    return kernel(beam, problem)
+insertion._descend = listening
+def fitted():
+    fit = jr.ssrl.fit(X, y, weights, max_rules=3, beam_width=4)
+    return [str(fit.model), fit.objective]
+fits = [fitted()]
+assert not programs
+for n in (2, 4):
+    with jr.rows_over(mesh(n)):
+        fits.append(fitted())
+literals, program = programs[-1]
+text = program.compile().as_text()
+shapes = re.findall(r"\\[([\\d,]+)\\]", text)
+sizes = [np.prod([int(n) for n in shape.split(",")]) for shape in shapes]
+sent = sorted(set(re.findall(r"all-\\w+|collective-\\w+", text)))
+part = literals.addressable_shards[0].data.size
+print(json.dumps([fits, literals.size, part, int(max(sizes)), sent]))
+"""
+    )
+    for text, objective in fits:
+        assert text == fits[0][0]
+        assert objective == pytest.approx(fits[0][1], rel=1e-9 if weights != "None" else 0)
+    assert part == whole / 4
+    assert largest == part
+    assert sent == ["all-reduce"]
 
 
 def test_predictions_of_split_rows_under_jit() -> None:

@@ -13,8 +13,9 @@ blocks, the last position first, and the cover of a condition is counted block b
 sum at the end of a position's blocks belongs to that position. Blocks of equal rows are bits,
 counted exactly; rows with weights use a float32 product, exact below 2^24.
 
-On an accelerator, a beam search is one JAX program. On a CPU, numba counts and NumPy does the rest,
-by the same functions: a program would compile for longer than most fits take.
+On an accelerator or a mesh, a beam search is one JAX program. On a CPU, numba counts and NumPy does
+the rest, by the same functions: a program would compile for longer than most fits take. On a mesh,
+every block has a part on each device, which counts its own rows; counts are added once a position.
 """
 
 from __future__ import annotations
@@ -263,13 +264,14 @@ class _Problem(NamedTuple):
     belong to no state.
 
     Rows in a block of bits are equal: its `cell` gives the effect of covering one of them, see
-    `_worth`.
+    `_worth`. On a mesh, the words or rows of each device lie together.
     """
 
     literals: Array  # uint32 (words, literals) of bits, or float32 (rows, literals)
     covers: Array  # the same by literal: whole rows are gathered faster than columns
     everything: Array  # uint32 (words,) of bits, or float32 (rows,): all rows but the padding
-    # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows), what covering each row changes
+    # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows of all devices), what covering each
+    # row changes
     cell: Array
     # int32 (positions + 1,): blocks before the end of the last position, of the one before, ...
     ends: Array
@@ -328,8 +330,8 @@ class _Blocks(NamedTuple):
 
 
 def _on_device(problem: Subproblem) -> _Problem:
-    """Sort the rows into blocks, in NumPy's arrays for the host's kernels. All sub-problems of
-    lists of up to `max_rules` rules have the same shapes.
+    """Sort the rows into blocks, in NumPy's arrays for the host's kernels, else in JAX's. All
+    sub-problems of lists of up to `max_rules` rules have the same shapes.
     """
     examples, alpha, m = problem.examples, problem.alpha, len(problem.rule_labels)
     counted = examples.labels is not None and examples.n_rows > examples.FEW_ROWS
@@ -340,7 +342,7 @@ def _on_device(problem: Subproblem) -> _Problem:
         np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
     )
     room = problem.max_rules - m
-    return _Problem(
+    found = _Problem(
         blocks.literals,
         blocks.literals.T,
         blocks.everything,
@@ -355,6 +357,13 @@ def _on_device(problem: Subproblem) -> _Problem:
         np.int32(problem.limit),
         np.float32(problem.at_least),
     )
+    if placement.mesh() is None:
+        return found
+    axes = {"literals": 0, "covers": 1, "everything": 0}
+    axes |= {} if counted else {"cell": 2}
+    return _Problem(
+        *(placement.place(one, axes.get(name)) for name, one in found._asdict().items())
+    )
 
 
 def _blocks_of_bits(problem: Subproblem) -> _Blocks:
@@ -363,14 +372,15 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     classes, K = np.asarray(examples.labels), examples.n_classes
     right = np.array([*problem.rule_labels, -1])[problem.first] == classes
     charged = problem.mask & (classes == examples.default)
-    kinds, size, rows = 2 * K + 2, 32 * _WORDS, np.flatnonzero(classes >= 0)
+    kinds, size, rows = 2 * K + 2, 32 * _WORDS * _devices(), np.flatnonzero(classes >= 0)
     group = (m - problem.first) * kinds + np.where(charged, K, classes) + (K + 1) * right
     capacity = -(-n // size) + problem.max_rules * (K + 1)
     row, sizes, blocks = _sorted_rows(group[rows], rows, kinds * (m + 1), size, capacity, n)
     ends = np.cumsum(blocks)
     cell = np.zeros(capacity, np.int32)
     cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
-    if on_host():
+    row = _by_device(row, capacity)
+    if on_host() or placement.mesh() is not None:
         order = row.reshape(-1, 64)
         literals = _kernels().pack(examples.literal_bits, order, len(examples.literals))
     else:
@@ -393,14 +403,18 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     gain = examples.counts - right[:, None]
     charged = (problem.mask * examples.counts[:, examples.default])[:, None]
     values = np.hstack([gain, np.maximum(gain - charged / problem.alpha, 0.0), charged])
-    capacity = -(-n // _WEIGHTED) + problem.max_rules
-    row, _, blocks = _sorted_rows(m - first, rows, m + 1, _WEIGHTED, capacity, n)
+    size = _WEIGHTED * _devices()
+    capacity = -(-n // size) + problem.max_rules
+    row, _, blocks = _sorted_rows(m - first, rows, m + 1, size, capacity, n)
     padded = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)
-    rows_of = examples.literal_rows if on_host() else examples.literal_rows_on_device
+    cell = np.ascontiguousarray(padded[row].reshape(capacity, size, -1).swapaxes(1, 2))
+    row = _by_device(row, capacity)
+    host = on_host() or placement.mesh() is not None
+    rows_of = examples.literal_rows if host else examples.literal_rows_on_device
     return _Blocks(
         rows_of[row].astype(np.float32),
         (row < n).astype(np.float32),
-        np.ascontiguousarray(padded[row].reshape(capacity, _WEIGHTED, -1).swapaxes(1, 2)),
+        cell,
         np.cumsum(blocks),
         np.stack([np.bincount(m - first, value, m + 1) for value in values.T]),
     )
@@ -425,6 +439,17 @@ def _sorted_rows(
     order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")
     row[np.arange(len(rows)) + np.repeat(gaps, sizes)] = rows[order]
     return row, sizes, blocks
+
+
+def _devices() -> int:
+    """The number of devices that a block is split over."""
+    over = placement.mesh()
+    return 1 if over is None else over.size
+
+
+def _by_device(row: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
+    """Rows in the order of blocks, their parts on the first device before those on the next."""
+    return row.reshape(n_blocks, _devices(), -1).swapaxes(0, 1).ravel()
 
 
 @jax.jit
@@ -487,28 +512,29 @@ def _score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores
         problem: the sub-problem.
     """
     bits, n_blocks = rows.dtype == jnp.uint32, len(problem.cell)
-    states = jnp.moveaxis(rows.reshape(len(rows), n_blocks, -1), 1, 0)
-    literals = problem.literals.reshape(n_blocks, states.shape[2], -1)
+    unit = _WORDS if bits else _WEIGHTED
+    devices = rows.shape[1] // (n_blocks * unit)
+    states = jnp.moveaxis(rows.reshape(len(rows), devices, n_blocks, unit), 2, 0)
+    literals = jnp.moveaxis(problem.literals.reshape(devices, n_blocks, unit, -1), 1, 0)
 
     def add_block(block: Array, cells: jax.Array) -> jax.Array:
         if bits:
-            counts = jax.lax.population_count(
-                states[block][:, :, None] & literals[block][None]
-            ).sum(axis=1)
+            counts = jax.lax.population_count(states[block][..., None] & literals[block][None]).sum(
+                axis=2
+            )
             cell = problem.cell[block]
             return jax.lax.dynamic_update_index_in_dim(
                 cells, cells[cell] + counts.astype(jnp.int32), cell, 0
             )
-        return cells + jnp.matmul(
-            problem.cell[block][:, None] * states[block][None], literals[block], precision="highest"
-        )
+        worth = problem.cell[block].reshape(-1, 1, devices, unit) * states[block][None]
+        return cells + jnp.einsum("csdu,dul->csdl", worth, literals[block], precision="highest")
 
     def add_position(
         step: Any, sums: tuple[jax.Array, list[tuple[jax.Array, ...]]]
     ) -> tuple[Any, list[Any]]:
         cells, best = sums
         cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
-        gains, above, _ = _worth(cells, problem.default)
+        gains, above, _ = _worth(cells.sum(axis=2), problem.default)
         # Keep the best position of each label; one by one fuses better than an axis of labels.
         for label, old in enumerate(best):
             ratio = jnp.full(old[2].shape, problem.ratio[step, label])
@@ -518,10 +544,11 @@ def _score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores
         return cells, best
 
     classes, shape, kind = len(problem.labels), conditions.shape, jnp.int32 if bits else jnp.float32
-    cells = jnp.zeros((2 * classes + (2 if bits else 1), *shape), kind)
+    cells = jnp.zeros((2 * classes + (2 if bits else 1), len(rows), devices, shape[1]), kind)
     none = jnp.full(shape, -(2**30), kind), jnp.zeros(shape, kind), jnp.zeros(shape, jnp.float32)
     cells, best = jax.lax.fori_loop(0, problem.positions, add_position, (cells, [none] * classes))
     gain, above, ratio = (jnp.stack(part) for part in zip(*best, strict=True))
+    cells = cells.sum(axis=2)
     _, potential, charged = _worth(cells, problem.default)
     covered = cells.sum(axis=0) if bits else jnp.matmul(rows, problem.literals, precision="highest")
     before = (jax.lax.population_count(rows) if bits else rows).sum(axis=1)[:, None]
@@ -750,7 +777,8 @@ def _screened_search(
     scores = _score_in_time(stopped, nothing, everything, problem)
     if scores is None:
         return None
-    rankings = np.stack([scores.gain, scores.purity, scores.accuracy]).reshape(-1, n_literals)
+    each = [placement.to_host(one) for one in (scores.gain, scores.purity, scores.accuracy)]
+    rankings = np.stack(each).reshape(-1, n_literals)
     order = np.argsort(-rankings, axis=1, kind="stable").T.ravel()
     first = np.sort(np.unique(order, return_index=True)[1])
     chosen = np.sort(order[first[:literals]])
@@ -774,17 +802,24 @@ def _beam_search(
     nothing = np.zeros((n_states, n_literals), bool)
     if isinstance(problem.covers, np.ndarray):
         problem = problem._replace(covers=np.ascontiguousarray(problem.covers))
-    beam = _Beam(nothing, rows, nothing[:_FOUND], np.full(_FOUND, -np.inf, np.float32), np.int32(0))
+    beam = _Beam(
+        nothing, _placed(rows), nothing[:_FOUND], np.full(_FOUND, -np.inf, np.float32), np.int32(0)
+    )
     best, reached = -np.inf, 0.0
     while not stopped() and reached > best:
         answer = _descend_in_time(stopped, beam, problem)
         if answer is None:
             return None
         beam = answer
-        best, reached = reached, float(beam.gains[0])
-    enough = np.asarray(beam.gains) > problem.at_least
-    found = [tuple(np.flatnonzero(one).tolist()) for one in np.asarray(beam.found)[enough]]
+        best, reached = reached, float(placement.to_host(beam.gains)[0])
+    enough = placement.to_host(beam.gains) > float(problem.at_least)
+    found = [tuple(np.flatnonzero(one).tolist()) for one in placement.to_host(beam.found)[enough]]
     return max(reached, float(problem.at_least)), found
+
+
+def _placed(rows: NDArray[Any]) -> Array:
+    """Rows of states, (states, words or rows), split over the mesh if there is one."""
+    return rows if placement.mesh() is None else placement.place(rows, 1)
 
 
 _descend_in_time, _score_in_time = Patient(descend), Patient(score)
@@ -809,8 +844,9 @@ def _exhaust(
     """Layer by layer, keep every child that can still win, of equal covers the shortest; returns
     the best condition and a bound on all gains.
     """
-    literals, labels = np.asarray(problem.covers), np.asarray(problem.labels)
-    states = [_State(np.inf, (), np.asarray(problem.everything))]
+    literals, labels = placement.to_host(problem.covers), placement.to_host(problem.labels)
+    states = [_State(np.inf, (), placement.to_host(problem.everything))]
+    penalty = float(problem.penalty)
     seen: set[bytes] = set()
     for length in range(1, limit + 1):
         children: list[_State] = []
@@ -820,12 +856,14 @@ def _exhaust(
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
             for i, state in enumerate(block):
                 conditions[i, list(state.condition)], rows[i] = True, state.rows
-            scores = None if stopped() else _score_in_time(stopped, conditions, rows, problem)
+            scores = (
+                None if stopped() else _score_in_time(stopped, conditions, _placed(rows), problem)
+            )
             if scores is None:  # what refines an open state gains at most its potential
                 open_ = [*states[start:], *children]
                 return found, max(float(_needed(best)), *(state.potential for state in open_))
-            gain = np.asarray(scores.gain).max(axis=0)[: len(block)]
-            potential = np.asarray(scores.potential).max(axis=0)[: len(block)] - problem.penalty
+            gain = placement.to_host(scores.gain).max(axis=0)[: len(block)]
+            potential = placement.to_host(scores.potential).max(axis=0)[: len(block)] - penalty
             if gain.max() > _needed(best):
                 top = int(gain.argmax())
                 best, found = (
@@ -959,19 +997,19 @@ def modmod(problem: Subproblem, stopped: Callable[[], bool] = never) -> tuple[Li
         some = (may_say == allowed).all(axis=1)
         reward = alpha * behind[:, None, :] * examples.counts.T[some]
         # a literal that is not allowed holds for no row
-        unsatisfied = jnp.asarray(~examples.literals.T | ~allowed, jnp.float32)
+        unsatisfied = placement.place((~examples.literals.T | ~allowed).astype(np.float32), 0)
         for position, label in itertools.product(range(m + 1), range(int(some.sum()))):
             if stopped():
                 return condition, None
             weights = (
-                charge[position].astype(np.float32),
-                reward[position, label].astype(np.float32),
+                placement.place(one.astype(np.float32), 0)
+                for one in (charge[position], reward[position, label])
             )
             penalty = np.float32(problem.penalty)
             answer = _modmod_in_time(stopped, unsatisfied, *weights, penalty, rounds=8)
             if answer is None:
                 return condition or _one_literal(problem), None
-            chosen, gain = map(np.asarray, answer)
+            chosen, gain = map(placement.to_host, answer)
             if chosen.sum() <= problem.limit and gain > best:
                 best, condition = float(gain), tuple(np.flatnonzero(chosen).tolist())
     return condition, None
