@@ -6,6 +6,7 @@ which a learner fits its model; the second time it evaluates this model on all r
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -48,6 +49,7 @@ _FEWEST_ROWS = 2000
 _MOST_CLASSES = 1000
 _READING = 1 / 3
 """Share of the time for the first reading, after which the sample is drawn from the rows so far."""
+_LEAST_TIME = 1e-3
 
 Floats = NDArray[np.float64]
 Block = tuple[Any, Any, Any]
@@ -219,12 +221,14 @@ def _draw(source: Source, sample: _Sample, run: Run, reading: Run) -> None:
 
 def _time_to_fit(run: Run, whole: bool) -> Deadline | None:
     """The time that the second reading leaves, which takes longer than the first; at least half of
-    the rest.
+    the rest. It is not 0 unless the limit is, so that there is a rule.
     """
     if run.deadline.seconds is None:
         return None
     left = run.deadline.remaining()
-    return Deadline(left if whole else max(left / 2, left - 2 * run.seconds()), run.deadline.clock)
+    if not whole:
+        left = max(left / 2, left - 2 * run.seconds())
+    return Deadline(max(left, min(_LEAST_TIME, run.deadline.seconds)), run.deadline.clock)
 
 
 def _on_all_rows(
@@ -342,14 +346,12 @@ def _tables(X: Any, block_rows: int) -> Callable[[], Iterator[Any]] | None:
             "pass a function that returns a fresh one, as in lambda: blocks()"
         )
     if callable(X) and not hasattr(X, "__array__"):
-        first = X()
-        if not hasattr(first, "__iter__") or (hasattr(first, "__next__") and first is X()):
-            raise TypeError(
-                "X is a function, and must return a fresh iterator of blocks at each call, got "
-                + ("the same one twice" if hasattr(first, "__iter__") else type(first).__name__)
-            )
+        _check_function(X)
         return lambda: iter(X())
-    frame = nw.from_native(X, pass_through=True)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        return None  # for `as_table` to refuse
     if isinstance(frame, nw.LazyFrame):
         if frame.implementation is not nw.Implementation.POLARS:
             raise TypeError(
@@ -362,6 +364,22 @@ def _tables(X: Any, block_rows: int) -> Callable[[], Iterator[Any]] | None:
     if hasattr(X, "to_batches") and as_dataframe(X) is None:
         return lambda: iter(X.to_batches())
     return None
+
+
+def _check_function(X: Callable[..., Any]) -> None:
+    """Refuse a function that does not return a fresh iterator at each call."""
+    wanted = "X is a function, and must return a fresh iterator of blocks at each call"
+    with contextlib.suppress(ValueError):  # a builtin may have no signature
+        signature = inspect.signature(X)
+        try:
+            signature.bind()
+        except TypeError:
+            raise TypeError(f"{wanted}; it has the arguments {signature}") from None
+    first = X()
+    if not hasattr(first, "__iter__"):
+        raise TypeError(f"{wanted}, got {type(first).__name__}")
+    if hasattr(first, "__next__") and first is X():
+        raise TypeError(f"{wanted}, got the same one twice")
 
 
 def _slices(frame: Any, size: int) -> Iterator[Any]:
@@ -557,7 +575,7 @@ class _Sums:
     weight: float
     loss: float
     right: float
-    covered: Floats
+    covered: Floats | float
 
     @classmethod
     def of(cls, model: Any, block: Block, loss: Any) -> _Sums:
@@ -569,18 +587,13 @@ class _Sums:
         used = weights > 0
         if not used.all():
             table, target, weights = table[used], target[used], weights[used]
+        if not len(weights):
+            return cls(0, 0.0, 0.0, 0.0, 0.0)
         total, of_rows = float(weights.sum()), (model, table, target, weights)
-        empty = not len(weights)
-        is_list = isinstance(model, RuleList)
-        lost = math.nan if is_list else 0.0 if empty else total * risk(*of_rows, loss=loss)
-        right = (
-            math.nan
-            if model.schema.classes is None
-            else 0.0
-            if empty
-            else total * accuracy(*of_rows)
-        )
-        covered = np.zeros(0)
+        is_list, has_classes = isinstance(model, RuleList), model.schema.classes is not None
+        lost = math.nan if is_list else total * risk(*of_rows, loss=loss)
+        right = total * accuracy(*of_rows) if has_classes else math.nan
+        covered = 0.0
         if not is_list and _learner_of(model) == "lire":
             covered = weights @ model.conjunctions.satisfied(table)
         return cls(len(weights), total, lost, right, covered)

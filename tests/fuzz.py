@@ -1341,6 +1341,11 @@ def functions() -> list[Entry]:
         Entry(
             "stability", jr.stability, {**timed, "method": _always, "replicates": 2}, ("n_jobs",)
         ),
+        Entry(
+            "boosting by fit_on_sample",
+            jr.fit_on_sample,
+            {"fit": jr.boosting.fit, **timed, "rows": 30, "max_rules": 1},
+        ),
         Entry("as_table", jr.as_table, {"X": X}),
         Entry("default_forest", jr.default_forest, {**data, "n_trees": 2}),
         Entry("extract_rules", jr.extract_rules, {"forest": FOREST, "X": X}),

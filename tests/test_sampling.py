@@ -120,6 +120,27 @@ def test_a_sample_of_all_rows_gives_the_plain_fit(fit: Any) -> None:
     assert set(plain.details) <= set(found.details)
 
 
+@pytest.mark.parametrize("multiclass", ["joint", "one_vs_rest"])
+@pytest.mark.parametrize("fit", [jr.boosting.fit, jr.lire.fit], ids=["boosting", "lire"])
+def test_penalties_that_depend_on_rows_are_those_of_all_rows(fit: Any, multiclass: str) -> None:
+    given = {**QUICK[fit], "l2_penalty": 3.0, "multiclass": multiclass}
+    found = jr.fit_on_sample(fit, X, CLASSES, WEIGHTS, rows=300, **given)
+    joint, weights = multiclass == "joint", np.asarray(found.model.weights)
+    outputs = [weights] if joint else [column[:, None] for column in weights.T]
+    holds = found.model.conjunctions.satisfied(jr.as_table(X))
+    penalties = []
+    for weight in outputs:
+        ridge = 3.0 if joint else 1.5  # two classes together are the binary problem
+        penalties.append(ridge / WEIGHTS.sum() * (weight**2).sum())
+        if fit is jr.lire.fit:
+            used = weight.any(axis=1)
+            coverage = np.average(holds[:, used], axis=0, weights=WEIGHTS)
+            penalties[-1] += 0.02 * used.sum() + 0.1 * (coverage.mean() if used.any() else 0.0)
+    assert found.objective == pytest.approx(
+        jr.risk(found.model, X, CLASSES, WEIGHTS) + np.mean(penalties)
+    )
+
+
 def test_a_users_loss_is_that_of_all_rows() -> None:
     def soft(y: Any, score: Any) -> Any:
         return jnp.sqrt(1 + (y - score) ** 2)
@@ -281,6 +302,17 @@ def test_a_short_limit_gives_a_model_of_the_first_rows() -> None:
     assert found.details.rated.rows <= found.details.rows
 
 
+def test_a_limit_that_reading_exceeds_leaves_a_rule() -> None:
+    many = np.tile(X, (10, 1))
+    now = iter([*np.zeros(3), *np.full(10_000, 5.0)])
+    limit = jr.Deadline(1.0, lambda: float(next(now)))
+    found = jr.fit_on_sample(jr.boosting.fit, many, np.tile(Y, 10), rows=6000, time_limit=limit)
+    assert found.status is jr.Status.TIME_LIMIT
+    assert len(found.model.conjunctions) > 0
+    none = jr.fit_on_sample(jr.boosting.fit, many, np.tile(Y, 10), rows=6000, time_limit=0)
+    assert len(none.model.conjunctions) == 0
+
+
 @pytest.mark.parametrize("phase", ["reading", "evaluation"])
 def test_ctrl_c_gives_the_model_and_what_was_counted(phase: str) -> None:
     told: list[jr.Progress] = []
@@ -312,6 +344,7 @@ def test_bad_arguments_are_named() -> None:
         ((None, X, Y), TypeError, "fit must be.*got NoneType"),
         ((fit, blocks()), TypeError, "read only once.*pass a function"),
         ((fit, lambda: read), TypeError, "fresh iterator.*the same one twice"),
+        ((fit, blocks_of), TypeError, r"fresh iterator.*it has the arguments \(X"),
         ((fit, lambda: 3), TypeError, "fresh iterator of blocks at each call, got int"),
         ((fit, lambda: [X]), TypeError, r"must give blocks \(X, y\)"),
         ((fit, list), ValueError, "X has no rows"),
