@@ -344,11 +344,11 @@ def figure_4(results: Results, canvas: Canvas) -> Section:
         "a support of 0.001, and 30 chains of 30000 steps, the program's defaults; the paper names "
         "no setting of this figure. The program rounds the support down to whole per cents, so "
         "that every pair of items is a candidate that some row has, and writes the rows of every "
-        f"candidate to a file: more than {peers.MOST_GIGABYTES:g} GB is not tried. On gas, CLASSY "
-        "has the smallest number of features alone; both are run on the rest with --slow. The "
-        "paper's curves of both on gas lie between 500 and 1200 seconds, those of SSRL on WDBC "
-        "between 4 and 20, on another machine: shapes compare, not seconds. Our gas is the "
-        "standardised file, the class of the first row against the rest."
+        f"candidate to a file: more than {peers.MOST_GIGABYTES:g} GB is not tried. On gas "
+        "both are asked for at the smallest number of features, with --slow at all. The paper's "
+        "curves of both on gas lie between 500 and 1200 seconds, those of SSRL on WDBC between 4 "
+        "and 20, on another machine: shapes compare, not seconds. Our gas is the standardised "
+        "file, the class of the first row against the rest."
     )
     return Section(text, tables, [canvas.save(figure, "figure_4")])
 
