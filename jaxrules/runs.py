@@ -10,6 +10,7 @@ import contextlib
 import contextvars
 import inspect
 import math
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -31,6 +32,17 @@ _TO_IMPORT = 2.5
 """Seconds that an import of a large package may take in a fresh process."""
 
 
+def _processor_share() -> float:
+    """How much of a processor this process can expect, from the average load of the machine in the
+    last minute; 1 on Windows, which does not count it.
+    """
+    if not hasattr(os, "getloadavg"):
+        return 1.0
+    with contextlib.suppress(OSError):
+        return min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1e-9))
+    return 1.0
+
+
 class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
@@ -38,8 +50,8 @@ class Deadline:
     kernels on their first use in a process (numba's load in a second, or compile for twenty after
     an installation; JAX compiles for every shape, for a second or more, less from its persistent
     cache; LLTBoost, the networks, SSRL and paths do not wait for that), the import of
-    scikit-learn's forests (a second; with less than 2.5 seconds left, a fresh process does
-    without), one tree of a forest and, with ``method="mip"``, the import of CVXPY and its
+    scikit-learn's forests (a second; with less than 2.5 seconds left, or a like share of a busy
+    machine, a fresh process does without), one tree of a forest and, with ``method="mip"``, the import of CVXPY and its
     translation of a large program.
 
     Args:
@@ -85,6 +97,11 @@ class Deadline:
     def remaining(self) -> float:
         """The remaining seconds, at least 0; infinite without a limit."""
         return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
+
+    def work_left(self) -> float:
+        """The remaining seconds of one processor: fewer where other processes take their share."""
+        left = self.remaining()
+        return left * _processor_share() if self.clock is time.monotonic else left
 
     def expired(self) -> bool:
         """Whether the limit has been reached."""
@@ -216,7 +233,7 @@ class Run:
         """Whether a large package is loaded, or there is time to load it: an import cannot be
         broken off.
         """
-        return module in sys.modules or self.deadline.remaining() >= _TO_IMPORT
+        return module in sys.modules or self.deadline.work_left() >= _TO_IMPORT
 
     def report(
         self,

@@ -503,7 +503,7 @@ def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | No
     per_row = _SECONDS_PER_ENTRY * entries
     if n <= 2 * _FEWEST_ROWS or not run.deadline.seconds:
         return None
-    left = run.deadline.remaining()
+    left = run.deadline.work_left()
     if n * per_row <= left:
         return None
     return some_rows(data, min(n // 2, max(_FEWEST_ROWS, int(left / (4 * per_row)))), seed)
@@ -529,7 +529,7 @@ def sample_limit(run: Run, outputs: int = 1) -> Deadline | None:
     run.shortened = True
     part = run.child(0.5).deadline
     enough = max(_FEWEST_SECONDS, _SECONDS_PER_CLASS * outputs)
-    return part if part.remaining() >= enough else None
+    return part if part.work_left() >= enough else None
 
 
 def model_loss(

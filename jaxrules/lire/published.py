@@ -194,7 +194,7 @@ def _searched(
     satisfied = activations.dense[activations.pattern]
     columns = encode(satisfied, options.encoding)
     coverage = np.concatenate([[1.0], weight @ satisfied])
-    short = run.deadline.remaining() < _LIBLINEAR * columns.size
+    short = run.deadline.work_left() < _LIBLINEAR * columns.size
     signs = np.multiply(columns, data.target, out=columns if short else None)
     gamma, lam, _ = prices
     begin = partial(PublishedSearch, signs, weight, coverage, gamma, lam)

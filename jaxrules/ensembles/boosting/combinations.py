@@ -52,7 +52,7 @@ class Combinations:
     @classmethod
     def of(cls, data: TrainingData, task: Task, run: Run) -> Combinations | None:
         """None if fewer than two columns vary, or if there is no time to standardise them."""
-        if seconds_to_make(data.table) > run.deadline.remaining() / 2:
+        if seconds_to_make(data.table) > run.deadline.work_left() / 2:
             run.shortened = True
             return None
         options, cuts = task.options, task.options.max_cut_points

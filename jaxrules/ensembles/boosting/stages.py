@@ -34,7 +34,7 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     them.
     """
     columns = None
-    if task.options.linear_terms and seconds_to_make(data.table) > run.deadline.remaining() / 2:
+    if task.options.linear_terms and seconds_to_make(data.table) > run.deadline.work_left() / 2:
         run.shortened = True
     elif task.options.linear_terms:
         n_outputs = len(task.candidates.signs)
