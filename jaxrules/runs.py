@@ -33,13 +33,11 @@ _TO_IMPORT = 2.5
 
 
 def _processor_share() -> float:
-    """How much of a processor this process can expect, from the average load of the machine in the
-    last minute; 1 on Windows, which does not count it.
+    """How much of a processor this process can expect, from the load of the machine in the last
+    minute; 1 where nobody counts it, as on Windows.
     """
-    if not hasattr(os, "getloadavg"):
-        return 1.0
-    with contextlib.suppress(OSError):
-        return min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1e-9))
+    with contextlib.suppress(AttributeError, OSError):
+        return min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0))
     return 1.0
 
 
@@ -50,9 +48,9 @@ class Deadline:
     kernels on their first use in a process (numba's load in a second, or compile for twenty after
     an installation; JAX compiles for every shape, for a second or more, less from its persistent
     cache; LLTBoost, the networks, SSRL and paths do not wait for that), the import of
-    scikit-learn's forests (a second; with less than 2.5 seconds left, or a like share of a busy
-    machine, a fresh process does without), one tree of a forest and, with ``method="mip"``, the import of CVXPY and its
-    translation of a large program.
+    scikit-learn's forests (a second; with less than 2.5 seconds left, more on a busy machine, a
+    fresh process does without), one tree of a forest and, with ``method="mip"``, the import of
+    CVXPY and its translation of a large program.
 
     Args:
         seconds: the limit, or None for no limit. With 0, the first incumbent is returned.

@@ -190,6 +190,16 @@ def test_constraints_hold() -> None:
         assert used <= {2, 3}, name
 
 
+@pytest.mark.parametrize("limit", [None, jr.Deadline(0.01, Late())])
+def test_the_objective_of_classes_fitted_together_has_their_ridge(limit: Any) -> None:
+    X, y = problem(3)
+    fit = jr.boosting.fit(X, y, max_rules=2, multiclass="joint", l2_penalty=50.0, time_limit=limit)
+    assert len(fit.model.conjunctions) > 0
+    ridge = 50.0 / N * float(np.sum(np.asarray(fit.model.weights) ** 2))
+    loss = model_loss(fit.model, training_data(X, y, jr.losses.logistic))
+    assert fit.objective == pytest.approx(loss + ridge, rel=1e-6)
+
+
 def test_samples() -> None:
     X, y = problem()
     y[:] = 0

@@ -42,6 +42,17 @@ def test_deadlines() -> None:
         assert jr.Deadline.of(number).seconds == number
 
 
+def test_on_a_busy_machine_less_work_fits_into_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.getloadavg", lambda: (8.0, 1.0, 1.0), raising=False)
+    assert 20 < jr.Deadline(100.0).work_left() <= 25
+    assert jr.Deadline(100.0, lambda: 0.0).work_left() == 100  # nothing is known about this clock
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 1.0, 1.0), raising=False)
+    assert 90 < jr.Deadline(100.0).work_left() <= 100
+    monkeypatch.delattr("os.getloadavg", raising=False)
+    assert 90 < jr.Deadline(100.0).work_left() <= 100
+
+
 @pytest.mark.parametrize(
     ("limit", "error"),
     [
