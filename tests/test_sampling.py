@@ -369,7 +369,7 @@ def test_bad_arguments_are_named() -> None:
     for options, words in (
         ({"rows": 0}, "rows must be at least 1"),
         ({"rows": None}, "rows must be an integer"),
-        ({"rows": "all"}, 'rows must be an integer, "auto"'),
+        ({"rows": "all"}, 'rows must be an integer or "auto"'),
         ({"block_rows": 0}, "block_rows must be at least 1"),
         ({"seed": -1}, "seed must be"),
         ({"max_rule": 3}, "did you mean 'max_rules'"),
