@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jaxrules.bits import Words, pack
+from jaxrules.bits import Words, pack, transposed, unpack
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
@@ -113,7 +114,7 @@ def _shortest(
             return cut
 
         if len(rows) > _MANY_ROWS:
-            hardest = _hardest(space.masks[~rows][:, candidates] == 0, over)
+            hardest = _hardest(space.activations.bits[candidates], rows, over)
             excluded, outside = _as_integers(pack(hardest.T)), (1 << len(hardest)) - 1
         while least < len(cover) and not cut:
             smaller = _cover_of_size(excluded, outside, least, over)
@@ -157,26 +158,33 @@ def _as_integers(bits: np.ndarray) -> list[int]:
     return [int.from_bytes(words.astype("<u8").tobytes(), "little") for words in bits]
 
 
-def _hardest(excluded: np.ndarray, over: Callable[[], bool]) -> np.ndarray:
-    """Rows whose exclusion implies that of all others: a row is dropped if every proposition that
-    excludes another row excludes it too.
+def _hardest(selected: Words, rows: NDArray[np.bool_], over: Callable[[], bool]) -> np.ndarray:
+    """Of the rows that a conjunction excludes, those whose exclusion implies that of all others: a
+    row is dropped if every proposition that excludes another row excludes it too.
 
     Args:
-        excluded: bool (rows, propositions).
+        selected: the rows of the propositions, (propositions, words).
+        rows: the rows that the conjunction selects, (rows,).
         over: True ends the reduction early.
 
     Returns:
-        bool (fewer rows, propositions); the rows that the fewest propositions exclude come first.
+        bool (fewer rows, propositions): whether a proposition excludes a row; the rows that the
+        fewest exclude come first.
     """
-    left = np.unique(np.packbits(excluded, axis=1), axis=0)
+    # The first proposition is the highest bit: the order of numbers is that of rows of booleans.
+    holds = transposed(selected[::-1], len(rows))[~rows]
+    if holds.shape[1] == 1:
+        left = np.unique(holds)[::-1, None]
+    else:
+        left = np.unique(holds[:, ::-1], axis=0)[::-1, ::-1]
+    used = pack(np.ones((1, len(selected)), bool))
+    left = ~left & used
     left = left[np.argsort(np.bitwise_count(left).sum(axis=1), kind="stable")]
     kept = [left[:0]]
     while len(left) and not over():
         kept.append(left[:1])
         left = left[np.any(left[0] & ~left, axis=1)]
-    return np.unpackbits(np.concatenate([*kept, left]), axis=1, count=excluded.shape[1]).astype(
-        bool
-    )
+    return unpack(np.concatenate([*kept, left]), len(selected))[:, ::-1]
 
 
 def _greedy_cover(sets: list[int], everything: int) -> list[int]:
