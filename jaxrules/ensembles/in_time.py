@@ -6,7 +6,7 @@ compiled code. The learner evaluates it on all rows, or starts from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -23,14 +23,18 @@ _CUT_SHORT = 3
 """If the limit cuts a model short at fewer rules than this, boosted rules are at least as good."""
 _ROWS = 5000
 """The number of rows for rules that replace trees."""
+FORESTS = "sklearn.ensemble"
+"""Takes a second to import."""
 
 
-def rows_for_rules(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
+def rows_for_rules(
+    data: TrainingData, run: Run, seed: int, needs: Sequence[str] = (FORESTS,)
+) -> TrainingData | None:
     """The rows from which a learner makes its rules instead of growing trees on all rows: a sample
-    for which there is time, or some rows if there is no time to import scikit-learn; else None.
+    for which there is time, or some rows if there is no time to import what it needs; else None.
     """
     sample = sample_in_time(data, run, seed)
-    limited = run.deadline.seconds and not run.may_import("sklearn.ensemble")
+    limited = run.deadline.seconds and not all(map(run.may_import, needs))
     return some_rows(data, _ROWS, seed) if sample is None and limited else sample
 
 
@@ -72,7 +76,7 @@ def model_in_time(
     options: Any,
     run: Run,
     *,
-    needs: str = "",
+    needs: Sequence[str] = (),
     max_rules: int | None = None,
     max_length: int | None = None,
     one_vs_rest: bool = False,
@@ -83,12 +87,12 @@ def model_in_time(
     Args:
         fit: a learner of ensembles.
         options: the options of that learner.
-        needs: a package that it imports.
+        needs: the modules that take long to import.
         max_rules, max_length: limits on short rules.
         one_vs_rest: whether the weights of short rules must be those of one-vs-rest.
     """
     limit = sample_limit(run, len(sample.outputs))
-    if limit is not None and (not needs or run.may_import(needs)):
+    if limit is not None and all(map(run.may_import, needs)):
         own = replace(options, time_limit=limit, progress=False)
         found = fit.with_options(*arguments_of(sample), own)
         few = len(found.model.conjunctions) < _CUT_SHORT

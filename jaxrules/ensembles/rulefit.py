@@ -39,7 +39,7 @@ from jaxrules.cross_validation import (
     folds,
 )
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
-from jaxrules.ensembles.in_time import model_in_time, rows_for_rules
+from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
 from jaxrules.fits import Details, Fit, Settings, Status
 from jaxrules.float64 import worth_an_accelerator
 from jaxrules.losses import Loss, require
@@ -84,6 +84,8 @@ _PATIENCE = 5
 """Penalties, each 13 % below the one before, over which the held-out loss may fail to fall before
 the path ends.
 """
+_NEEDS = (FORESTS, "jaxrules.solvers.linear.bit_products")
+"""What takes long to import."""
 _WITHOUT_FOLDS = 0.05
 """The penalty, relative to the largest, if time ends cross-validation before it has compared any.
 """
@@ -321,7 +323,7 @@ def fit(
     data = task.data
     start = given_start(options.start, RuleEnsemble, data, task.constraints, options.linear_terms)
     makes_rules = depends_on_labels(options.rules) and start is None and not len(task.first)
-    sample = rows_for_rules(data, run, options.seed) if makes_rules else None
+    sample = rows_for_rules(data, run, options.seed, _NEEDS) if makes_rules else None
     if sample is not None:
         return _in_time(task, sample, options, run)
     pool = task.pool(data, run)
@@ -338,10 +340,10 @@ def fit(
 
 def _in_time(task: _Task, sample: TrainingData, options: Options, run: Run) -> Fit[RuleEnsemble]:
     """The fit on all rows with the rules found on a sample, from their weights there."""
-    model, shown = model_in_time(sample, fit, options, run, needs="sklearn.ensemble")
+    model, shown = model_in_time(sample, fit, options, run, needs=_NEEDS)
     penalty = options.l1_penalty if shown is None else shown["l1_penalty"]
     pool = rule_pool(model.conjunctions, task.data, options.seed, run, True, task.constraints)
-    problem = _Problem.of(task, task.data, pool, compiled=run.may_import("numba"))
+    problem = _Problem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
     if penalty is None:
         penalty = _WITHOUT_FOLDS * max(master.max_penalty(run) for master in problem.masters)
     found = _walk(problem, [penalty], run, start=problem.begun(model))[0]

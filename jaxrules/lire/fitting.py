@@ -25,7 +25,7 @@ from jaxrules.cross_validation import (
     unfinished,
 )
 from jaxrules.ensembles.extraction import depends_on_labels, rule_pool
-from jaxrules.ensembles.in_time import model_in_time, rows_for_rules
+from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
 from jaxrules.fits import Fit, Status
 from jaxrules.lire.batches import Member, minimise_all
 from jaxrules.lire.bound import BranchAndBound
@@ -99,7 +99,7 @@ def fit(
     if sample is not None:
         own = replace(options, **prices._asdict())
         model, _ = model_in_time(
-            sample, fit, own, run, needs="sklearn.ensemble", max_rules=options.max_rules
+            sample, fit, own, run, needs=(FORESTS,), max_rules=options.max_rules
         )
         rules = model.conjunctions if len(model.conjunctions) else rules
         begun = options if options.start is not None else replace(options, start=model)

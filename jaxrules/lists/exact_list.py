@@ -192,7 +192,7 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
     """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
     limit, given, total = sample_limit(run), options.literal_penalty, float(data.weights.sum())
     rules, least = None, options.min_support * total
-    if limit is not None and run.may_import("numba"):
+    if limit is not None and run.may_import("jaxrules.lists.prefix_kernels"):
         own = replace(options, time_limit=limit, progress=False)
         rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
     if rules is None or not len(rules):
