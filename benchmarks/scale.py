@@ -363,6 +363,7 @@ def drawn(part: str, folder: Path) -> None:
         panel.set_ylabel(label)
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
+    folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"scale-{part}.svg", metadata={"Date": None}, facecolor="white")
 
 
