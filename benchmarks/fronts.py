@@ -252,12 +252,10 @@ def lltboost(train: Dataset, test: Dataset, seed: int) -> Path_:
 
 
 def ltrnet(train: Dataset, test: Dataset, seed: int) -> Path_:
-    """Penalties from large to small."""
-    penalties = np.geomspace(0.1, 3e-4, 6).tolist()
-    path = jr.ltrnet.path(
-        train.X, train.y, l1_penalties=penalties, missing="own_category", seed=seed
-    )
-    return points(path, test)
+    """A network for every number of rules."""
+    for most in (1, 2, 3, 5, 8, 12, 18):
+        fit = jr.ltrnet.fit(train.X, train.y, max_rules=most, missing="own_category", seed=seed)
+        yield from points([fit], test)
 
 
 def drnet(train: Dataset, test: Dataset, seed: int) -> Path_:
