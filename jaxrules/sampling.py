@@ -186,7 +186,9 @@ def fit_on_sample(
         made = _checked(fit, kind, options, seed)
         if rows is None or (isinstance(rows, str) and rows != "auto"):
             raise TypeError(f'rows must be an integer or "auto", got {rows!r}')
-        size = rows if rows == "auto" else checks.integer("rows", rows, at_least=1)
+        size: int | Literal["auto"] = "auto"
+        if not isinstance(rows, str):
+            size = checks.integer("rows", rows, at_least=1)
         block_rows = checks.integer("block_rows", block_rows, at_least=1)
         source = _source(X, y, sample_weight, made.missing, block_rows)
         sample, reading = _Sample(size, seed, made), run.child(_READING)
