@@ -19,7 +19,7 @@ import jaxrules as jr
 from jaxrules import placement
 
 PREFACE = """
-import json
+import json, re
 import jax, numpy as np
 import jaxrules as jr
 from jaxrules import placement
@@ -31,6 +31,10 @@ y = (X[:, 0] + X[:, 1] > 0.3) & (X[:, 2] < 0.5) ^ (random.random(len(X)) < 0.05)
 def mesh(n):
     kind = jax.sharding.AxisType.Auto
     return jax.make_mesh((n,), ("rows",), (kind,), devices=jax.devices()[:n])
+
+def largest(text):  # the entries of the largest array of a compiled program
+    shapes = re.findall(r"\\[([\\d,]+)\\]", text)
+    return int(max(np.prod([int(n) for n in shape.split(",")]) for shape in shapes))
 """
 
 
@@ -92,7 +96,6 @@ def test_lire_on_several_devices(loss: str) -> None:
     """
     fits, whole, part, largest = on_four_devices(
         f"""
-import re
 from jaxrules.lire import traced
 
 programs, chunk = [], traced._chunk.jitted
@@ -114,9 +117,7 @@ for n in (2, 4):
         fits.append(fitted())
 X, program = programs[-1]
 text = program.compile().as_text()
-shapes = re.findall(r"\\[([\\d,]+)\\]", text)
-sizes = [np.prod([int(n) for n in shape.split(",")]) for shape in shapes]
-print(json.dumps([fits, X.size, X.addressable_shards[0].data.size, int(max(sizes))]))
+print(json.dumps([fits, X.size, X.addressable_shards[0].data.size, largest(text)]))
 """
     )
     for text, objective, engine in fits:
@@ -134,7 +135,6 @@ def test_ssrl_on_several_devices(weights: str) -> None:
     """
     fits, whole, part, largest, sent = on_four_devices(
         f"""
-import re
 from jaxrules.lists import insertion
 
 weights, programs, kernel = {weights}, [], insertion._descend
@@ -152,11 +152,9 @@ for n in (2, 4):
         fits.append(fitted())
 literals, program = programs[-1]
 text = program.compile().as_text()
-shapes = re.findall(r"\\[([\\d,]+)\\]", text)
-sizes = [np.prod([int(n) for n in shape.split(",")]) for shape in shapes]
 sent = sorted(set(re.findall(r"all-\\w+|collective-\\w+", text)))
 part = literals.addressable_shards[0].data.size
-print(json.dumps([fits, literals.size, part, int(max(sizes)), sent]))
+print(json.dumps([fits, literals.size, part, largest(text), sent]))
 """
     )
     for text, objective in fits:

@@ -118,12 +118,12 @@ class Examples:
 
     @functools.cached_property
     def literal_bits(self) -> Words:
-        """The same as bits, uint64 (rows + 1, words)."""
+        """`literal_rows` as bits, uint64 (rows + 1, words)."""
         return np.pad(transposed(pack(self.literals), self.n_rows), ((0, 1), (0, 0)))
 
     @functools.cached_property
     def literal_rows_on_device(self) -> jax.Array:
-        """The same on the device."""
+        """`literal_rows` on the device."""
         return jnp.asarray(self.literal_rows)
 
     def cover(self, condition: Sequence[int]) -> Bools:

@@ -48,14 +48,8 @@ def program_json(program: Program, columns: Sequence[int]) -> Json:
 
 
 def _terms(terms: Sequence[Term], places: dict[int, int]) -> list[Json]:
-    kept = (
-        "category",
-        "weights",
-        "lower",
-        "upper",
-        "text",
-        "origin",
-    )  # an infinite end becomes null
+    # An infinite end becomes null.
+    kept = ("category", "weights", "lower", "upper", "text", "origin")
     return [
         {"column": places[term.feature], **{name: getattr(term, name) for name in kept}}
         for term in terms
