@@ -84,6 +84,11 @@ class Details(Mapping[str, Any]):
     cross_validation: Any = None
 
     @property
+    def told_of_rows(self) -> str:
+        """A line of the printed fit if its rules do not come from all rows; else empty."""
+        return ""
+
+    @property
     def proved_stages(self) -> tuple[int, int]:
         """The number of stages whose optimum is proved, and of all; 0 without stages."""
         return 0, 0
@@ -195,12 +200,12 @@ class Fit(Generic[ModelT]):
 
     def __repr__(self) -> str:
         certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
-        return (
+        more = [line for line in (self.chosen, self.details.told_of_rows) if line]
+        head = (
             f"Fit(status={self.status.value}, objective={self.objective:.6g} "
-            f"({self.sense}){certificate}, "
-            f"{self.seconds:.2f} s, {type(self.model).__name__})\n{self.advice}"
-            + (self.chosen and "\n" + self.chosen)
+            f"({self.sense}){certificate}, {self.seconds:.2f} s, {type(self.model).__name__})"
         )
+        return "\n".join([head, self.advice, *more])
 
     def _repr_html_(self) -> str:
         """How the fit ended, and its model."""

@@ -106,6 +106,15 @@ class SampledDetails(Details):
     def proved_stages(self) -> tuple[int, int]:
         return self.of_learner.proved_stages if self.sample.rows == self.rows else (0, 0)
 
+    @property
+    def told_of_rows(self) -> str:
+        if self.sample.rows == self.rows:
+            return ""
+        return (
+            f"Rules found on {self.sample.rows} of {self.rows} rows; objective computed on "
+            f"{self.rated.rows}."
+        )
+
     def __iter__(self) -> Iterator[str]:
         yield from dict.fromkeys([*super().__iter__(), *self.__dict__.get("of_learner", ())])
 

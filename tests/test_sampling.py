@@ -163,6 +163,14 @@ def test_nothing_is_proved_on_all_rows() -> None:
         _ = stages.details.stage
 
 
+def test_a_printed_fit_says_which_rows_it_is_about() -> None:
+    part = jr.fit_on_sample(jr.boosting.fit, X, Y, rows=200, max_rules=2)
+    said = f"Rules found on 200 of {len(Y)} rows; objective computed on {len(Y)}."
+    assert repr(part).splitlines()[-1] == said
+    whole = jr.fit_on_sample(jr.boosting.fit, X, Y, rows=len(Y), max_rules=2)
+    assert "found on" not in repr(whole)
+
+
 # The sample
 
 
