@@ -39,11 +39,8 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,7 +60,7 @@ from jaxrules.datasets import Dataset
 from jaxrules.metrics import used_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
-from peers import NotRun, python_of
+from peers import NotRun, said
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = (
@@ -326,39 +323,22 @@ def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Pat
     """A peer program in its own environment; see fronts_peers.py."""
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "data.npz"
-            save(file, train, X_test=design(train, test))
-            most = BUDGETS[-1] // 2
-            printed = said_by(environment, "fronts_peers.py", method, train.task, file, most, seed)
-        for line in printed.splitlines():
-            if line.startswith("{"):
-                one = json.loads(line)
-                yield Point(one["size"], np.array(one["says"]), one["support"], one["local"])
+        script = Path(__file__).with_name("fronts_peers.py")
+        arrays, most = arrays_of(train) | {"X_test": design(train, test)}, BUDGETS[-1] // 2
+        for one in said(environment, script, arrays, method, train.task, most, seed):
+            yield Point(one["size"], np.array(one["says"]), one["support"], one["local"])
 
     return path
 
 
-def save(file: Path, data: Dataset, **more: Any) -> None:
-    """Write X, y (numbers, or codes of the classes) and more arrays for a program of others."""
+def arrays_of(data: Dataset) -> dict[str, NDArray[Any]]:
+    """X and y (numbers, or codes of the classes) for a program of others."""
     y = (
         np.asarray(data.y, np.float64)
         if data.task == "regression"
         else np.unique(data.y, return_inverse=True)[1]
     )
-    np.savez(file, X=design(data, data), y=y, **more)
-
-
-def said_by(environment: str, script: str, *arguments: Any) -> str:
-    """What a script of this folder prints in an environment of others."""
-    file = str(Path(__file__).with_name(script))
-    command = [str(python_of(environment)), file, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotRun(
-            f"{arguments[0]} ended with code {done.returncode}: {done.stderr.strip()[-200:]}"
-        )
-    return done.stdout
+    return {"X": design(data, data), "y": y}
 
 
 def design(train: Dataset, data: Dataset) -> NDArray[np.float64]:

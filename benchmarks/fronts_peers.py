@@ -3,7 +3,7 @@ in their own environments.
 
 See fronts.py.
 
-    PYTHON benchmarks/fronts_peers.py METHOD TASK data.npz MOST_SPLITS SEED
+    PYTHON benchmarks/fronts_peers.py data.npz METHOD TASK MOST_SPLITS SEED
 
 Prints one line of JSON per model: its size (2 per split of FIGS, rules and conditions; 0 for EBM),
 its number of rules and of rules that hold for a test row (None if they cannot be counted), and its
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def main() -> None:
-    method, task, file, most, seed = sys.argv[1:]
+    file, method, task, most, seed = sys.argv[1:]
     data = np.load(file)
     X, y, X_test = data["X"], data["y"], data["X_test"]
     if method == "TT-Sparse":

@@ -127,26 +127,33 @@ def python_of(name: str) -> Path:
     return python
 
 
-def said(
-    name: str, script: Path, arrays: Mapping[str, Any], *arguments: object
-) -> list[dict[str, Any]]:
-    """The lines of JSON that a script prints in a peer's environment, given the path of a file of
-    arrays (`numpy.load` reads it) and these arguments.
+def printed(name: str, script: Path, *arguments: object) -> str:
+    """What a script prints in a peer's environment.
 
     Raises:
         OutOfTime: if SIGXCPU ends it.
         NotRun: if the peer cannot be installed, or the script ends with another error.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "data.npz"
-        np.savez(file, **arrays)
-        command = [str(python_of(name)), str(script), str(file), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [str(python_of(name)), str(script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == -getattr(signal, "SIGXCPU", 24):
         raise OutOfTime(f"{name} has had its time")
     if done.returncode:
         raise NotRun(f"{name} ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.stdout
+
+
+def said(
+    name: str, script: Path, arrays: Mapping[str, Any], *arguments: object
+) -> list[dict[str, Any]]:
+    """The lines of JSON that a script prints, given the path of a file of arrays (`numpy.load`
+    reads it) and these arguments; see `printed`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        np.savez(file, **arrays)
+        lines = printed(name, script, file, *arguments).splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 def _interpreter(version: str) -> str:

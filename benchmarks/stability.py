@@ -25,7 +25,7 @@ from typing import Any
 import fronts
 import numpy as np
 from numpy.typing import NDArray
-from peers import NotRun
+from peers import NotRun, printed
 
 import jaxrules as jr
 from jaxrules.datasets import Dataset
@@ -76,8 +76,9 @@ def rulefit(X: Any, y: Any, rules: int, **given: Any) -> jr.Fit[Any]:
 def peer(method: str, data: Dataset, draws: Sequence[Rows], rules: int) -> list[Held]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
-        fronts.save(file, data, draws=draws)
-        fronts.said_by("imodels", "stability_peers.py", method, data.task, file, rules)
+        np.savez(file, **fronts.arrays_of(data), draws=draws)
+        script = Path(__file__).with_name("stability_peers.py")
+        printed("imodels", script, method, data.task, file, rules)
         with np.load(file.with_name("held.npz")) as held:
             return [held[f"held_{i}"] for i in range(len(draws))]
 
