@@ -33,7 +33,7 @@ def test_the_size_has_the_least_penalised_loss(kind: str) -> None:
     fits = jr.boosting.path(X, y, max_rules=None, **given)
     assert len(fits) <= 40
     worth = [
-        negative_log_likelihood(kind, fit.objective, weights.sum()) + 1.25 * size
+        negative_log_likelihood(kind, fit.details["risks"][-1], weights.sum()) + 1.25 * size
         for size, fit in enumerate(fits, start=1)
     ]
     best = int(np.argmin(worth)) + 1
@@ -44,6 +44,55 @@ def test_the_size_has_the_least_penalised_loss(kind: str) -> None:
     assert str(chosen.model) == str(asked.model)
     assert f"max_rules={best}: least penalised loss of sizes up to 40" in str(chosen)
     assert dict(chosen.model.options)["max_rules"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {}) for kind in TARGETS),
+        *((kind, {"linear_terms": True}) for kind in ("squared", "softmax")),
+        ("softmax", {"prune": 0.5}),
+        ("logistic", {"max_nonzeros": 2}),
+        ("logistic", {"monotone": {0: 1, 1: -1}}),
+    ],
+)
+def test_the_ridge_of_the_weights_grows_with_their_number(
+    kind: str, options: dict[str, Any]
+) -> None:
+    """Those of ten rules have the ridge of the search; later ones are the optimum under their own,
+    with which `fit` agrees.
+    """
+    loss = "logistic" if kind == "softmax" else kind
+    y, given = TARGETS[kind], SMALL | {"loss": loss, "max_length": 1} | options
+    fits = jr.boosting.path(X, y, max_rules=18, **given)
+    ridges = [fit.details["l2_penalty"] for fit in fits]
+    assert len(set(ridges[:10])) == 1
+    assert ridges[9] < ridges[13] < ridges[-1]
+    same = jr.boosting.path(X, y, max_rules=18, l2_penalty=ridges[0], **given)
+    assert [fit.objective for fit in same[:10]] == [fit.objective for fit in fits[:10]]
+    assert same[-1].details["risks"] == fits[-1].details["risks"]
+    assert {fit.details["l2_penalty"] for fit in same} == {ridges[0]}
+    for size in (12, 18):
+        one, search = fits[size - 1], same[size - 1]
+        asked = jr.boosting.fit(X, y, max_rules=size, **given)
+        assert asked.objective == one.objective
+        assert str(asked.model) == str(one.model)
+        assert list(one.model.conjunctions) == list(search.model.conjunctions)
+        assert one.chosen.endswith(f"rules were found with {ridges[0]:g}")
+        assert f"l2_penalty={ridges[size - 1]:g}" in str(one)
+        if "prune" not in options:
+            ridge = ridges[size - 1] * (2.0 if kind == "softmax" else 1.0)
+            best = jr.refit(search.model, X, y, l2_penalty=ridge)
+            np.testing.assert_allclose(one.model.weights, best.weights, atol=1e-6)
+        again = jr.refit(one.model, X, y)
+        np.testing.assert_allclose(one.model.weights, again.weights, atol=1e-6)
+
+
+def test_the_ridge_of_weights_that_are_not_refitted_does_not_grow() -> None:
+    paper = jr.boosting.PAPER | {"l2_penalty": None, "max_length": 2}
+    fits = jr.boosting.path(X, TARGETS["logistic"], max_rules=15, max_cut_points=4, **paper)
+    assert len({fit.details["l2_penalty"] for fit in fits}) == 1
+    assert fits[0].chosen
 
 
 def test_noise_has_few_rules() -> None:

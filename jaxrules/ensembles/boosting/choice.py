@@ -8,8 +8,9 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
-from jaxrules.ensembles.boosting.fitting import FEW_RULES, fit, path
+from jaxrules.ensembles.boosting.fitting import fit, path
 from jaxrules.ensembles.boosting.options import Grid, Options
+from jaxrules.ensembles.boosting.ridge import FEW_RULES
 from jaxrules.fits import Fit
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner

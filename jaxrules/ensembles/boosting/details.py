@@ -57,9 +57,9 @@ class BoostingDetails(Details):
     Attributes:
         stages: one per rule: objective, bound, gap, evaluations, pruning counts.
         propositions: the number of propositions searched; the bounds cover rules made of these.
-        risks: the regularised risk after 0, 1, ... stages.
+        risks: the regularised risk after 0, 1, ... stages, with the ridge of the search.
         sample: the number of rows that the propositions come from; None for all.
-        l2_penalty: the ridge.
+        l2_penalty: the ridge of the weights.
         chosen: why the data chose this ridge; empty if it was given.
         pruning: what `prune` cost, None without it. The risks are those before.
     """

@@ -238,6 +238,12 @@ class Ensemble:
         ]
         return ensemble
 
+    def under(self, l2_penalty: float) -> Ensemble:
+        """A copy with another ridge; not refitted."""
+        ensemble = copy.copy(self)
+        ensemble.l2_penalty = l2_penalty
+        return ensemble
+
     def refitted(self) -> Ensemble:
         """Itself, with all weights refitted."""
         self._refit()

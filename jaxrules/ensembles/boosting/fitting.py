@@ -17,13 +17,19 @@ from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles.boosting.details import BoostingDetails
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
-from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, ridge_for, share_left
+from jaxrules.ensembles.boosting.ridge import (
+    FEW_RULES,
+    FEWEST_ROWS,
+    DefaultRidge,
+    ridge_for,
+    share_left,
+)
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.noise import by_chance
+from jaxrules.ensembles.noise import Ridge, by_chance
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
@@ -41,8 +47,6 @@ from jaxrules.training import (
     sample_limit,
 )
 
-FEW_RULES = 10
-"""The size of the first fit, which estimates the noise."""
 _FEW_COLUMNS = 40
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
@@ -134,26 +138,29 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     n_first = len(task.candidates.first)
     wanted, least = task.options.most_rules - n_first, ridge_for(data, task.options, 0.0)
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", n_first + FEW_RULES)
-    found = boosted(data, task.with_ridge(least, n_first + FEW_RULES), trial)
+    found = boosted(data, task.with_options(l2_penalty=least, max_rules=n_first + FEW_RULES), trial)
     run.shortened |= trial.stopped()
     left = share_left(data, task.options, found[-1])
     rules = min(len(found), FEW_RULES)
     chance = 0.0 if task.joint else by_chance(rules, data.weights)
     ridge = ridge_for(data, task.options, left + chance)
-    why = (
-        f"l2_penalty={ridge:g}: ten rules fitted with a ridge of {least:g} leave {left:.0%} of the "
-        "constant's loss"
-    )
+    why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
+    growing = DefaultRidge.by_noise(ridge, why, least if task.options.corrective else ridge)
     complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
     fits: list[Fit[RuleEnsemble]] = []
     if not run.stopped() and not (ridge == least and complete):
-        fits = boosted(data, task.with_ridge(ridge, task.options.max_rules, why), run)
+        fits = boosted(data, task.with_options(growing, l2_penalty=ridge), run)
     if len(fits) >= min(len(found), wanted) or (fits and not run.stopped()):
         return fits
     if ridge != least:
-        why = f"l2_penalty={least:g}: no time remained to refit with {ridge:g}"
+        why = f"no time remained to refit with {ridge:g}"
+    kept = Ridge(least, f"l2_penalty={least:g}: {why}")
     few = [
-        replace(fit, details=BoostingDetails(**{**fit.details, "chosen": why}))
+        replace(
+            fit,
+            model=replace(fit.model, options=kept.kept(task.settings)),
+            details=BoostingDetails(**{**fit.details, "chosen": kept.chosen}),
+        )
         for fit in found[:wanted]
     ]
     return [*few[:-1], run.whole(few[-1])]

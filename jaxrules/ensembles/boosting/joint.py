@@ -175,6 +175,12 @@ class JointEnsemble:
         )
         return ensemble
 
+    def under(self, l2_penalty: float) -> JointEnsemble:
+        """A copy with another ridge; not refitted."""
+        ensemble = copy.copy(self)
+        ensemble.ridge = 2.0 * l2_penalty
+        return ensemble
+
     def refitted(self) -> JointEnsemble:
         """Itself, with all weights refitted."""
         self._refit()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,35 @@ _ROWS, FEWEST_ROWS = 32.0, 4.0
 """In units of the mean curvature of a row, the default ridge is the first number if noise and
 signal are equal, and at least the second. See docs/defaults.md.
 """
+FEW_RULES = 10
+"""The size of the first fit, which estimates the noise."""
+_MANY_RULES, _GROWTH = 40, 4.0
+"""By which multiple the ridge of the weights of so many rules would grow on pure noise."""
+
+
+class DefaultRidge(NamedTuple):
+    """The default ridge, with which rules are found; why it was chosen; and by which multiple the
+    ridge of the weights grows from ten rules to 40.
+    """
+
+    value: float
+    why: str
+    growth: float
+
+    @classmethod
+    def by_noise(cls, value: float, why: str, least: float) -> DefaultRidge:
+        """A ridge that grows by 4 (9 q' - 1) / 8, with q' the share of noise; the least ridge, of
+        q' = 1/9, does not.
+        """
+        share = (value - least) / (value + _ROWS / FEWEST_ROWS * least)
+        return cls(value, why, _GROWTH * share)
+
+    def of_weights(self, rules: int) -> noises.Ridge:
+        """The ridge of the weights of so many rules."""
+        share = (min(rules, _MANY_RULES) - FEW_RULES) / (_MANY_RULES - FEW_RULES)
+        value = float(f"{self.value * (1 + self.growth * max(share, 0.0)):.2g}")
+        found = f"; rules were found with {self.value:g}" if value != self.value else ""
+        return noises.Ridge(value, f"l2_penalty={value:g}: {self.why}{found}")
 
 
 def share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> float:

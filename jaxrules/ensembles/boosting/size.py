@@ -33,10 +33,11 @@ def of_best_size(
     """The fit along a path with the least penalised negative log-likelihood, among those whose
     rules use all required columns that the last fit uses.
 
-    With n the total weight, the negative log-likelihood is n times the regularised risk; for the
-    squared loss, whose variance is estimated too, it is n / 2 times the logarithm of the risk.
+    With n the total weight, the negative log-likelihood is n times the regularised risk with the
+    ridge of the search; for the squared loss, whose variance is estimated too, it is n / 2 times
+    the logarithm of the risk.
     """
-    n, risks = float(data.weights.sum()), np.array([fit.objective for fit in fits])
+    n, risks = float(data.weights.sum()), np.array([fit.details["risks"][-1] for fit in fits])
     if data.loss.quadratic:
         fitted = n / 2 * np.log(np.maximum(risks, np.finfo(np.float64).tiny))
     else:

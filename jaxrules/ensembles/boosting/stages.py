@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.combinations import Combinations
 from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
-from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble
+from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble, Step
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
 from jaxrules.ensembles.boosting.search import next_rule, objective_of
@@ -46,26 +46,26 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
 def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules, for one output or classes fitted together."""
     options = task.options
-    state, steps, stages = _grown(data, task, run)
+    state, steps, risks, stages = _grown(data, task, run)
     pool = state.candidates.pool
 
     def finished(m: int) -> Fit[RuleEnsemble]:
-        step, pruning = steps[m], None
+        step, pruning, ridge = steps[m], None, task.ridge_of_weights(m)
         if options.prune is not None:
-            step, pruning = state.pruned(step, options.prune)
+            step, pruning = state.under(ridge.value).pruned(step, options.prune)
         rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
             pool.conjunctions(rules, data.schema), weights, intercept, linear,
-            "softmax" if task.joint else data.loss.link, task.settings, data.loss.name,
+            "softmax" if task.joint else data.loss.link, ridge.kept(task.settings), data.loss.name,
         )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
         details = BoostingDetails(
             stages=tuple(stages[:m]),
             propositions=task.candidates.n_searched,
-            risks=tuple(step.risk for step in steps[: m + 1]),
+            risks=tuple(risks[: m + 1]),
             sample=task.sample,
-            l2_penalty=options.l2_penalty or 0.0,
-            chosen=task.chosen,
+            l2_penalty=ridge.value,
+            chosen=ridge.chosen,
             pruning=pruning,
         )
         fit = run.finish(model, risk, "min", status, details=details)
@@ -74,14 +74,17 @@ def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
 
 
-def _grown(data: TrainingData, task: Task, run: Run) -> tuple[Any, list[Any], list[Stage]]:
-    """One rule after another, for one output or classes fitted together. Returns the ensemble, its
-    state after 0, 1, ... stages, and the stages.
+def _grown(
+    data: TrainingData, task: Task, run: Run
+) -> tuple[Any, list[Step], list[float], list[Stage]]:
+    """One rule after another, for one output or classes fitted together. Returns the ensemble, what
+    is reported after 0, 1, ... stages, the regularised risks of the search, and the stages.
     """
     options = task.options
     state: Any = _start(data, task, run)
     combinations: Combinations | None = None
     steps = [state.step()]
+    risks = [steps[0].risk]
     stages: list[Stage] = []
     to_find = options.most_rules - state.n_first
     nothing_else = False  # only rules for required columns are left
@@ -106,20 +109,25 @@ def _grown(data: TrainingData, task: Task, run: Run) -> tuple[Any, list[Any], li
                 nothing_else = not state.shifted()  # such a rule belongs to the intercept
                 continue
             weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
-            if not (must or state.gain > NOTHING_LEFT * abs(steps[0].risk)):
+            if not (must or state.gain > NOTHING_LEFT * abs(risks[0])):
                 run.shortened |= found.status is Status.TIME_LIMIT
                 nothing_else, state = True, before
                 continue
             if combinations is not None and options.corrective:
                 state = combinations.swept(state, run.stopped)
             if options.eliminate:
-                gain = (steps[-1].risk - state.step().risk) / state.units(found.propositions)
+                gain = (risks[-1] - state.step().risk) / state.units(found.propositions)
                 state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
-            steps.append(state.step())
+            step = state.step()
+            risks.append(step.risk)
+            ridge = task.ridge_of_weights(len(steps)).value
+            if ridge != options.l2_penalty:
+                step = state.under(ridge).refitted().step()
+            steps.append(step)
             column = "" if term is None else state.columns.name(term, data.schema)
             stages.append(_stage(found, weight, stage.limit, seconds, bound, column))
             run.step(steps[-1].risk, len(steps[-1].rules))
-    return state, steps, stages
+    return state, steps, risks, stages
 
 
 def _next(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.ridge import DefaultRidge
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.ensembles.noise import Ridge
 from jaxrules.fits import Settings
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Run
@@ -25,7 +28,7 @@ class Task:
         joint: whether more than two classes are fitted together.
         find: the search for one rule.
         constraints: the constraints on the rules.
-        chosen: why the data chose the ridge.
+        ridge: the one that the data chose, None if it was given.
         sketch: the model of a sample of the rows, None without one.
     """
 
@@ -38,14 +41,15 @@ class Task:
     joint: bool
     find: Callable[..., Found]
     constraints: Constraints
-    chosen: str = ""
+    ridge: DefaultRidge | None = None
     sketch: RuleEnsemble | None = None
 
-    def with_ridge(self, ridge: float, max_rules: int | None, why: str = "") -> Task:
-        """The same task with a ridge chosen from the data."""
-        return replace(
-            self,
-            options=replace(self.options, l2_penalty=ridge, max_rules=max_rules),
-            settings=tuple((dict(self.settings) | {"l2_penalty": ridge}).items()),
-            chosen=why,
-        )
+    def with_options(self, ridge: DefaultRidge | None = None, **options: Any) -> Task:
+        """The same task with other options, and a ridge that the data chose."""
+        return replace(self, options=replace(self.options, **options), ridge=ridge)
+
+    def ridge_of_weights(self, rules: int) -> Ridge:
+        """The ridge of the reported weights of so many rules."""
+        if self.ridge is None:
+            return Ridge(self.options.l2_penalty or 0.0)
+        return self.ridge.of_weights(rules)
