@@ -77,7 +77,7 @@ LEARNERS: dict[str, list[str]] = {
     "blocks": ["boosting"],
     "rules": ["lire", "rulefit", "predict"],
     "columns": ["boosting", "lire", "glrm", "lltboost", "ssrl", "exact_list"],
-    "devices": ["lire", "rulefit", "lltboost", "predict"],
+    "devices": ["lire", "rulefit", "lltboost", "ssrl", "predict"],
     "fire": ["lire path"],
     "batches": ["penalties numpy", "penalties in turn", "penalties side by side", "folds numpy",
                 "folds side by side"],
@@ -228,7 +228,7 @@ def measure(part: str, learner: str, size: int) -> dict[str, Any]:
         elif hasattr(found, "status"):
             model = found.model
             rules = len(getattr(model, "conjunctions", model))
-            result["reached"] = f"objective {found.objective:.4f}, {rules} rules, {found.status}"
+            result["reached"] = f"objective {found.objective:.9g}, {rules} rules, {found.status}"
     return result
 
 

@@ -14,6 +14,7 @@ from types import FrameType
 _ENCLOSING: contextvars.ContextVar[Interrupt | None] = contextvars.ContextVar(
     "enclosing", default=None
 )
+_UNHEARD: contextvars.ContextVar[bool] = contextvars.ContextVar("unheard", default=False)
 
 
 class Interrupt:
@@ -41,6 +42,8 @@ class Interrupt:
         self.taken = False
         self._blocks = 0
         self._outer: Interrupt | None = None
+        if _UNHEARD.get():
+            return
         if threading.current_thread() is threading.main_thread():
             handler = signal.getsignal(signal.SIGINT)
             self._outer = handler if isinstance(handler, Interrupt) else None
@@ -81,6 +84,18 @@ class Interrupt:
             yield
         finally:
             _ENCLOSING.reset(token)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def unheard() -> Iterator[None]:
+        """The context in which fits do not hear the Ctrl-C of the fit around them: for a little
+        work that finds rules for a fit which was interrupted before it had any.
+        """
+        token = _UNHEARD.set(True)
+        try:
+            yield
+        finally:
+            _UNHEARD.reset(token)
 
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:

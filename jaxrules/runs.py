@@ -231,7 +231,9 @@ class Run:
         """Whether a large package is loaded, or there is time to load it: an import cannot be
         broken off.
         """
-        return module in sys.modules or self.deadline.work_left() >= _TO_IMPORT
+        if module in sys.modules:
+            return True
+        return not self.interrupt.pressed and self.deadline.work_left() >= _TO_IMPORT
 
     def report(
         self,

@@ -1,7 +1,10 @@
-"""Fits whose limit is too short for all rows: rules come from a sample, figures from all rows."""
+"""Fits whose limit is too short for all rows, or that are interrupted before they have a rule:
+rules come from a sample, figures from all rows.
+"""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
+from jaxrules.ensembles import growing
 from jaxrules.training import (
     model_loss,
     sample_in_time,
@@ -198,6 +202,66 @@ def test_the_objective_of_classes_fitted_together_has_their_ridge(limit: Any) ->
     ridge = 50.0 / N * float(np.sum(np.asarray(fit.model.weights) ** 2))
     loss = model_loss(fit.model, training_data(X, y, jr.losses.logistic))
     assert fit.objective == pytest.approx(loss + ridge, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["fit", "cross_validate", "given penalty"])
+@pytest.mark.parametrize("name", ["lire", "rulefit"])
+@pytest.mark.parametrize("target", ["two classes", "three classes", "numbers"])
+def test_ctrl_c_while_trees_grow(
+    name: str, how: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = problem(2 if target == "two classes" else 3)
+    y = y + 0.5 if target == "numbers" else y
+    drawn, real = [], growing._drawn
+
+    def interrupted(*arguments: Any) -> Any:
+        drawn.append(1)
+        if len(drawn) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(growing, "_drawn", interrupted)
+    learner = getattr(jr, name)
+    if how == "given penalty":
+        penalty = "l1_penalty" if name == "rulefit" else "global_penalty"
+        fit = learner.fit(X, y, **{penalty: 0.001}, forbidden=[0])
+        assert fit.details[penalty] == 0.001
+        assert 0 not in {one.feature for rule in fit.model.conjunctions for one in rule}
+    else:
+        fit = getattr(learner, how)(X, y)
+    assert len(drawn) == 3
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions) > 0
+    assert fit.details.sample == 5000
+    if how == "cross_validate":
+        assert np.isnan(fit.details.cross_validation.risks).all()
+    if target == "numbers":
+        assert np.mean((jr.predict(fit.model, X) - y) ** 2) < np.var(y)
+    else:
+        assert (jr.predict(fit.model, X) == y).mean() > np.bincount(y).max() / N
+
+
+@pytest.mark.parametrize("rules", [None, "given"])
+def test_ctrl_c_in_the_folds_of_rulefit(rules: Any) -> None:
+    """The rules and weights of a fold are the best so far."""
+    X, y = problem()
+    if rules is not None:
+        rules = jr.extract_rules(jr.default_forest(X, y, n_trees=10), X)
+
+    def stop(progress: jr.Progress) -> None:
+        if progress.phase == "folds" and progress.done == 30:
+            signal.raise_signal(signal.SIGINT)
+
+    fit = jr.rulefit.fit(X, y, rules=rules, progress=stop)
+    found = fit.details.cross_validation
+    assert fit.status == "interrupted"
+    assert np.isfinite(found.risks).sum() == 30
+    assert fit.details.l1_penalty == found.setting["l1_penalty"]
+    assert len(fit.model.conjunctions) > 3
+    loss = model_loss(fit.model, training_data(X, y, jr.losses.logistic))
+    penalty = fit.details.l1_penalty * np.abs(fit.model.weights).sum()
+    assert fit.objective == pytest.approx(loss + penalty)
+    assert fit.bound <= fit.objective
 
 
 def test_samples() -> None:

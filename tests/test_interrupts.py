@@ -238,6 +238,29 @@ def test_parents_and_children_share_the_interrupt(pressed_in: str) -> None:
     assert raising.limit is jr.Status.INTERRUPTED
 
 
+def test_work_after_ctrl_c_does_not_hear_it() -> None:
+    with Run("outer") as outer:
+        ctrl_c()
+        with Interrupt.unheard():
+            alone = Run("alone")
+        assert outer.stopped()
+        assert Run("inner").stopped()
+        with alone:
+            assert not alone.stopped()
+            ctrl_c()  # the second one ends the work
+            pytest.fail("the second Ctrl-C raises")
+        assert alone.stopped()
+
+
+def test_nothing_large_is_imported_after_ctrl_c() -> None:
+    run = Run("task")
+    assert run.may_import("a large module")
+    with run:
+        ctrl_c()
+    assert not run.may_import("a large module")
+    assert run.may_import("jaxrules.runs")
+
+
 def test_the_second_ctrl_c_waits_for_an_import() -> None:
     """Broken off, the import would fail for the rest of the process."""
     with Run("task"):

@@ -1047,7 +1047,7 @@ def test_with_little_time_there_are_the_rules_of_the_l1_solution() -> None:
             global_penalty=0.005,
             time_limit=jr.Deadline(seconds, clock=counting_clock()),
         )
-        for seconds in (0.0, 12.0)
+        for seconds in (0.0, 14.0)
     ]
     assert [fit.status for fit in found] == ["time_limit"] * 2
     assert 0 < jr.support(found[1].model) < 22

@@ -272,7 +272,7 @@ def depends_on_labels(rules: RuleSource | None) -> bool:
 def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
     """The rules of `growing.default_forest`, within the time limit."""
     run.preparing("rules")
-    if run.deadline.seconds and not run.may_import("sklearn.ensemble"):
+    if run.stopped() or (run.deadline.seconds and not run.may_import("sklearn.ensemble")):
         run.shortened = True
         return _boosted(data, seed, run)
     importlib.import_module("sklearn.ensemble")  # may take seconds, which the trees do not pay for

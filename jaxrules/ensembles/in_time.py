@@ -1,4 +1,5 @@
-"""A model of a few rules for a fit whose time limit is too short for its own work on all rows.
+"""A model of a few rules for a fit whose time limit is too short for its own work on all rows, or
+that was interrupted before it had a rule.
 
 It is boosted on a sample of the rows, which needs neither scikit-learn nor, for few classes,
 compiled code. The learner evaluates it on all rows, or starts from it.
@@ -31,8 +32,11 @@ def rows_for_rules(
     data: TrainingData, run: Run, seed: int, needs: Sequence[str] = (FORESTS,)
 ) -> TrainingData | None:
     """The rows from which a learner makes its rules instead of growing trees on all rows: a sample
-    for which there is time, or some rows if there is no time to import what it needs; else None.
+    for which there is time, or some rows if there is no time to import what it needs, or after
+    Ctrl-C; else None.
     """
+    if run.interrupt.pressed:
+        return some_rows(data, _ROWS, seed)
     sample = sample_in_time(data, run, seed)
     limited = run.deadline.seconds and not all(map(run.may_import, needs))
     return some_rows(data, _ROWS, seed) if sample is None and limited else sample
@@ -49,7 +53,7 @@ def short_rules(
     one_vs_rest: bool = False,
 ) -> RuleEnsemble:
     """An ensemble of at most ten rules per class, in half of the remaining time. With too little
-    time it has at most three, by a fixed amount of work.
+    time, or after Ctrl-C, it has at most three, by a fixed amount of work.
 
     More than `MANY_CLASSES` classes share the rules, as one problem with the softmax loss, unless
     `one_vs_rest`.
@@ -60,7 +64,7 @@ def short_rules(
     """
     longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)
     joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
-    joint = joint and run.may_import("numba")  # for its kernels
+    joint = joint and run.may_import("numba") and not run.interrupt.pressed  # for its kernels
     own = boosting.Options(
         loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
         monotone=monotone,
@@ -91,7 +95,7 @@ def model_in_time(
         max_rules, max_length: limits on short rules.
         one_vs_rest: whether the weights of short rules must be those of one-vs-rest.
     """
-    limit = sample_limit(run, len(sample.outputs))
+    limit = None if run.interrupt.pressed else sample_limit(run, len(sample.outputs))
     if limit is not None and all(map(run.may_import, needs)):
         own = replace(options, time_limit=limit, progress=False)
         found = fit.with_options(*arguments_of(sample), own)

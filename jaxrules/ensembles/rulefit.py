@@ -322,15 +322,20 @@ def fit(
     task = _Task.of(X, y, sample_weight, options)
     data = task.data
     start = given_start(options.start, RuleEnsemble, data, task.constraints, options.linear_terms)
-    makes_rules = depends_on_labels(options.rules) and start is None and not len(task.first)
+    makes_rules = task.makes_rules and start is None
     sample = rows_for_rules(data, run, options.seed, _NEEDS) if makes_rules else None
     if sample is not None:
-        return _in_time(task, sample, options, run)
+        return _in_time(task, sample, options.l1_penalty, run)
     pool = task.pool(data, run)
     if options.l1_penalty is None:
         return _cross_validated(task, pool, options, None, run)
     if start is None:
-        return _walk(_Problem.of(task, data, pool), [options.l1_penalty], run)[0]
+        few = _few_rules(task, options.l1_penalty, run)
+        if few is not None:
+            return few
+        found = _walk(_Problem.of(task, data, pool), [options.l1_penalty], run)[0]
+        few = None if len(found.model.conjunctions) else _few_rules(task, options.l1_penalty, run)
+        return few or found
     known = {frozenset(rule) for rule in pool.rules}
     others = [k for k, rule in enumerate(start.conjunctions) if frozenset(rule) not in known]
     pool = pool.with_rules(start.conjunctions.take(others).with_schema(data.schema), data.table)
@@ -338,17 +343,34 @@ def fit(
     return _walk(problem, [options.l1_penalty], run, start=problem.begun(start))[0]
 
 
-def _in_time(task: _Task, sample: TrainingData, options: Options, run: Run) -> Fit[RuleEnsemble]:
+def _in_time(
+    task: _Task, sample: TrainingData, l1_penalty: float | None, run: Run
+) -> Fit[RuleEnsemble]:
     """The fit on all rows with the rules found on a sample, from their weights there."""
-    model, shown = model_in_time(sample, fit, options, run, needs=_NEEDS)
-    penalty = options.l1_penalty if shown is None else shown["l1_penalty"]
-    pool = rule_pool(model.conjunctions, task.data, options.seed, run, True, task.constraints)
-    problem = _Problem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
-    if penalty is None:
-        penalty = _WITHOUT_FOLDS * max(master.max_penalty(run) for master in problem.masters)
-    found = _walk(problem, [penalty], run, start=problem.begun(model))[0]
+    model, shown = model_in_time(sample, fit, task.options, run, needs=_NEEDS)
+    found = _with_rules_of(model, task, l1_penalty if shown is None else shown["l1_penalty"], run)
     details: Any = found.details
     return replace(found, details=replace(details, sample=len(sample.weights)))
+
+
+def _few_rules(task: _Task, l1_penalty: float | None, run: Run) -> Fit[RuleEnsemble] | None:
+    """After Ctrl-C, a fit of a few rules to return if there are none yet; else None."""
+    if not (task.makes_rules and run.interrupt.pressed):
+        return None
+    sample = rows_for_rules(task.data, run, task.options.seed)
+    return None if sample is None else _in_time(task, sample, l1_penalty, run)
+
+
+def _with_rules_of(
+    model: RuleEnsemble, task: _Task, l1_penalty: float | None, run: Run
+) -> Fit[RuleEnsemble]:
+    """The fit on all rows with the rules of a model, from its weights."""
+    seed = task.options.seed
+    pool = rule_pool(model.conjunctions, task.data, seed, run, True, task.constraints)
+    problem = _Problem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
+    if l1_penalty is None:
+        l1_penalty = _WITHOUT_FOLDS * max(master.max_penalty(run) for master in problem.masters)
+    return _walk(problem, [l1_penalty], run, start=problem.begun(model))[0]
 
 
 @learner(PathOptions)
@@ -425,6 +447,11 @@ class _Task:
     constraints: Constraints
     first: Conjunctions
     joint: bool
+
+    @property
+    def makes_rules(self) -> bool:
+        """Whether all rules come from the labels."""
+        return depends_on_labels(self.options.rules) and not len(self.first)
 
     @classmethod
     def of(
@@ -772,8 +799,11 @@ def _cross_validated(
     share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
     search = run.child(share, "rulefit cross-validation")
     pools = task.pools_of_folds(pool, fold_of, search)
+    if (few := _before_folds(task, tried, options.n_folds, run)) is not None:
+        return few
     problem = _Problem.of(task, data, pool, pools)
     penalties = _default_penalties(problem, _STEPS, search) if tried is None else tried
+    models: list[list[RuleEnsemble]] = [[] for _ in range(options.n_folds)]
     shared = None  # linear terms of a fold are winsorised on its own rows
     if not depends_on_labels(options.rules) and not options.linear_terms:
         shared = problem.ahead(penalties, _ROUGH, fold_of=fold_of)
@@ -792,11 +822,10 @@ def _cross_validated(
             solved = fold.solve(penalty, begin, run, _ROUGH)
             if run.stopped():
                 return
-            yield fold.model(solved)
+            models[k].append(fold.model(solved))
+            yield models[k][-1]
 
-    # The choice if time runs out first: the largest penalty of at most this share of the first.
-    without_folds = sum(penalty > _WITHOUT_FOLDS * penalties[0] for penalty in penalties)
-    without_folds = min(without_folds, len(penalties) - 1)
+    otherwise = _without_folds(penalties)
     found = cross_validated(
         data,
         [{"l1_penalty": penalty} for penalty in penalties],
@@ -805,20 +834,67 @@ def _cross_validated(
         search,
         one_standard_error=options.one_standard_error,
         n_jobs=options.n_jobs if isinstance(options, Grid) else 1,
-        otherwise=without_folds,
+        otherwise=otherwise,
         patience=_PATIENCE if tried is None else len(penalties),
     )
     if search.limit is not None and _was_falling(found):
-        found = replace(found, chosen=max(without_folds, found.chosen))
+        found = replace(found, chosen=max(otherwise, found.chosen))
+    if run.interrupt.pressed and models[0]:
+        found = replace(found, chosen=min(found.chosen, len(models[0]) - 1))
+    at = found.chosen
     # Warm starts down the path make the last fit fast; without time for them, it starts at the
     # chosen penalty.
-    begin = 0 if search.limit is None else found.chosen
-    last = _walk(problem, penalties[begin : found.chosen + 1], run, _ROUGH)[-1]
+    path = penalties[0 if search.limit is None else at : at + 1]
+    last = _last(problem, path, models[0][at : at + 1], run)
     return replace(
         last,
         status=search.limit or last.status,
         details=replace(last.details, cross_validation=found),
     )
+
+
+def _last(
+    problem: _Problem, penalties: Sequence[float], of_fold: Sequence[RuleEnsemble], run: Run
+) -> Fit[RuleEnsemble]:
+    """The fit on all rows at the last of these penalties.
+
+    Args:
+        of_fold: the model of a fold at the last penalty, or nothing: after Ctrl-C, its rules and
+            weights are the best so far.
+    """
+    task, penalty = problem.task, penalties[-1]
+
+    def interrupted() -> Fit[RuleEnsemble] | None:
+        known = [model for model in of_fold if len(model.conjunctions)]
+        if not (known and run.interrupt.pressed):
+            return None
+        return _with_rules_of(known[0], task, penalty, run)
+
+    fit = interrupted() or _few_rules(task, penalty, run)
+    if fit is None:
+        fit = _walk(problem, penalties, run, _ROUGH)[-1]
+        fit = interrupted() or fit
+    return fit
+
+
+def _before_folds(
+    task: _Task, tried: Sequence[float] | None, n_folds: int, run: Run
+) -> Fit[RuleEnsemble] | None:
+    """`_few_rules` with an empty table of cross-validation, of its penalty alone."""
+    few = _few_rules(task, None if tried is None else tried[_without_folds(tried)], run)
+    if few is None:
+        return None
+    none = np.full((n_folds, 1), np.nan)
+    table = CrossValidation(({"l1_penalty": few.details["l1_penalty"]},), none, none, 0)
+    return replace(few, details=replace(few.details, cross_validation=table))
+
+
+def _without_folds(penalties: Sequence[float]) -> int:
+    """The choice if time runs out first: the largest penalty of at most `_WITHOUT_FOLDS` of the
+    first.
+    """
+    larger = sum(penalty > _WITHOUT_FOLDS * penalties[0] for penalty in penalties)
+    return min(larger, len(penalties) - 1)
 
 
 def _was_falling(found: CrossValidation) -> bool:

@@ -94,18 +94,27 @@ def fit(
     prices = options.prices(data)
 
     makes_rules = depends_on_labels(options.rules) and not constraints.required
+
+    def few_rows() -> TrainingData | None:
+        """The rows for a few rules after Ctrl-C."""
+        interrupted = makes_rules and run.interrupt.pressed
+        return rows_for_rules(data, run, options.seed) if interrupted else None
+
     sample = rows_for_rules(data, run, options.seed) if makes_rules else None
-    rules, begun = options.rules, options
-    if sample is not None:
-        own = replace(options, **prices._asdict())
-        model, _ = model_in_time(
-            sample, fit, own, run, needs=(FORESTS,), max_rules=options.max_rules
-        )
-        rules = model.conjunctions if len(model.conjunctions) else rules
-        begun = options if options.start is not None else replace(options, start=model)
+    if sample is None:
+        task = _Task(data, Candidates.of(data, options.rules, constraints, options, run), options)
+        sample = few_rows()
+    if sample is None:
+        found = task.fit(prices, run)
+        sample = None if len(found.model.conjunctions) else few_rows()
+        if sample is None:
+            return found
+    own = replace(options, **prices._asdict())
+    model, _ = model_in_time(sample, fit, own, run, needs=(FORESTS,), max_rules=options.max_rules)
+    rules = model.conjunctions if len(model.conjunctions) else options.rules
+    begun = options if options.start is not None else replace(options, start=model)
     candidates = Candidates.of(data, rules, constraints, begun, run)
-    task = _Task(data, candidates, options, None if sample is None else len(sample.weights))
-    return task.fit(prices, run)
+    return _Task(data, candidates, options, len(sample.weights)).fit(prices, run)
 
 
 @learner(PathOptions)

@@ -31,6 +31,7 @@ from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import Ridge, by_chance
 from jaxrules.fits import Fit, Status
+from jaxrules.interrupts import Interrupt
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Deadline, Run
@@ -222,8 +223,11 @@ def _pool(table: Table, given: PropositionPool | None, options: Options) -> Prop
 
 def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
     """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
-    is too little.
+    is too little, or after Ctrl-C.
     """
+    if run.interrupt.pressed:
+        with Interrupt.unheard():
+            return few_rules(sample, options, run)
     outputs = 1 if options.joins(sample) else len(sample.outputs)
     limit, few = sample_limit(run, outputs), few_rules(sample, options, run)
     if limit is None:
@@ -240,7 +244,8 @@ def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
     """
     limit = None
     if len(sample.outputs) > MANY_CLASSES:
-        seconds = max(_FEW_SECONDS, run.deadline.remaining() / 4)
+        left = 0.0 if run.interrupt.pressed else run.deadline.remaining()
+        seconds = max(_FEW_SECONDS, left / 4)
         limit = Deadline(seconds, run.deadline.clock)
     short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
     few = replace(
