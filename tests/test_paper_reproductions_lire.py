@@ -9,7 +9,7 @@ import pytest
 
 from paper_reproductions import Canvas, Cell, Results, Rows, Settings
 from paper_reproductions.framework import Store
-from paper_reproductions.lire import PAPER, exhibits, protocol, published
+from paper_reproductions.lire import PAPER, authors_glrm, exhibits, protocol, published
 
 
 def scores(data, method, measure):
@@ -224,6 +224,51 @@ def test_one_gamma_is_a_reason_for_the_published_search_where_all_sizes_agree(
     ours, theirs = exhibits._compared(results, "compas", method)
     reason = exhibits._of_published(results, "compas", ours, theirs, "support")
     assert ("with 0.001 in all: #Support" in reason) == explained
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [(0.0, "AIX360 with the author's grid"), (50.0, "In part: AIX360"), (80.0, "Unexplained.")],
+)
+def test_the_authors_glrm_is_a_reason_where_it_is_nearer_on_the_same_folds(store, theirs, said):
+    paper = published.comparison().where(data="heart", method="GLRM")[0]["support"]
+    for fold in range(2):
+        cell = Cell.of(data="heart", fold=fold, method="GLRM")
+        kept = {"support": paper + 100.0, "chosen": 0.005}
+        store.write(exhibits.comparison, cell, kept, 1.0)
+    grid = len(authors_glrm.GRID)
+    measured = [
+        {"grid": grid - first, "chosen": 0.001, "support": paper + theirs + 50 * first}
+        for first in range(2)
+    ]
+    cell = Cell.of(method="GLRM, AIX360", data="heart", fold=0)
+    store.write(authors_glrm.authors_glrm, cell, measured, 1.0)
+    results = Results(store, Settings())
+    ours, author = exhibits._compared(results, "heart", "GLRM")
+    assert exhibits._by_aix360(results, "heart", ours, author, "support").startswith(said)
+    assert exhibits._by_aix360(results, "bank", ours, author, "support").startswith("Unexplained.")
+    table = exhibits._aix360_table(results)
+    assert table.rows == [
+        f"Heart, AIX360, {grid} values", f"Heart, AIX360, {grid - 1} values", "Heart, jaxrules"
+    ]  # fmt: skip
+    assert table.values["Heart, jaxrules", "#Support"].ours == paper + 100, "on the same fold"
+
+
+@pytest.mark.needs_data
+def test_the_authors_glrm_sees_the_rows_of_ours(monkeypatch):
+    seen = {}
+
+    def told(environment, script, arrays, *grid):
+        seen.update(arrays, grid=grid)
+        return [{"grid": len(grid)}]
+
+    monkeypatch.setattr(authors_glrm, "said", told)
+    cell = Cell.of(method="GLRM, AIX360", data="heart", fold=0)
+    assert authors_glrm.measure(cell, Settings()) == [{"grid": 9}]
+    fold = protocol.fold_of("heart", 0, 0)
+    assert len(seen["y"]) + len(seen["y_choose"]) == len(seen["y_all"]) == len(fold.train.y)
+    assert seen["X_test"].shape == (len(fold.test.y), seen["X"].shape[1])
+    assert seen["grid"][0] == 0.00001
 
 
 def write_tradeoff(store, method, local_penalty, fold, support):

@@ -1,7 +1,7 @@
 """Learning Locally Interpretable Rule Ensemble (Kanamori, ECML PKDD 2023).
 
-`published` holds the paper's numbers, `protocol` what is fitted and how,
-`exhibits` the tables and figures.
+`published` holds the paper's numbers, `protocol` what is fitted and how, `authors_glrm` GLRM by
+the author's program, `exhibits` the tables and figures.
 """
 
 from paper_reproductions.framework import Paper
