@@ -140,6 +140,37 @@ def test_no_time_is_said():
     assert found.at_most >= 1 + pool + pool**2
 
 
+def test_the_best_is_listed_even_if_nothing_else_is(monkeypatch):
+    X, y = random_problem(0)
+    options = {"within": 0.2, "max_rules": 2, "literal_penalty": 0.1}
+    everything = jr.exact_list.near_optimal(X, y, **options)
+    run = near_optimal.Enumeration.run
+    monkeypatch.setattr(near_optimal.Enumeration, "run", lambda self, _: run(self, lambda: True))
+    found = jr.exact_list.near_optimal(X, y, **options)
+    assert (len(found), found.complete) == (1, False)
+    assert len(found[0].conjunctions) > 0
+    assert found.objectives[0] == pytest.approx(everything.optimum)
+    assert found.at_most >= len(everything)
+    assert str(found[0]) in str(found)
+
+
+def test_a_short_limit_takes_cut_points_from_a_sample():
+    class Late:
+        now = 0.0
+
+        def __call__(self):
+            now, self.now = self.now, 100.0
+            return now
+
+    X = np.random.default_rng(0).normal(size=(6000, 4))
+    found = jr.exact_list.near_optimal(
+        X, X[:, 0] > X[:, 1], max_rules=2, literal_penalty=1.0,
+        time_limit=jr.Deadline(0.01, Late()),
+    )  # fmt: skip
+    assert (found.status, found.complete) == ("time_limit", False)
+    assert len(found) == 1
+
+
 def test_a_pool_that_the_limit_cuts_is_said():
     """Lists with conditions that there was no time to construct may also be near-optimal."""
     X, y = random_problem(0, rows=100, features=4)

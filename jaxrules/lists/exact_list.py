@@ -50,7 +50,7 @@ from jaxrules.runs import Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, sample_limit
+from jaxrules.training import TrainingData, sample_in_time, sample_limit
 
 _LAYERS = tuple(4**k for k in range(7, 17))
 """Conditions examined per layer by successive searches, which sets the number of prefixes."""
@@ -383,17 +383,25 @@ def near_optimal(
     penalty, trial = _penalty(problem, options, half)
     problem = problem.priced(penalty.value)
     found = _best(problem, half, evaluations, trial=trial)
-    others = Enumeration(problem, found.objective, found.bound, options.within, options.limit)
+    others = Enumeration(
+        problem, found.objective, found.bound, options.within, options.limit,
+        found.certificate.solution,
+    )  # fmt: skip
     with run:
         others.run(lambda: run.stopped() or others.search.evaluations >= evaluations)
-    limit = run.limit or (None if problem.candidates.complete else Status.TIME_LIMIT)
+    short = run.shortened or not problem.candidates.complete
+    limit = run.limit or (Status.TIME_LIMIT if short else None)
     return others.result(options.settings(), penalty, limit)
 
 
 def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
-    """The problem; a part of the time is for its pool."""
+    """The problem; a part of the time is for its pool, with the cut points of a sample of the rows
+    if it is too short for those of all.
+    """
     pooling = run.child(_CONDITIONS_SHARE)
-    return ListProblem.of(data, options, run, pooling.stopped)
+    sample = sample_in_time(data, run, options.seed) if options.rules is None else None
+    run.shortened |= sample is not None
+    return ListProblem.of(data, options, run, pooling.stopped, sample)
 
 
 def _penalty(

@@ -226,8 +226,12 @@ class ListProblem:
         options: ProblemOptions,
         run: Run,
         stopped: Callable[[], bool] = never,
+        sample: TrainingData | None = None,
     ) -> ListProblem:
         """The problem that the options pose; if stopped, it lacks the longest conditions.
+
+        Args:
+            sample: rows whose cut points are used, instead of those of all rows.
 
         Raises:
             TypeError, ValueError: naming the argument.
@@ -242,7 +246,8 @@ class ListProblem:
         literals = most = None
         parts = rules_for(table.schema, "rules", options.rules)
         if options.rules is None:
-            literals, most = _literals(table, n_classes, constraints, options)
+            some = table if sample is None else sample.table
+            literals, most = _literals(some, table.n_rows, n_classes, constraints, options)
             parts = literals
         elif not len(parts):
             raise ValueError("rules is empty; pass at least one")
@@ -271,9 +276,14 @@ class ListProblem:
 
 
 def _literals(
-    table: Table, n_classes: int, constraints: Constraints, options: PoolOptions
+    table: Table, n_rows: int, n_classes: int, constraints: Constraints, options: PoolOptions
 ) -> tuple[PropositionPool, int | None]:
-    """The literals that some rule may have, and the most cut points of a numeric column."""
+    """The literals that some rule may have, and the most cut points of a numeric column.
+
+    Args:
+        table: all rows, or some of them.
+        n_rows: the number of all rows.
+    """
 
     def of(most: int | None) -> PropositionPool:
         pool = literals_of(table, max_cut_points=most, cut_points=options.cut_points)
@@ -287,9 +297,10 @@ def _literals(
         return rows * (literals + pairs) <= _MOST_ENTRIES
 
     literals = of(CUT_POINTS)
-    if fit_in_memory(len(literals), table.n_rows):
+    if fit_in_memory(len(literals), n_rows):
         return literals, CUT_POINTS
-    rows = Activations.of(literals, table).n_patterns
+    whole = table.n_rows == n_rows
+    rows = Activations.of(literals, table).n_patterns if whole else n_rows
     of_column = np.bincount(literals.feature, minlength=len(table.columns))
     given = options.cut_points or ()
     fixed = [not one.is_numeric or one.name in given for one in table.schema.features]

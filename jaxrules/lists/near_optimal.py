@@ -206,18 +206,21 @@ class Enumeration:
         bound: on the objective of all lists.
         within: the share.
         limit: the most lists that are kept, the best.
+        best: the list with that optimum, which is listed even if the search does not reach it.
     """
 
     def __init__(
-        self, problem: ListProblem, optimum: float, bound: float, within: float, limit: int
-    ) -> None:
+        self, problem: ListProblem, optimum: float, bound: float, within: float, limit: int,
+        best: Choice,
+    ) -> None:  # fmt: skip
+        self.best = best
         self.problem, self.candidates, self.limit = problem, problem.candidates, limit
         self.optimum, self.bound, self.least = optimum, bound, optimum - within * abs(optimum)
         self.search = Prefixes(problem.candidates, problem.max_rules)
         # of lists without the expert's rules: no list above the floor is lost; `lost` bounds the
         # number of those between the threshold and the floor
-        rounding = TOLERANCE * float(self.candidates.counts.sum())
-        self.threshold = self.least - problem.offset - rounding
+        self.rounding = TOLERANCE * float(self.candidates.counts.sum())
+        self.threshold = self.least - problem.offset - self.rounding
         self.floor, self.lost, self.ran = self.threshold, 0, False
         empty = np.full(1, self.candidates.evaluate(()))
         none = _Found(
@@ -326,7 +329,11 @@ class Enumeration:
                     moves.append(int(taken[parent]))
                     parent = parents[parent]
                 result.append((objective, tuple(moves[::-1])))
-        return sorted(result, key=lambda item: (-item[0], len(item[1]), item[1]))
+        result.sort(key=lambda item: (-item[0], len(item[1]), item[1]))
+        value = self.candidates.evaluate(self.best)
+        if not result or result[0][0] < value - self.rounding:
+            result = [(value, self.best), *result][: self.limit]
+        return result
 
     def result(
         self, options: Settings, penalty: Penalty, limit: Status | None = None
