@@ -513,13 +513,26 @@ def some_rows(data: TrainingData, size: int, seed: int) -> TrainingData | None:
     """A random sample of the rows, of at most this size, and at least one of every class; None if
     the target is constant on it.
     """
+    rows = drawn_rows(data, size, seed)
+    return None if rows is None else data[rows]
+
+
+def drawn_rows(data: TrainingData, size: int, seed: int) -> NDArray[np.intp] | None:
+    """The places of the rows of `some_rows`, ascending."""
     n = len(data.weights)
     rows = np.random.default_rng(seed).choice(n, min(size, n), replace=False)
     if data.classes is not None:
         present, first = np.unique(data.codes, return_index=True)
         rows = np.append(rows, first[~np.isin(present, data.codes[rows])])
-    some = data[np.sort(rows)]
-    return some if data.classes is not None or np.ptp(some.target) > 0 else None
+    rows = np.sort(rows)
+    return rows if data.classes is not None or np.ptp(data.target[rows]) > 0 else None
+
+
+def searched_rows(data: TrainingData, most: int | None, seed: int) -> NDArray[np.intp] | None:
+    """The rows that rules are searched on, `drawn_rows`, if there are more than `most`; else None,
+    for all.
+    """
+    return None if most is None or len(data.weights) <= most else drawn_rows(data, most, seed)
 
 
 def sample_limit(run: Run, outputs: int = 1) -> Deadline | None:

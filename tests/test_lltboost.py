@@ -417,6 +417,44 @@ def test_weights_are_fitted_on_all_rows_or_on_the_training_part() -> None:
         assert residual.mean() == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["numbers", "labels", "joint", "one_vs_rest"])
+def test_rules_are_searched_on_drawn_rows_and_all_rows_weigh_them(kind: str) -> None:
+    X, y = data(9, n=400)
+    options: dict[str, Any] = {"max_rules": 2, "max_length": 2}
+    target = y if kind == "numbers" else labels(y)
+    if kind in ("joint", "one_vs_rest"):
+        target = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+        options["multiclass"] = kind
+    fit = jr.lltboost.fit(X, target, **options, search_rows=80)
+    each = fit.details.of_class if kind == "one_vs_rest" else [fit.details]
+    assert {one.sample for one in each} == {80}
+    assert all(0 < one.validation_rows.sum() <= 20 for one in each)
+    if kind != "one_vs_rest":  # they are the best weights on all rows
+        again = jr.refit(fit.model, X, target)
+        np.testing.assert_allclose(again.weights, fit.model.weights, rtol=1e-4, atol=1e-6)
+        assert jr.lltboost.path(X, target, **options, search_rows=80)[-1].objective == fit.objective
+    assert same_rules(fit, jr.lltboost.fit(X, target, **options, search_rows=80))
+    assert not same_rules(fit, jr.lltboost.fit(X, target, **options, search_rows=80, seed=1))
+    whole = jr.lltboost.fit(X, target, **options, search_rows=400)
+    assert whole.objective == jr.lltboost.fit(X, target, **options, search_rows=None).objective
+    assert (whole.details.of_class[0] if kind == "one_vs_rest" else whole.details).sample is None
+
+
+def test_drawn_rows_with_given_rules_constraints_and_the_training_part_alone() -> None:
+    X, y = data(9, n=400)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(0, 0.0)]])
+    options: dict[str, Any] = {"max_rules": 3, "first": first, "monotone": {"x1": 1}}
+    fit = jr.lltboost.fit(X, y, **options, search_rows=80)
+    assert fit.model.conjunctions.describe(0) == "x0 > 0"
+    assert len(fit.model.conjunctions) > 1
+    higher = jr.predict(fit.model, X + [0, 1, 0, 0])
+    assert (higher >= jr.predict(fit.model, X) - 1e-12).all()
+    part = jr.lltboost.fit(X, y, max_rules=2, search_rows=80, refit_on_all_rows=False)
+    drawn = np.random.default_rng(0).choice(400, 80, replace=False)
+    used = np.isin(np.arange(400), drawn) & ~part.details.validation_rows
+    assert (y - jr.decision_function(part.model, X))[used].mean() == pytest.approx(0, abs=1e-9)
+
+
 def test_the_last_refit_has_a_ridge_by_the_noise() -> None:
     X, y = data(9)
     noisy = y + 3 * np.random.default_rng(0).normal(size=len(y))

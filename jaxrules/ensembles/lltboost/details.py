@@ -76,7 +76,8 @@ class LLTBoostDetails(Details):
         reason: why there are no more rules.
         l2_penalty: the ridge of the last refit.
         chosen: why the data chose this ridge; empty if it was given.
-        sample: the number of rows that the rules come from; None for all. There are then no stages.
+        sample: the number of rows that the rules come from; None for all. There are no stages if
+            the time limit was too short for all rows.
     """
 
     stages: tuple[Stage, ...]

@@ -56,25 +56,45 @@ class _Step(NamedTuple):
     ridge: Ridge
 
 
+class TrainedRows(NamedTuple):
+    """Rows that the weights are fitted to.
+
+    Attributes:
+        weights: of the rows.
+        holds: bool (rows, slots - 1), where the rules hold; merging equal rows makes refits fast.
+    """
+
+    data: TrainingData
+    weights: Floats
+    holds: Rows
+
+    @property
+    def shares(self) -> Floats:
+        """The weights, scaled to a sum of 1."""
+        return self.weights / self.weights.sum()
+
+
 class Ensemble:
     """The rules so far, in the arrays of `propose`: rows are padded to a bucket, so that few shapes
     are compiled.
 
     Attributes:
+        data: the rows that rules are searched on.
+        training: its training part.
+        final: the rows of the weights to report.
         ridges: the ridge on a weight, in units of `l2_penalty`.
     """
 
     ridges = 1.0
 
     def __init__(self, data: TrainingData, task: Task) -> None:
-        self.data, self.task = data, task
-        n, options = data.table.n_rows, task.options
+        options, whole = task.options, data
+        self.task, self.data = task, data if task.searched is None else data[task.searched]
+        data, n = self.data, self.data.table.n_rows
         self.held_out = held_out(data, options.validation_fraction, options.seed)
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
-        self.final_rows = data.weights if options.refit_on_all_rows else trains
-        self.final_weights = self.final_rows / self.final_rows.sum()
         self.ridge = first_ridge(options.l2_penalty)
         bound = task.constraints.of_output(data.output, task.n_outputs)
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
@@ -98,15 +118,20 @@ class Ensemble:
         slots = bucket(max(options.max_rules + 1, _FEWEST_SLOTS))
         self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
+        holds = np.zeros((n, slots - 1), bool, order="F")
+        self.training = self.final = TrainedRows(data, trains, holds)
+        if options.refit_on_all_rows and whole is not data:
+            holds = np.zeros((len(whole.weights), slots - 1), bool, order="F")
+        if options.refit_on_all_rows:
+            self.final = TrainedRows(whole, whole.weights, holds)
         self.signs = np.zeros(len(self.design), int)  # of their weights, 0 for any
         self.first = task.first.take(np.flatnonzero(self._may_be(task.first).any(axis=1)))
         self.rules: list[tuple[Condition, ...]] = []  # that were found
         self.fitted = np.zeros((*data.target.shape[1:], slots))  # on the training part
         self.fitted[..., 0] = self._constant()
         if len(self.first):
-            self.design[1 : 1 + len(self.first), :n] = self.first.satisfied(data.table).T
-            self._bind(1, self.first)
-            self.fitted = self._refit(self.fit_weights, self.fitted, self.ridge)
+            self._note(0, self.first)
+            self.fitted = self._refit(self.training, self.fitted, self.ridge)
         self.steps = [self._refitted()]
         self.first_gradient = self.total_gradient
 
@@ -119,10 +144,16 @@ class Ensemble:
         """Whether their weights may be negative, and positive, (rules, 2)."""
         return self.task.constraints.signs(rules, self.data.output, self.task.n_outputs)
 
-    def _bind(self, slot: int, rules: Conjunctions) -> None:
-        """Restrict the weights of rules, from this slot on, to their signs."""
+    def _note(self, before: int, rules: Conjunctions) -> None:
+        """Where rules hold, and the signs of their weights; so many are before them."""
+        to = before + len(rules)
+        for rows in (self.training, self.final):
+            rows.holds[:, before:to] = rules.satisfied(rows.data.table)
+            if self.final.data is self.training.data:
+                break
+        self.design[1 + before : 1 + to, : self.n_rows] = self.training.holds[:, before:to].T
         may_be = self._may_be(rules).astype(int)
-        self.signs[slot : slot + len(rules)] = may_be[:, 1] - may_be[:, 0]
+        self.signs[1 + before : 1 + to] = may_be[:, 1] - may_be[:, 0]
 
     def _constant(self) -> Floats | float:
         """The best scores without rules, of each output."""
@@ -143,7 +174,7 @@ class Ensemble:
 
     def _loss(self, scores: Floats) -> float:
         """The mean loss over the rows of the final weights."""
-        return mean_loss(self.data.loss, self.data.target, scores, self.final_weights)
+        return mean_loss(self.data.loss, self.final.data.target, scores, self.final.weights)
 
     @property
     def gradient(self) -> Floats:
@@ -240,11 +271,9 @@ class Ensemble:
             condition, rows = readable(self.columns, table, w, part.b, part.admits, among)
             conditions.append(condition)
             among = among & rows
+        self._note(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
         self.rules.append(tuple(conditions))
-        self.design[self.n_rules, : self.n_rows] = among
-        if self.directions is not None:
-            self._bind(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
-        self.fitted = self._refit(self.fit_weights, self.fitted, self.ridge)
+        self.fitted = self._refit(self.training, self.fitted, self.ridge)
         self.steps.append(self._refitted())
         return tuple(
             Part(
@@ -256,17 +285,17 @@ class Ensemble:
             for part in found.parts
         )
 
-    def _refit(self, weights: Floats, start: Floats, ridge: float) -> Floats:
-        """The best weights (Eq. 9) under these row weights; those of rules to come stay 0."""
+    def _refit(self, rows: TrainedRows, start: Floats, ridge: float) -> Floats:
+        """The best weights (Eq. 9) on these rows; those of rules to come stay 0."""
         m = self.n_rules
         result = np.zeros_like(start)
         result[1 : m + 1], result[0] = refit_weights(
             self.data.loss,
-            self.data.target,
-            self.design[1 : m + 1, : self.n_rows].T,
+            rows.data.target,
+            rows.holds[:, :m],
             l2_penalty=ridge,
             intercept=True,
-            sample_weight=weights,
+            sample_weight=rows.shares,
             start=(start[1 : m + 1], float(start[0])),
             signs=self.signs[1 : m + 1],
         )
@@ -277,21 +306,21 @@ class Ensemble:
         options, m, b, ridge = self.task.options, self.n_rules, self.fitted, Ridge(self.ridge)
 
         def risk() -> float:
-            return self._loss(b @ self.design[:, : self.n_rows])
+            return self._loss(b[..., 1 : m + 1] @ self.final.holds[:, :m].T + b[..., :1])
 
         if options.refit_on_all_rows:
-            b = self._refit(self.final_weights, b, self.ridge)
+            b = self._refit(self.final, b, self.ridge)
         if options.l2_penalty is None:
             ridge = self._by_noise(risk())
-            b = self._refit(self.final_weights, b, ridge.value)
+            b = self._refit(self.final, b, ridge.value)
         objective = risk() + self.ridges * ridge.value / 2 * float(np.sum(b[..., 1:] ** 2))
         by_output = np.atleast_2d(b).T
         return _Step(by_output[1 : m + 1].copy(), by_output[0].copy(), objective, ridge)
 
     def _by_noise(self, risk: float) -> Ridge:
         """The default ridge of the last refit, for rules of this mean loss."""
-        loss, y = self.data.loss, self.data.target
-        return Ridge.of_output(loss, y, self.final_rows, risk, self.n_rules)
+        rows = self.final
+        return Ridge.of_output(self.data.loss, rows.data.target, rows.weights, risk, self.n_rules)
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from jaxrules.ensembles.lltboost.conjunction import Conjunction
-from jaxrules.ensembles.lltboost.ensemble import Ensemble, Floats
+from jaxrules.ensembles.lltboost.ensemble import Ensemble, Floats, TrainedRows
 from jaxrules.ensembles.noise import Ridge
 from jaxrules.losses import softmax
 from jaxrules.solvers.linear.refit import refit_softmax
@@ -25,7 +25,7 @@ class JointEnsemble(Ensemble):
     ridges = 2.0
 
     def _constant(self) -> Floats:
-        log_shares = np.log(self._shares(self.fit_weights))
+        log_shares = np.log(_shares(self.training))
         return np.asarray(log_shares - log_shares.mean())
 
     def _least_risk(self) -> float:
@@ -35,29 +35,30 @@ class JointEnsemble(Ensemble):
         return np.asarray(special.softmax(scores, axis=0) - (self.data.target.T > 0))
 
     def _loss(self, scores: Floats) -> float:
-        return float(self.final_weights @ softmax(self.data.target, scores.T))
+        return float(self.final.shares @ softmax(self.final.data.target, scores.T))
 
     def worth(self, one: Conjunction) -> float:
         return float(np.linalg.norm(self.gradient @ one.rows))
 
-    def _refit(self, weights: Floats, start: Floats, ridge: float) -> Floats:
+    def _refit(self, rows: TrainedRows, start: Floats, ridge: float) -> Floats:
         m = self.n_rules
         result = np.zeros_like(start)
         found, constants = refit_softmax(
-            self.data.target,
-            self.design[1 : m + 1, : self.n_rows].T > 0,
+            rows.data.target,
+            rows.holds[:, :m],
             l2_penalty=self.ridges * ridge,
-            sample_weight=weights,
+            sample_weight=rows.shares,
             start=(start[:, 1 : m + 1].T, start[:, 0]),
         )
         result[:, 1 : m + 1], result[:, 0] = found.T, constants - constants.mean()
         return result
 
     def _by_noise(self, risk: float) -> Ridge:
-        shares = self._shares(self.final_rows)
+        shares = _shares(self.final)
         left, curvature = risk / -float(shares @ np.log(shares)), np.mean(shares * (1 - shares))
-        return Ridge.by_noise(left, float(curvature), self.final_rows, self.n_rules)
+        return Ridge.by_noise(left, float(curvature), self.final.weights, self.n_rules)
 
-    def _shares(self, weights: Floats) -> Floats:
-        """The share of each class, (classes,)."""
-        return np.asarray(np.average(self.data.target > 0, axis=0, weights=weights))
+
+def _shares(rows: TrainedRows) -> Floats:
+    """The share of each class, (classes,)."""
+    return np.asarray(np.average(rows.data.target > 0, axis=0, weights=rows.weights))

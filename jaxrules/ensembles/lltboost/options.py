@@ -52,6 +52,9 @@ class Shared(ScoreOptions):
             |g'q| (exact) instead of logistic regression.
         beam_width: the number of unfinished conjunctions to keep, per sign; 1 is Algorithm 1.
             Several are ranked by held-out risk, with every column priced at `risk_tolerance`.
+        search_rows: the most rows that rules are searched on. If there are more, so many are drawn
+            at random, ``details["sample"]`` reports the number, and all rows decide the weights.
+            None searches on all rows.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
             column; see `jaxrules.constraints`. A rule whose weight this sets to 0 is dropped.
@@ -84,6 +87,9 @@ class Shared(ScoreOptions):
     refine_thresholds: bool = option(checks.flag, default=False)
     axis_parallel: bool = option(checks.flag, default=False)
     beam_width: int = option(_count, default=1)
+    search_rows: int | None = option(
+        functools.partial(checks.optional, checks.integer), default=100_000, at_least=1
+    )
     forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+
 from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Stage
 from jaxrules.ensembles.lltboost.ensemble import Ensemble
@@ -44,6 +46,8 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
                 reason = "no proposition raises the objective"
     reason = reason or (run.limit.advice if run.limit else "max_rules is reached")
     found = Conjunctions.build(data.schema, ensemble.rules, [len(rule) for rule in ensemble.rules])
+    held_out = np.zeros(len(data.weights), bool)
+    held_out[slice(None) if task.searched is None else task.searched] = ensemble.held_out
     rules = Conjunctions.concatenate([ensemble.first.with_schema(data.schema), found])
 
     def finished(m: int) -> Fit[RuleEnsemble]:
@@ -65,10 +69,11 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
         )
         details = LLTBoostDetails(
             stages=tuple(stages[:m]),
-            validation_rows=ensemble.held_out,
+            validation_rows=held_out,
             reason=reason if last else "max_rules is reached",
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
+            sample=None if task.searched is None else len(task.searched),
         )
         fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return fit if last else run.earlier(fit, m, Status.CONVERGED)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.conditions import Conjunctions
 from jaxrules.constraints import Constraints
@@ -12,7 +13,7 @@ from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.fits import Settings
 from jaxrules.runs import Run
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, loss_for
+from jaxrules.training import TrainingData, loss_for, searched_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,7 @@ class Task:
         first: an expert's rules.
         n_outputs: the number of outputs of the model.
         joint: whether more than two classes are fitted together.
+        searched: the rows that rules are searched on; None for all.
     """
 
     data: TrainingData
@@ -34,6 +36,7 @@ class Task:
     first: Conjunctions
     n_outputs: int
     joint: bool
+    searched: NDArray[np.intp] | None
 
     @classmethod
     def of(
@@ -51,4 +54,5 @@ class Task:
         joint = options.joins(data)
         several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
         settings = options.settings(loss=data.loss, **several)
-        return cls(data, options, run, settings, constraints, first, n_outputs, joint)
+        searched = searched_rows(data, options.search_rows, options.seed)
+        return cls(data, options, run, settings, constraints, first, n_outputs, joint, searched)
