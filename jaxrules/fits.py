@@ -86,7 +86,8 @@ class Details(Mapping[str, Any]):
     @property
     def told_of_rows(self) -> str:
         """A line of the printed fit if its rules do not come from all rows; else empty."""
-        return ""
+        sample = self.get("sample")
+        return f"Rules found on {sample} rows." if isinstance(sample, int) else ""
 
     @property
     def proved_stages(self) -> tuple[int, int]:
@@ -123,6 +124,10 @@ class OneVsRestDetails(Details):
     bounds: tuple[float | None, ...]
     statuses: tuple[Status, ...]
     histories: tuple[tuple[Step, ...], ...]
+
+    @property
+    def told_of_rows(self) -> str:
+        return self.of_class[0].told_of_rows
 
     @property
     def proved_stages(self) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.pricing import price
@@ -41,11 +43,22 @@ def grow(state: Master, run: Run) -> Status:
     return Status.MAX_ITERATIONS
 
 
-def generate(state: Master, run: Run) -> Fit[RuleEnsemble]:
-    """The fit at one penalty."""
+def weigh(state: Master, run: Run) -> Status:
+    """The best weights of the candidates alone, inside of ``with run``."""
+    run.phase = "weights"
+    state.tolerance = _MASTER_TOLERANCE * state.problem.options.tolerance
+    state.solve(run)
+    run.step(state.objective, state.size)
+    return Status.CONVERGED
+
+
+def generate(
+    state: Master, run: Run, work: Callable[[Master, Run], Status] = grow
+) -> Fit[RuleEnsemble]:
+    """The fit at one penalty, by column generation or by `weigh`."""
     problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
     with run:
-        status = grow(state, run)
+        status = work(state, run)
         state.thin_out()
         if options.debias:
             state.debias()

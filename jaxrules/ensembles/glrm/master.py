@@ -32,6 +32,7 @@ class Master:
 
     Attributes:
         start: rules and weights that it starts from.
+        start_alone: whether rules of one proposition are no candidates.
         rules: the candidates.
         columns: bool, shape (rows, capacity): where they hold; then columns of zeros, so that
             shapes, and with them compiled kernels, change only when the capacity doubles.
@@ -46,6 +47,7 @@ class Master:
 
     problem: Problem
     start: Start | None
+    start_alone: bool = False
     rules: list[Rule] = field(default_factory=list)
     known: set[Rule] = field(default_factory=set)
     columns: NDArray[np.bool_] = field(init=False)
@@ -62,7 +64,7 @@ class Master:
         self._extend(list(self.problem.candidates.first))
         if self.start is not None:
             self._extend([rule for rule in self.start.rules if rule not in self.known])
-        if self.problem.options.start != "empty":
+        if self.problem.options.start != "empty" and not self.start_alone:
             searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
             pairs = searched[one_of_each_pair(self.problem.rows[:, searched])].tolist()
             self._extend([(p,) for p in pairs if (p,) not in self.known])

@@ -86,6 +86,9 @@ class Shared(ScoreOptions):
         max_length: the most propositions of a rule, None for any number.
         max_rules: the most candidate rules that column generation may add.
         max_cut_points: the most cut points per numeric column, at quantiles; None for all values.
+        search_rows: the most rows that rules are searched on. If there are more, so many are drawn
+            at random, ``details["sample"]`` reports the number, and all rows decide the weights and
+            the default penalty. None, or ``pricing="exact"``, searches on all rows.
         linear_terms: add the numeric columns themselves.
         forbidden: columns, by name or position, that no rule and no linear term uses.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with
@@ -104,7 +107,7 @@ class Shared(ScoreOptions):
             program does by default. The objective and the bound are those of the penalised model.
         tolerance: a rule is added while it violates its optimality condition by more than this
             share of its penalty; the certificate of "exact" states the remaining gap.
-        seed: unused, since nothing is random; every learner takes it.
+        seed: of the rows that are drawn if there are more than `search_rows`.
     """
 
     learner = "glrm"
@@ -123,6 +126,9 @@ class Shared(ScoreOptions):
     max_rules: int = option(checks.integer, default=1000, at_least=0)
     max_cut_points: int | None = option(
         partial(checks.optional, checks.integer), default=9, at_least=1
+    )
+    search_rows: int | None = option(
+        partial(checks.optional, checks.integer), default=50_000, at_least=1
     )
     linear_terms: bool = option(checks.flag, default=False)
     forbidden: Iterable[str | int] = ()
@@ -188,7 +194,7 @@ class Grid(Folds, Shared):
             excludes every single proposition.
         start: the first candidates: all rules of one proposition ("conditions", as the authors
             do), or none ("empty").
-        seed: of the folds.
+        seed: of the folds, and of the rows that are drawn.
     """
 
     rule_penalties: Sequence[float] | None = option(_penalties, default=None)

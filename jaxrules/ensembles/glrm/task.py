@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,16 +13,16 @@ from jaxrules.conditions import PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.glrm.details import GLRMDetails
-from jaxrules.ensembles.glrm.generation import generate, grow
+from jaxrules.ensembles.glrm.generation import generate, grow, weigh
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.options import Shared
 from jaxrules.ensembles.glrm.outputs import constant, gradient, n_outputs
 from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
-from jaxrules.fits import Fit
-from jaxrules.models import RuleEnsemble
+from jaxrules.fits import Fit, Status
+from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.runs import Run
-from jaxrules.solvers.rule_search.space import check_cut_points
-from jaxrules.training import TrainingData, one_against_rest
+from jaxrules.solvers.rule_search.space import SearchSpace, check_cut_points
+from jaxrules.training import TrainingData, one_against_rest, searched_rows
 from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
 
 Floats = NDArray[np.float64]
@@ -33,6 +33,8 @@ the rows.
 """
 _LEAST_SHARE = 0.01
 """The least default rule penalty, as a share of the one that excludes every proposition."""
+_TO_SEARCH = 0.7
+"""The share of the time for the search on a sample of the rows; the rest is for the weights."""
 _MOST_TRIALS = 6
 _TRIAL_TOLERANCE = 1e-2
 _SETTLED = 0.95
@@ -51,7 +53,8 @@ class Task:
 
     Attributes:
         options: of the fits.
-        data: with the target of every output.
+        data: the rows that rules are searched on, with the target of every output.
+        whole: all rows.
         constraints: on rules and terms.
         candidates: the propositions.
         joint: whether several classes are fitted together.
@@ -61,25 +64,29 @@ class Task:
 
     options: Shared
     data: TrainingData
+    whole: TrainingData
     constraints: Constraints
     candidates: Candidates
     joint: bool
     starts: Sequence[Start | None]
 
     @classmethod
-    def of(cls, data: TrainingData, options: Shared, run: Run) -> Task:
+    def of(cls, whole: TrainingData, options: Shared, run: Run) -> Task:
         """Make the propositions; only those of a start if the run is stopped early.
 
         Raises:
             TypeError, ValueError: for constraints, a start or cut points that the data do not
                 admit; if no column varies.
         """
+        most = None if options.pricing == "exact" else options.search_rows
+        rows = searched_rows(whole, most, options.seed)
+        data = whole if rows is None else whole[rows]
         schema, n_outputs = data.table.schema, len(data.outputs)
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         start, begun = None, PropositionPool.of(schema, ())
         if not isinstance(options.start, str):
             start = given_start(
-                options.start, RuleEnsemble, data, constraints, options.linear_terms
+                options.start, RuleEnsemble, whole, constraints, options.linear_terms
             )
         if start is not None:
             begun = propositions_in(start.conjunctions.with_schema(schema))
@@ -103,7 +110,7 @@ class Task:
         starts: Sequence[Start | None] = [None] * (1 if joint else n_outputs)
         if start is not None:
             starts = starts_of(start, made, constraints, data, options.max_length, joint)
-        return cls(options, data, constraints, made, joint, starts)
+        return cls(options, data, whole, constraints, made, joint, starts)
 
     def problem(self, data: TrainingData, rule_penalty: float) -> Problem:
         """The problem of one output, or of all classes."""
@@ -123,6 +130,10 @@ class Task:
             largest = max(largest, float(sums.max(initial=0.0)))
         return float(largest / data.weights.sum())
 
+    def least_penalty(self, data: TrainingData) -> float:
+        """The least default penalty of one output, or of all classes."""
+        return max(_LEAST_SHARE * self.largest_penalty(data), least_for(data))
+
     def default_penalties(self) -> tuple[float, ...]:
         """Of a path and of cross-validation."""
         shares = _SHARES * self.largest_penalty(self.data)
@@ -132,26 +143,107 @@ class Task:
         self, rule_penalty: float, starts: Sequence[Start | None], run: Run
     ) -> tuple[Fit[RuleEnsemble], Sequence[Start | None]]:
         """The fit at a penalty, and where each of its problems ended."""
-        ends = list(starts)
 
-        def of_output(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+        def solved(part: TrainingData, run: Run) -> tuple[Fit[RuleEnsemble], Start]:
             state = Master(self.problem(part, rule_penalty), starts[part.output])
-            fit = generate(state, run)
-            ends[part.output] = state.end
-            return fit
+            return generate(state, run), state.end
 
-        return one_against_rest(self.data, run, of_output, joint=self.joint), ends
+        return self._fit(solved, rule_penalty, run)
 
     def fit_by_noise(self, run: Run) -> Fit[RuleEnsemble]:
         """The fit at the default penalty, which each output has of its own unless joint."""
-        return one_against_rest(self.data, run, self._by_noise, joint=self.joint)
+        return self._fit(self._by_noise, None, run)[0]
 
-    def _by_noise(self, data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        """The fit of one problem at the default penalty, after rough ones that choose it."""
+    def _fit(
+        self,
+        solved: Callable[[TrainingData, Run], tuple[Fit[RuleEnsemble], Start]],
+        rule_penalty: float | None,
+        run: Run,
+    ) -> tuple[Fit[RuleEnsemble], Sequence[Start | None]]:
+        """The fit of every output, or of all classes, and where each ended; all rows weigh rules
+        that were found on some.
+        """
+        ends = list(self.starts)
+
+        def of_output(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+            fit, ends[part.output] = solved(part, run)
+            return fit
+
+        if self.whole is self.data:
+            return one_against_rest(self.data, run, of_output, joint=self.joint), ends
+        search = run.child(_TO_SEARCH)
+        found = one_against_rest(self.data, search, of_output, joint=self.joint)
+        run.include(search)
+        run.shortened |= search.shortened or search.limit is Status.TIME_LIMIT
+        return self._weighed(found.model, ends, rule_penalty, run), ends
+
+    def _weighed(
+        self,
+        model: RuleEnsemble,
+        ends: Sequence[Start | None],
+        rule_penalty: float | None,
+        run: Run,
+    ) -> Fit[RuleEnsemble]:
+        """The best weights on all rows of the rules of a model, which are those of `ends`."""
+        candidates, starts = self._on_all_rows(ends)
+        scores = np.asarray(decision_function(model, self.whole.table))
+        scores = scores.reshape(len(self.whole.weights), -1)
+
+        def of_output(part: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+            k, sample, penalty, why = part.output, self.data, rule_penalty, ""
+            if penalty is None:
+                if not self.joint:
+                    sample = replace(sample, target=sample.outputs[k])
+                score = scores if self.joint else scores[:, k : k + 1]
+                least = self.least_penalty(sample)
+                penalty = max(noise(part, score), least)
+                why = chosen(penalty, least, score.shape[1])
+            problem = Problem.of(part, self.options, candidates, self.constraints, penalty)
+            fit = generate(Master(problem, starts[k], start_alone=True), run, weigh)
+            more = {
+                "n_propositions": self.candidates.n_searched,
+                "chosen": why,
+                "sample": len(sample.weights),
+            }
+            return replace(fit, details=GLRMDetails(**{**fit.details, **more}))
+
+        return one_against_rest(self.whole, run, of_output, joint=self.joint)
+
+    def _on_all_rows(self, ends: Sequence[Start | None]) -> tuple[Candidates, Sequence[Start]]:
+        """The propositions on all rows of the rules where fits ended or a given start begins; and
+        these rules in their terms.
+        """
+        starts = []
+        for end, begun in zip(ends, self.starts, strict=True):
+            assert end is not None
+            more = () if begun is None else tuple(set(begun.rules) - set(end.rules))
+            nothing = np.zeros((len(more), len(end.intercept)))
+            weights = np.concatenate([end.weights, nothing])
+            starts.append(replace(end, rules=end.rules + more, weights=weights))
+        made, used = self.candidates, np.zeros(len(self.candidates.pool), bool)
+        for rule in (*made.first, *(rule for start in starts for rule in start.rules)):
+            used[list(rule)] = True
+        place, pool = np.cumsum(used) - 1, made.pool.take(np.flatnonzero(used))
+
+        def placed(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+            return tuple(tuple(place[list(rule)].tolist()) for rule in rules)
+
+        made = replace(
+            made, pool=pool, n_searched=int(used[: made.n_searched].sum()),
+            space=SearchSpace.of_codes(*pool.cell_codes(self.whole.table)),
+            first=placed(made.first), using=tuple(on[used] for on in made.using),
+            signs=made.signs[:, used],
+        )  # fmt: skip
+        return made, [replace(start, rules=placed(start.rules)) for start in starts]
+
+    def _by_noise(self, data: TrainingData, run: Run) -> tuple[Fit[RuleEnsemble], Start]:
+        """The fit of one problem at the default penalty, after rough ones that choose it, and where
+        it ended.
+        """
         tolerance = max(_TRIAL_TOLERANCE, self.options.tolerance)
         rough = replace(self.options, tolerance=tolerance, pricing="beam")
         task, begun = replace(self, options=rough), self.starts[data.output]
-        least = max(_LEAST_SHARE * self.largest_penalty(data), least_for(data))
+        least = self.least_penalty(data)
         penalty = max(noise(data, np.tile(constant(data), (len(data.target), 1))), least)
         start = begun
         with run:
@@ -163,15 +255,10 @@ class Task:
                 if run.stopped() or lower >= _SETTLED * penalty:
                     break
                 penalty = lower
-        many = f"{errors(n_outputs(data)):.3g} standard errors"
-        why = f"{many} of the mean slope of a rule on half of the rows"
-        if run.stopped():
-            why = "the fit was stopped before it could fall further"
-        elif penalty == least:
-            why = "the least default, whatever the noise"
-        found = generate(Master(self.problem(data, penalty), start), run)
-        details = {**found.details, "chosen": f"rule_penalty={penalty:.3g}: {why}"}
-        return replace(found, details=GLRMDetails(**details))
+        why = chosen(penalty, least, n_outputs(data), run.stopped())
+        state = Master(self.problem(data, penalty), start)
+        found = generate(state, run)
+        return replace(found, details=GLRMDetails(**{**found.details, "chosen": why})), state.end
 
 
 def least_for(data: TrainingData) -> float:
@@ -188,6 +275,17 @@ def errors(n_outputs: int) -> float:
     half = (n_outputs - 1) / 2
     as_rarely = gammainc(0.5, _ERRORS**2 / 2)  # the distribution function of chi squared
     return float(np.sqrt(gammaincinv(half, as_rarely) / half))
+
+
+def chosen(penalty: float, least: float, n_outputs: int, stopped: bool = False) -> str:
+    """Why the data chose a penalty."""
+    many = f"{errors(n_outputs):.3g} standard errors"
+    why = f"{many} of the mean slope of a rule on half of the rows"
+    if stopped:
+        why = "the fit was stopped before it could fall further"
+    elif penalty == least:
+        why = "the least default, whatever the noise"
+    return f"rule_penalty={penalty:.3g}: {why}"
 
 
 def noise(data: TrainingData, score: Floats) -> float:
