@@ -529,10 +529,14 @@ def drawn_rows(data: TrainingData, size: int, seed: int) -> NDArray[np.intp] | N
 
 
 def searched_rows(data: TrainingData, most: int | None, seed: int) -> NDArray[np.intp] | None:
-    """The rows that rules are searched on, `drawn_rows`, if there are more than `most`; else None,
-    for all.
+    """The rows that rules are searched on, if there are more than `most`; None for all. The draw
+    does not depend on the order of the rows.
     """
-    return None if most is None or len(data.weights) <= most else drawn_rows(data, most, seed)
+    if most is None or len(data.weights) <= most:
+        return None
+    order = content_order(data.table, data.target, data.weights)
+    drawn = drawn_rows(data[order], most, seed)
+    return None if drawn is None else order[drawn]
 
 
 def sample_limit(run: Run, outputs: int = 1) -> Deadline | None:

@@ -860,6 +860,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (pool().take([]), ValueError, "is empty"),
     ),
     "rules_per_round": integers(1),
+    "search_rows": integers(1),
     "search": one_of('"', None),
     "seed": integers(0),
     "standardise": FLAG,

@@ -534,3 +534,88 @@ def test_bad_paths_are_refused(wrong, error, message):
     X, y = make_data(0)
     with pytest.raises(error, match=message):
         glrm.path(X, y, **wrong)
+
+
+# Rules from drawn rows
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_all_rows_weigh_the_rules_of_drawn_rows(loss):
+    X, y = make_data(4, rows=600, loss=loss)
+    options = {"loss": loss, "rule_penalty": 0.005}
+    fit = glrm.fit(X, y, **options, search_rows=120)
+    assert (fit.details.sample, fit.status, fit.bound) == (120, "converged", None)
+    assert "Rules found on 120 rows." in str(fit)
+    rules, weights = fit.model.conjunctions, np.asarray(fit.model.weights)[:, 0]
+    price = 0.005 + 0.001 * rules.propositions
+    assert fit.objective == pytest.approx(jr.risk(fit.model, X, y) + price @ np.abs(weights))
+    slopes = slopes_of(fit, X, y, loss) @ rules.satisfied(jr.as_table(X))
+    np.testing.assert_allclose(slopes, -np.sign(weights) * price, rtol=1e-3)
+    again = glrm.fit(X, y, **options, search_rows=120)
+    assert list(again.model.conjunctions) == list(rules)
+    assert again.objective == fit.objective
+    other = glrm.fit(X, y, **options, search_rows=120, seed=1)
+    assert other.objective != fit.objective
+    exact = glrm.fit(X, y, **options, search_rows=120, pricing="exact", max_length=2)
+    assert (exact.details.sample, exact.status) == (None, "optimal")
+    whole = glrm.fit(X, y, **options, search_rows=600)
+    assert whole.objective == glrm.fit(X, y, **options, search_rows=None).objective <= fit.objective
+    found = glrm.path(X, y, loss=loss, rule_penalties=[0.02, 0.005], search_rows=120)
+    assert [one.details.sample for one in found] == [120, 120]
+    assert found[-1].objective == pytest.approx(fit.objective, rel=0.03)
+
+
+@pytest.mark.parametrize("multiclass", [None, "joint", "one_vs_rest"])
+def test_all_rows_choose_the_default_penalty_of_drawn_rows(multiclass):
+    X, y = make_data(4, rows=600)
+    if multiclass:
+        y = np.digitize(X[:, 0] + y, [1.5, 3.5])
+    fit = glrm.fit(X, y, search_rows=150, multiclass=multiclass)
+    parts = fit.details.of_class if multiclass == "one_vs_rest" else [fit.details]
+    whole = glrm.fit(X, y, multiclass=multiclass)
+    wholes = whole.details.of_class if multiclass == "one_vs_rest" else [whole.details]
+    for part, one in zip(parts, wholes, strict=True):
+        assert (part.sample, one.sample) == (150, None)
+        assert part.n_propositions == one.n_propositions
+        # drawn rows alone would have twice the standard errors of all
+        assert part.rule_penalty == pytest.approx(one.rule_penalty, rel=0.25)
+    assert fit.chosen.count("standard errors") in (1, len(parts))
+    assert fit.objective == pytest.approx(whole.objective, rel=0.1)
+
+
+def test_drawn_rows_with_given_rules_a_start_terms_and_directions():
+    X, y = make_data(4, rows=600)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.above(0, 1.0)]])
+    options = {"linear_terms": True, "monotone": {"x0": 1}, "rule_penalty": 0.005}
+    begun = glrm.fit(X, y, **options)
+    fit = glrm.fit(X, y, **options, first=first, start=begun, search_rows=120)
+    kept = list(fit.model.conjunctions)
+    (expert,) = first
+    assert kept[0] == expert
+    assert kept.count(expert) == 1
+    assert fit.objective <= begun.objective * (1 + 1e-6)
+    higher = jr.decision_function(fit.model, X + np.eye(3)[0])
+    assert (higher >= jr.decision_function(fit.model, X) - 1e-9).all()
+    assert glrm.fit(X, y, search_rows=120, debias=True).details.sample == 120
+
+
+@pytest.mark.parametrize("presses", [1, 3])
+def test_ctrl_c_on_drawn_rows_returns_their_rules(presses):
+    X, y = make_data(4, rows=600)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        if len(seen) == presses + 2:
+            signal.raise_signal(signal.SIGINT)
+
+    fit = glrm.fit(X, y, search_rows=120, progress=stop)
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions)
+    limited = glrm.fit(X, y, search_rows=120, time_limit=Deadline(4, itertools.count().__next__))
+    assert limited.status == "time_limit"
+    price = limited.details.rule_penalty + limited.details.condition_penalty * (
+        limited.model.conjunctions.propositions
+    )
+    weights = np.abs(np.asarray(limited.model.weights)[:, 0])
+    assert limited.objective == pytest.approx(jr.risk(limited.model, X, y) + price @ weights)

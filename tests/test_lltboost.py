@@ -29,7 +29,7 @@ from jaxrules.ensembles.lltboost.proposals import (
 from jaxrules.float64 import x64_kernel
 from jaxrules.losses import logistic, loss_by_name, squared
 from jaxrules.solvers.shapes import bucket
-from jaxrules.training import held_out, training_data
+from jaxrules.training import held_out, searched_rows, training_data
 
 Floats = NDArray[np.float64]
 
@@ -447,10 +447,11 @@ def test_drawn_rows_with_given_rules_constraints_and_the_training_part_alone() -
     fit = jr.lltboost.fit(X, y, **options, search_rows=80)
     assert fit.model.conjunctions.describe(0) == "x0 > 0"
     assert len(fit.model.conjunctions) > 1
-    higher = jr.predict(fit.model, X + [0, 1, 0, 0])
+    higher = jr.predict(fit.model, X + np.eye(4)[1])
     assert (higher >= jr.predict(fit.model, X) - 1e-12).all()
     part = jr.lltboost.fit(X, y, max_rules=2, search_rows=80, refit_on_all_rows=False)
-    drawn = np.random.default_rng(0).choice(400, 80, replace=False)
+    table = training_data(X, y, squared)
+    drawn = searched_rows(table, 80, 0)
     used = np.isin(np.arange(400), drawn) & ~part.details.validation_rows
     assert (y - jr.decision_function(part.model, X))[used].mean() == pytest.approx(0, abs=1e-9)
 

@@ -23,6 +23,7 @@ from jaxrules.training import (
     joined,
     one_against_rest,
     plain,
+    searched_rows,
     training_data,
 )
 
@@ -335,3 +336,26 @@ def test_the_worst_status_speaks_for_all() -> None:
     assert Status.worst([Status.OPTIMAL, Status.OPTIMAL]) is Status.OPTIMAL
     assert Status.worst([Status.OPTIMAL, Status.CONVERGED]) is Status.CONVERGED
     assert Status.worst(Status) is Status.INTERRUPTED
+
+
+def test_drawn_rows_follow_what_they_hold() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 5, (300, 2)).astype(float), rng.normal(size=300)
+    order = rng.permutation(300)
+    data, other = (
+        training_data(X, y, losses.squared),
+        training_data(X[order], y[order], losses.squared),
+    )
+    rows, others = searched_rows(data, 100, 0), searched_rows(other, 100, 0)
+    assert rows is not None
+    assert others is not None
+    assert (y[rows] == y[order][others]).all()
+    assert len(np.unique(rows)) == 100
+    assert (searched_rows(data, 100, 1) != rows).any()
+    assert searched_rows(data, 300, 0) is None
+    assert searched_rows(data, None, 0) is None
+    rare = np.where(np.arange(300) == 7, "rare", "common")
+    few = searched_rows(training_data(X, rare, losses.logistic), 5, 0)
+    assert few is not None
+    assert 7 in few
+    assert searched_rows(training_data(X, (rare == "rare") * 1.0, losses.squared), 5, 0) is None
