@@ -88,6 +88,15 @@ def test_the_ridge_of_the_weights_grows_with_their_number(
         np.testing.assert_allclose(one.model.weights, again.weights, atol=1e-6)
 
 
+def test_the_ridge_of_each_class_against_the_rest_grows() -> None:
+    given = SMALL | {"multiclass": "one_vs_rest", "max_length": 1}
+    fits = jr.boosting.path(X, TARGETS["softmax"], max_rules=14, **given)
+    asked = jr.boosting.fit(X, TARGETS["softmax"], max_rules=14, **given)
+    assert str(asked.model) == str(fits[-1].model)
+    few, many = fits[9].details["l2_penalty"], asked.details["l2_penalty"]
+    assert all(a < b for a, b in zip(few, many, strict=True))
+
+
 def test_the_ridge_of_weights_that_are_not_refitted_does_not_grow() -> None:
     paper = jr.boosting.PAPER | {"l2_penalty": None, "max_length": 2}
     fits = jr.boosting.path(X, TARGETS["logistic"], max_rules=15, max_cut_points=4, **paper)
