@@ -30,6 +30,8 @@ LEARNERS: dict[str, Callable[..., jr.Fit[Any]]] = {
     "ltrnet": jr.ltrnet.fit,
     "ssrl": jr.ssrl.fit,
     "exact_list": jr.exact_list.fit,
+    "lire.published": jr.lire.published,
+    "boosting.published": jr.boosting.published,
 }
 ENSEMBLES = ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet")
 N = 6000

@@ -103,7 +103,7 @@ def model_in_time(
         if not (few and found.status is Status.TIME_LIMIT):
             return found.model, found.details
     model = short_rules(
-        sample, run, forbidden=options.forbidden, monotone=options.monotone, max_rules=max_rules,
-        max_length=max_length, one_vs_rest=one_vs_rest,
+        sample, run, forbidden=options.forbidden, monotone=getattr(options, "monotone", None),
+        max_rules=max_rules, max_length=max_length, one_vs_rest=one_vs_rest,
     )  # fmt: skip
     return model, None

@@ -32,8 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
 from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
+from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
 from jaxrules.fits import Fit, Status
 from jaxrules.lire.moves import Encoding
 from jaxrules.lire.objective import PUBLISHED
@@ -46,7 +46,7 @@ from jaxrules.options import FitOptions, learner, option, options
 from jaxrules.rows import check_memory
 from jaxrules.runs import Run
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, one_against_rest, sample_in_time
+from jaxrules.training import TrainingData, one_against_rest
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +57,9 @@ _LIBLINEAR = 2e-7
 """Seconds that liblinear takes per entry of the matrix. It cannot be interrupted, so with less time
 than that the search starts without it.
 """
+_LINEAR = "sklearn.linear_model"
+_LEAST = 3
+"""Rules of a sample, or an intercept, that enter even if time has run out."""
 
 
 @options
@@ -135,26 +138,18 @@ def published(
     prices = Prices.of(data, options.global_penalty, options.local_penalty, 0.0)
 
     rules = options.rules
-    sample = sample_in_time(data, run, options.seed) if depends_on_labels(rules) else None
+    makes_rules, needs = depends_on_labels(rules), (FORESTS, _LINEAR)
+    sample = rows_for_rules(data, run, options.seed, needs) if makes_rules else None
     if sample is not None:
-        rules = _rules_of(sample, options, prices, run)
+        own = replace(
+            options, global_penalty=prices.global_penalty, local_penalty=prices.local_penalty
+        )
+        model, _ = model_in_time(sample, published, own, run, needs=needs)
+        rules = model.conjunctions if len(model.conjunctions) else rules
     pool = rule_pool(rules, data, options.seed, run, constraints=constraints)
     size = None if sample is None else len(sample.weights)
     fit_output = partial(_fit_output, pool=pool, prices=prices, options=options, sample=size)
     return one_against_rest(data, run, fit_output)
-
-
-def _rules_of(
-    sample: TrainingData, options: PublishedOptions, prices: Prices, run: Run
-) -> RuleSource | None:
-    """The rules of a model fitted to a sample of the rows in half of the time."""
-    run.shortened = True
-    part = replace(
-        options, global_penalty=prices.global_penalty, local_penalty=prices.local_penalty,
-        time_limit=run.child(0.5).deadline, progress=False,
-    )  # fmt: skip
-    found = published.with_options(*arguments_of(sample), part).model.conjunctions
-    return found if len(found) else options.rules
 
 
 def _fit_output(
@@ -167,7 +162,8 @@ def _fit_output(
     sample: int | None,
 ) -> Fit[RuleEnsemble]:
     """The author's algorithm for one output, until no move improves."""
-    best, status = _searched(data, run, pool, prices, options)
+    least = 0 if sample is None else _LEAST
+    best, status = _searched(data, run, pool, prices, options, least)
     chosen = np.flatnonzero(best.weights[1:])
     encoded = Solution(chosen, best.weights[1:][chosen], float(best.weights[0]))
     solution = encoded.in_zero_one(options.encoding)
@@ -184,9 +180,18 @@ def _fit_output(
 
 
 def _searched(
-    data: TrainingData, run: Run, pool: RulePool, prices: Prices, options: PublishedOptions
+    data: TrainingData,
+    run: Run,
+    pool: RulePool,
+    prices: Prices,
+    options: PublishedOptions,
+    least: int,
 ) -> tuple[Incumbent, Status]:
-    """The last state, and the status that says why the algorithm ended."""
+    """The last state, and the status that says why the algorithm ended.
+
+    Args:
+        least: the number of rules that enter even if time has run out.
+    """
     activations = pool.activations
     # float64: encoded, with signs, and liblinear's two copies
     check_memory(activations.n_rows, activations.n_rules, 33.0)
@@ -194,7 +199,7 @@ def _searched(
     satisfied = activations.dense[activations.pattern]
     columns = encode(satisfied, options.encoding)
     coverage = np.concatenate([[1.0], weight @ satisfied])
-    short = run.deadline.work_left() < _LIBLINEAR * columns.size
+    short = run.deadline.work_left() < _LIBLINEAR * columns.size or not run.may_import(_LINEAR)
     signs = np.multiply(columns, data.target, out=columns if short else None)
     gamma, lam, _ = prices
     begin = partial(PublishedSearch, signs, weight, coverage, gamma, lam)
@@ -204,7 +209,7 @@ def _searched(
         run.phase = "start"
         if short:
             run.shortened = True
-            while not run.stopped() and state.add():
+            while (len(state.support) < least or not run.stopped()) and state.add():
                 pass
         elif not run.stopped():
             state = begin(rulefit_start(columns, data.target, weight, gamma, options.seed))

@@ -95,7 +95,7 @@ def fit(
             return fits[-1]
         return run.whole(of_best_size(fits, data, task.constraints, options.most_rules))
 
-    return _or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
+    return or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
 
 
 @learner(Options)
@@ -264,7 +264,7 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
     return PropositionPool.build(schema, [[condition] for condition in found])
 
 
-def _or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
+def or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
     """The model of the sample, evaluated on all rows, if time ran out before the fit on all rows
     matched it.
     """

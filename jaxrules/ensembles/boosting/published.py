@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from jaxrules.ensembles.boosting.fitting import task_of
+from jaxrules.ensembles.boosting.fitting import or_sketch, task_of
 from jaxrules.ensembles.boosting.options import Options, PublishedOptions
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.fits import Fit, Status
@@ -52,7 +52,8 @@ def published(
     task = task_of(X, y, sample_weight, own)
     made = options.settings(loss=task.data.loss)
     task = replace(task, settings=made, find=_published_rule)
-    return one_against_rest(task.data, task.run, lambda part, run: boosted(part, task, run)[-1])
+    found = one_against_rest(task.data, task.run, lambda part, run: boosted(part, task, run)[-1])
+    return or_sketch(found, task)
 
 
 def _published_rule(
