@@ -266,6 +266,20 @@ def test_ctrl_c_in_the_folds_of_rulefit(rules: Any) -> None:
     assert fit.bound <= fit.objective
 
 
+def test_ctrl_c_before_ssrl_has_a_rule() -> None:
+    X, y = problem(3)
+
+    def stop(progress: jr.Progress) -> None:
+        if progress.phase == "literals":
+            signal.raise_signal(signal.SIGINT)
+
+    fit = jr.ssrl.fit(X, y, progress=stop)
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions) > 0
+    assert fit.details.sample == 5000
+    assert fit.objective > np.bincount(y).max()
+
+
 def test_samples() -> None:
     X, y = problem()
     y[:] = 0

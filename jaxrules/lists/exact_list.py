@@ -190,7 +190,8 @@ def fit(
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
-    limit, given, total = sample_limit(run), options.literal_penalty, float(data.weights.sum())
+    limit = None if run.interrupt.pressed else sample_limit(run)
+    given, total = options.literal_penalty, float(data.weights.sum())
     rules, least = None, options.min_support * total
     if limit is not None and run.may_import("jaxrules.lists.prefix_kernels"):
         own = replace(options, time_limit=limit, progress=False)

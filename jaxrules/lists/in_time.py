@@ -1,4 +1,5 @@
-"""A rule list for a fit whose time limit is too short for its own search on all rows.
+"""A rule list for a fit whose time limit is too short for its own search on all rows, or that was
+interrupted before it had a rule.
 
 Its rules come from a sample of the rows; all rows decide their labels, their number and f.
 """
@@ -12,26 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.conditions import Conjunctions
-from jaxrules.ensembles.in_time import short_rules
+from jaxrules.ensembles.in_time import rows_for_rules, short_rules
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import Left
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models import RuleList
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
-from jaxrules.training import TrainingData, sample_in_time
+from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 
 
 def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData | None:
-    """A sample of the rows, from which to learn the rules of a list, if there is no time for all.
-    None if there is, or if an option sets a constraint that only the search can satisfy.
+    """A sample of the rows, from which to learn the rules of a list, if there is no time for all,
+    or after Ctrl-C. None if there is, or if an option sets a constraint that only the search can
+    satisfy.
     """
     given = (options.required, options.first, options.monotone, getattr(options, "start", None))
     plain = not any(value is not None and len(tuple(_some(value))) for value in given)
     plain = plain and options.default == "majority"
-    return sample_in_time(data, run, options.seed) if plain else None
+    return rows_for_rules(data, run, options.seed, ()) if plain else None
 
 
 def _some(value: Any) -> Any:

@@ -300,11 +300,28 @@ def fit(
             or more rows than can be counted exactly (2^24).
     """
     run = options.run()
-    data, settings = list_data(X, y, sample_weight, options), options.settings()
-    sample = rows_for_lists(data, options, run) if options.propositions is None else None
-    if sample is not None:
-        return _in_time(data, sample, options, run)
-    task = _Task.of(data, options, run, options.max_rules, options.start)
+    data, makes_rules = list_data(X, y, sample_weight, options), options.propositions is None
+
+    def few_rows() -> TrainingData | None:
+        """The rows for a few rules after Ctrl-C."""
+        interrupted = makes_rules and run.interrupt.pressed
+        return rows_for_lists(data, options, run) if interrupted else None
+
+    sample = rows_for_lists(data, options, run) if makes_rules else None
+    if sample is None:
+        task = _Task.of(data, options, run, options.max_rules, options.start)
+        sample = few_rows()
+    if sample is None:
+        found = _on_all_rows(task, options, run)
+        sample = None if len(found.model.conjunctions) else few_rows()
+        if sample is None:
+            return found
+    return _in_time(data, sample, options, run)
+
+
+def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:
+    """The list found on all rows."""
+    settings = options.settings()
     penalty, trial = _penalty(task, options, run)
     options = replace(options, literal_penalty=penalty.value)
     if trial is not None and penalty.value == SMALL_PENALTY:
@@ -316,7 +333,8 @@ def fit(
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows."""
-    limit, given, rules = sample_limit(run), options.literal_penalty, None
+    given, rules = options.literal_penalty, None
+    limit = None if run.interrupt.pressed else sample_limit(run)
     if limit is not None:
         own = replace(options, time_limit=limit, progress=False)
         rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
