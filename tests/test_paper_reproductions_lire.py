@@ -312,6 +312,15 @@ def test_the_effect_of_lambda_is_told_as_it_is(store, tmp_path):
     write_tradeoff(store, protocol.PUBLISHED, 1.0, 0, 30.0)
     searched = exhibits._searched(Results(store, Settings()), protocol.LOCAL_PENALTIES)
     assert "Squares: the published search as it runs here, at lambda = 1.0." in searched
+    write_tradeoff(store, protocol.PUBLISHED, 10.0, 0, 30.0)
+    compared, few = (
+        exhibits._tradeoff_value(results, protocol.PUBLISHED, 0.001, local, "support")
+        for results in [Results(store, Settings())]
+        for local in (1.0, 10.0)
+    )
+    assert compared.tolerance is not None
+    assert few.tolerance is None
+    assert few.apart == "the published search on 1 of 10 folds"
 
 
 def test_what_is_not_compared_says_why():
@@ -383,7 +392,8 @@ def test_every_method_runs_on_every_fold_and_the_published_search_at_other_lambd
     cells, slow = (
         set(protocol.tradeoff_cells(Settings(folds=3, slow=slow))) for slow in (False, True)
     )
-    assert len(slow - cells) == 3 * (len(protocol.LOCAL_PENALTIES) - 1)
+    left_out = 3 - protocol.SEARCHED_FOLDS
+    assert len(slow - cells) == left_out * (len(protocol.LOCAL_PENALTIES) - 1)
     assert cells < slow
     assert {cell["method"] for cell in slow - cells} == {protocol.PUBLISHED}
 

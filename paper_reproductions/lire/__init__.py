@@ -22,11 +22,12 @@ PAPER = Paper(
         the author's files.
 
         LIRE is jaxrules' own search for the paper's objective (penalties are chosen without its restarts); "LIRE,
-        published search" is the author's algorithm at the paper's penalties, in the trade-off figures at lambda = 1
-        (at all with --slow). Both are put beside the paper's LIRE. GLRM is jaxrules' column generation (9 thresholds
-        per column, at most 200 generated rules, weights refitted without penalty, as in the author's runs). KernelSVM
-        sees at most 5000 training rows (marked, not compared there). Where the paper draws a point but prints no
-        number, the number is from the files of results per fold that its author published with the program.
+        published search" is the author's algorithm at the paper's penalties, in the trade-off figures at lambda = 1 (at
+        the others on one fold, on all with --slow). Both are put beside the paper's LIRE. GLRM is jaxrules' column
+        generation (9 thresholds per column, at most 200 generated rules, weights refitted without penalty, as in the
+        author's runs). KernelSVM sees at most 5000 training rows (marked, not compared there). Where the paper draws a
+        point but prints no number, the number is from the files of results per fold that its author published with the
+        program.
 
         Differences beyond a tolerance that nothing here explains are listed by fold, ours minus the author's, where
         there are two; from five on with the p-value of a t-test, which is no reason even where it is large.

@@ -673,8 +673,11 @@ def _searched(results: Results, local_penalties: Sequence[float]) -> str:
         )
     if absent:
         words.append(f"The published search has not run at lambda = {', '.join(map(str, absent))}.")
-    if set(absent) - {protocol.MAIN_LOCAL_PENALTY}:
-        words.append(f"Where lambda is not {protocol.MAIN_LOCAL_PENALTY}, only --slow asks for it.")
+    if not results.settings.slow and set(local_penalties) - {protocol.MAIN_LOCAL_PENALTY}:
+        words.append(
+            f"Where lambda is not {protocol.MAIN_LOCAL_PENALTY}, it runs on {protocol.SEARCHED_FOLDS} "
+            "fold (on all with --slow), and no agreement is claimed."
+        )
     return " ".join(words)
 
 
@@ -842,13 +845,19 @@ def _tradeoff_value(
     ours, theirs = (
         side.where(penalty=gamma) for side in _tradeoff_pair(results, method, local_penalty)
     )
-    same, paper = method != "LIRE", theirs.mean(name)
+    paper, apart = theirs.mean(name), ""
+    if method == "LIRE":
+        apart = _not_compared(name, local_penalty)
+    elif method == protocol.PUBLISHED and local_penalty != protocol.MAIN_LOCAL_PENALTY:
+        few = _fewer(ours, results)
+        apart = few and f"the published search on {few}"
+    same = not apart
     return Value(
         ours.mean(name),
         paper,
         DIGITS[name],
         _tolerance(name, paper) if same else None,
-        apart="" if same else _not_compared(name, local_penalty),
+        apart=apart,
         reason=_of_rulefit(results, method, gamma, name, ours, theirs) if same else "",
         number=_number(
             name, "trade-off", method, gamma, local_penalty if method != "RuleFit" else ""
