@@ -403,10 +403,9 @@ class Archive(Store):
                     rows.append((origin, short))
             if rows:
                 tables[experiment.name] = rows
-                new = results.store.seconds(experiment, results.settings)
-                seconds[experiment.name] = (
-                    new if new[1] else self.seconds(experiment, results.settings)
-                )
+                stores = results.store, self  # the seconds of as many cells as possible
+                known = [store.seconds(experiment, results.settings) for store in stores]
+                seconds[experiment.name] = max(known, key=lambda one: one[1])
             if of_before and experiment.name in before.get("Stale", {}):
                 stale[experiment.name] = before["Stale"][experiment.name]
             kept += of_before
