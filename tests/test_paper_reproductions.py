@@ -464,12 +464,16 @@ def test_an_archive_says_how_long_its_cells_took(toy, tmp_path):
     )
     archive = Archive(tmp_path / "archive")
     results = Results(store, FULL)
-    archive.pack(results, [toy.size, toy.path], {})
+    archive.pack(results, [toy.size, toy.path], {"Versions": "of today"})
     for kept in (results, Results(archive, FULL)):
         assert kept.store.seconds(toy.size, FULL) == (90.0, 2)
         text = write(toy.paper, toy.paper.exhibits, kept, tmp_path / "docs")[0].read_text()
         assert "Computed in 2 min, by the clock" in text
         assert "the sum over 3 of 4 cells (size 2 min, path 4 s)" in text
+    again = Store(tmp_path / "again")
+    again.write(toy.size, next(iter(toy.cells(FULL))), {"size": 1.0}, 1.0)
+    archive.pack(Results(again, FULL), [toy.size, toy.path], {"Versions": "of today"})
+    assert archive.seconds(toy.size, FULL) == (90.0, 2)
 
 
 @pytest.mark.parametrize("name", [name for name in available_papers() if name != "others"])
