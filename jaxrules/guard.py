@@ -45,7 +45,7 @@ def _public_name(fit: Callable[..., Any]) -> str:
     """What users call a function: ``boosting.fit``, ``paths.pareto``, ``compare``."""
     parts = fit.__module__.removeprefix("jaxrules.").removeprefix("ensembles.").split(".")
     room, module = parts[0], parts[-1]
-    if room in ("boosting", "lire", "paths"):
+    if room in ("boosting", "glrm", "lire", "lltboost", "paths"):
         return f"{room}.{fit.__name__}"
     whole = room == "comparison" or module == fit.__name__
     return fit.__name__ if whole else f"{module}.{fit.__name__}"

@@ -255,3 +255,15 @@ def test_a_constant_is_not_fitted_without_a_word(learner: Any) -> None:
 
 def test_penalties_may_be_below_one() -> None:
     assert checks.penalties("l1_penalties", [0.5, 0]) == (0.5, 0.0)
+
+
+LEARNERS = ["boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet"]
+LEARNERS += ["paths", "rulefit", "ssrl"]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_an_unknown_argument_is_told_with_the_public_name_of_the_function(learner: str) -> None:
+    module = getattr(jr, learner)
+    for name in {"fit", "path", "cross_validate"} & set(dir(module)):
+        with pytest.raises(TypeError, match=rf"^jaxrules\.{learner}\.{name}\(\) got an unexpected"):
+            getattr(module, name)(SIZES, LABELS, unlike=3)
