@@ -17,7 +17,8 @@ class GLRMDetails(Details):
         n_propositions: the propositions that rules are built from.
         rule_penalty, condition_penalty: lambda_0 and lambda_1 of the fit.
         chosen: why the data chose this rule penalty; empty if it was given.
-        sample: the number of rows that the rules come from; None for all.
+        sample: the number of rows that the rules come from; None for all. `rounds` and
+            `n_candidates` are then those of the weights on all rows.
     """
 
     rounds: int

@@ -86,9 +86,10 @@ class Shared(ScoreOptions):
         max_length: the most propositions of a rule, None for any number.
         max_rules: the most candidate rules that column generation may add.
         max_cut_points: the most cut points per numeric column, at quantiles; None for all values.
-        search_rows: the most rows that rules are searched on. If there are more, so many are drawn
-            at random, ``details["sample"]`` reports the number, and all rows decide the weights and
-            the default penalty. None, or ``pricing="exact"``, searches on all rows.
+        search_rows: the most rows that rules are searched on. Of more rows, this number is drawn at
+            random, and ``details["sample"]`` reports it; all rows decide the weights and the
+            default penalty. A rule of `start` that holds for no drawn row is dropped. None, or
+            ``pricing="exact"``, searches on all rows.
         linear_terms: add the numeric columns themselves.
         forbidden: columns, by name or position, that no rule and no linear term uses.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with

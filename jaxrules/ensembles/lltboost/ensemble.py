@@ -145,7 +145,7 @@ class Ensemble:
         return self.task.constraints.signs(rules, self.data.output, self.task.n_outputs)
 
     def _note(self, before: int, rules: Conjunctions) -> None:
-        """Where rules hold, and the signs of their weights; so many are before them."""
+        """Note where rules hold, and the signs of their weights; `before` rules come first."""
         to = before + len(rules)
         for rows in (self.training, self.final):
             rows.holds[:, before:to] = rules.satisfied(rows.data.table)

@@ -52,9 +52,9 @@ class Shared(ScoreOptions):
             |g'q| (exact) instead of logistic regression.
         beam_width: the number of unfinished conjunctions to keep, per sign; 1 is Algorithm 1.
             Several are ranked by held-out risk, with every column priced at `risk_tolerance`.
-        search_rows: the most rows that rules are searched on. If there are more, so many are drawn
-            at random, ``details["sample"]`` reports the number, and all rows decide the weights.
-            None searches on all rows.
+        search_rows: the most rows that rules are searched on. Of more rows, this number is drawn at
+            random, and ``details["sample"]`` reports it; all rows decide the weights. None searches
+            on all rows.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
             column; see `jaxrules.constraints`. A rule whose weight this sets to 0 is dropped.
