@@ -237,6 +237,12 @@ def counted(n: int, thing: str) -> str:
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
+def size_text(rules: int, linear_terms: int) -> str:
+    """The size of an ensemble: ``5 rules``, ``5 rules and 3 linear terms``."""
+    text = counted(rules, "rule")
+    return f"{text} and {counted(linear_terms, 'linear term')}" if linear_terms else text
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of cells; all but the last, a text, are flush right."""
     widths = [max(map(len, cells)) for cells in zip(*(row[:-1] for row in rows), strict=True)]

@@ -26,7 +26,14 @@ from jaxrules.conditions import Conjunctions
 from jaxrules.inspection import OperatingPoint
 from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name
 from jaxrules.metrics import known_labels, loss_of
-from jaxrules.models import RuleEnsemble, RuleList, decision_function, not_a_model, rules_named
+from jaxrules.models import (
+    RuleEnsemble,
+    RuleList,
+    decision_function,
+    not_a_model,
+    rules_named,
+    warn_of_threshold,
+)
 from jaxrules.rows import Activations, needed
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.table import (
@@ -118,17 +125,13 @@ def refit(
     """
     _of_rules(model)
     kept = rules_named(model.conjunctions, "keep", keep)
+    warn_of_threshold(model)
     if isinstance(model, RuleList):
         checks.require(
             loss is None and l2_penalty is None and offset is None and exposure is None,
             "a rule list is refitted without loss, l2_penalty, offset and exposure",
         )
         return _counted(model, X, y, sample_weight, kept, before=0.0)
-    if model.threshold:
-        checks.warn(
-            f"the threshold {model.threshold:.6g} of the model was chosen for its old weights; "
-            "choose it again with jaxrules.operating_point"
-        )
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
     y, sample_weight = without_offset(chosen, y, sample_weight, offset, exposure)
@@ -227,9 +230,9 @@ class _Refit:
 def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
     """The model that predicts the second of two classes for scores above a threshold.
 
-    A rule ensemble keeps the threshold: predictions, explanations, saved files and all exports use
-    it, and probabilities do not change. The labels of a rule list become those of its rules whose
-    probability of the second class is above the threshold.
+    The model keeps the threshold: predictions, saved files and all exports use it, and prints,
+    explanations and reports state it. Probabilities do not change. The rules of a rule list get the
+    second class as their label if their probability of it is above the threshold.
 
     In PMML the output "prediction" uses the threshold; the target field itself stays at one half.
 
@@ -246,10 +249,12 @@ def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
     checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
     given = threshold.threshold if isinstance(threshold, OperatingPoint) else threshold
     everywhere = isinstance(threshold, OperatingPoint) and given == -np.inf
-    number = -float(np.finfo(float).max) if everywhere else checks.number("threshold", given)
     if isinstance(model, RuleEnsemble):
+        number = -float(np.finfo(float).max) if everywhere else checks.number("threshold", given)
         return dataclasses.replace(model, threshold=number)
-    return dataclasses.replace(model, labels=(model.probabilities[:, 1] > number).astype(np.int32))
+    number = -1.0 if everywhere else checks.number("threshold", given)
+    labels = (model.probabilities[:, 1] > number).astype(np.int32)
+    return dataclasses.replace(model, labels=labels, threshold=number)
 
 
 def calibrate(
@@ -266,7 +271,7 @@ def calibrate(
 
     Each rule of a rule list gets the class frequencies of the rows that it decides here, smoothed
     by the previous frequencies with the weight of one row per class (Cestnik's m-estimate, m the
-    number of classes). Labels stay.
+    number of classes). Labels stay; a threshold does if they still follow it.
 
     The result is a model of the same type; exports and files work as before.
 
@@ -413,10 +418,14 @@ def _counted(
         labels = np.where(decided.any(axis=1), decided.argmax(axis=1), labels).astype(np.int32)
     labels[kept], shares[kept] = model.labels[kept], model.probabilities[kept]
     known = not before and not len(kept)  # other frequencies do not come from these rows alone
+    threshold = model.threshold
+    if threshold is not None and ((shares[:, 1] > threshold) != labels).any():
+        threshold = None
     return dataclasses.replace(
         model,
         labels=labels,
         probabilities=shares,
+        threshold=threshold,
         counts=counts if known else None,
         weighted=unit != 1.0,
     )

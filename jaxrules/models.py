@@ -35,6 +35,36 @@ Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
 Array = NDArray[Any] | jax.Array
 
 
+class Threshold(NamedTuple):
+    """Where the prediction of a model of two classes changes, if `jaxrules.with_threshold` set it.
+
+    Attributes:
+        label: the second class, which is predicted above it.
+        probability: of the second class.
+        score: of `decision_function`; None for a rule list.
+    """
+
+    label: Label
+    probability: float
+    score: float | None = None
+
+    def __str__(self) -> str:
+        share = display.number(self.probability)
+        share = display.share_text(self.probability) if share in ("0", "1") else share
+        score = "" if self.score is None else f", a score of {display.number(self.score)}"
+        return f"{display.plain(str(self.label))} is predicted above p = {share}{score}"
+
+
+def warn_of_threshold(model: RuleEnsemble | RuleList) -> None:
+    """Warn before a model gets new weights: its threshold was chosen for the old ones."""
+    if model.threshold:
+        what = "weights" if isinstance(model, RuleEnsemble) else "frequencies"
+        checks.warn(
+            f"the threshold {model.threshold:.6g} of the model was chosen for its old {what}; "
+            "choose it again with jaxrules.operating_point"
+        )
+
+
 @pytree
 @dataclass(frozen=True, eq=False)
 class LinearTerms:
@@ -213,10 +243,17 @@ class RuleEnsemble:
         )
 
     def __repr__(self) -> str:
-        return f"RuleEnsemble({len(self.conjunctions)} rules, link={self.link!r})"
+        return f"RuleEnsemble({self._size}, link={self.link!r})"
+
+    @property
+    def _size(self) -> str:
+        """The numbers of rules and of linear terms, in words."""
+        return display.size_text(
+            len(self.conjunctions), 0 if self.linear is None else len(self.linear.feature)
+        )
 
     def __str__(self) -> str:
-        title = f"Rule ensemble of {display.counted(len(self.conjunctions), 'rule')}"
+        title = f"Rule ensemble of {self._size}"
         if len(classes := self.schema.classes or ()) == 2:
             title += f" (positive class: {display.plain(str(classes[1]))})"
         names = [(*self._names(), "")] if self.n_outputs > 1 else []
@@ -262,14 +299,23 @@ class RuleEnsemble:
         }[self.link]
         classes = self.schema.classes
         if self.n_outputs > 1:
-            return f"{what} each {target}: the sum of its column over the rules that hold"
+            terms = "" if self.linear is None else " and the linear terms"
+            return f"{what} each {target}: the sum of its column over the rules that hold{terms}"
         if classes is not None:
             what = f"{what} {target} == {display.plain(str(classes[1]))}:"
-        sum_ = f"{what} {display.weight_text(self.intercept)} + the weights of the rules that hold"
-        if not self.threshold or classes is None:
-            return sum_
-        label = display.plain(str(classes[1]))
-        return f"{sum_}; predicts {label} above {display.number(self.threshold)}"
+        terms = "" if self.linear is None else " + the linear terms"
+        start = display.weight_text(self.intercept)
+        cut = "" if self.cut is None else f"; {self.cut}"
+        return f"{what} {start} + the weights of the rules that hold{terms}{cut}"
+
+    @property
+    def cut(self) -> Threshold | None:
+        """The threshold, and its probability; None if it is a score of 0, one half."""
+        if not self.threshold or self.schema.classes is None:
+            return None
+        margin = self.threshold * (2.0 if self.link == "exponential" else 1.0)
+        share = float(sigmoid(np.array(margin)))
+        return Threshold(self.schema.classes[1], share, self.threshold)
 
 
 def _spoken_for(weights: NDArray[Any]) -> NDArray[np.intp]:
@@ -304,6 +350,8 @@ class RuleList:
         counts: shape (rules + 1, classes): the number of training rows of each class that each rule
             decides, or the sums of their weights; None if unknown, as after dropping rules.
         weighted: whether `counts` are sums of weights.
+        threshold: for two classes, the labels are the second one for probabilities of it above
+            this one; see `jaxrules.with_threshold`. None for labels that follow no threshold.
     """
 
     conjunctions: Conjunctions
@@ -312,6 +360,7 @@ class RuleList:
     options: Settings = field(default=(), metadata={"static": True})
     counts: NDArray[np.float64] | None = field(default=None, metadata={"dtype": np.float64})
     weighted: bool = field(default=False, metadata={"static": True})
+    threshold: float | None = field(default=None, metadata={"static": True})
 
     def __post_init__(self) -> None:
         checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
@@ -349,6 +398,17 @@ class RuleList:
                 (np.isfinite(self.counts) & (self.counts >= 0)).all()
             )
             require(usable, f"counts must be finite and at least 0, of shape {shape}, or None")
+        if self.threshold is not None:
+            threshold = checks.number("threshold", self.threshold)
+            require(shape[1] == 2, f"threshold is for two classes, not for {self.schema.classes}")
+            follow = ((self.probabilities[:, 1] > threshold) == self.labels).all()
+            require(bool(follow), "labels must be those that threshold gives, or threshold None")
+
+    @property
+    def cut(self) -> Threshold | None:
+        """The threshold and its class."""
+        classes = self.schema.classes or ()
+        return None if self.threshold is None else Threshold(classes[1], self.threshold)
 
     def __repr__(self) -> str:
         return f"RuleList({len(self.conjunctions)} rules)"
@@ -368,12 +428,12 @@ class RuleList:
 
     def __str__(self) -> str:
         *rules, (last, _, default) = self._rows()
-        return "\n".join(
-            [*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"]
-        )
+        lines = [*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"]
+        return "\n".join([*lines, *([] if self.cut is None else [f"({self.cut})"])])
 
     def _repr_html_(self) -> str:
         title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
+        title += "" if self.cut is None else f"; {self.cut}"
         return display.html_table(title, ("", "conditions", "then"), self._rows())
 
     def _rows(self) -> list[tuple[str, str, str]]:
@@ -493,6 +553,7 @@ class Explanation:
         probabilities: by class label, or None.
         counted: for a rule list, the training rows behind the decision, see `RuleList.counted`;
             empty if unknown.
+        threshold: of the prediction, if `jaxrules.with_threshold` set it; None for one half.
     """
 
     prediction: Any
@@ -500,26 +561,31 @@ class Explanation:
     score: NDArray[np.float64] | None = None
     probabilities: dict[Label, float] | None = None
     counted: str = ""
+    threshold: Threshold | None = None
+
+    @property
+    def _title(self) -> str:
+        """The prediction, and what it rests on."""
+        title = f"prediction: {display.plain(str(self.prediction))}"
+        if self.probabilities is None:
+            return title
+        shares = ", ".join(
+            f"{display.plain(str(label))}: {display.share_text(p)}"
+            for label, p in self.probabilities.items()
+        )
+        cut = [] if self.threshold is None else [str(self.threshold)]
+        return f"{title}   ({'; '.join([shares, *filter(None, [self.counted]), *cut])})"
 
     def __str__(self) -> str:
-        title = f"prediction: {display.plain(str(self.prediction))}"
-        if self.probabilities is not None:
-            shares = (
-                f"{display.plain(str(label))}: {display.share_text(p)}"
-                for label, p in self.probabilities.items()
-            )
-            title += f"   ({', '.join(shares)}{'; ' * bool(self.counted)}{self.counted})"
         several = self.runner_up is not None
         names = [(*self._names(), f"not {self._names()[1]} because")] if several else []
-        return "\n".join([title, *display.aligned([*names, *self._rows()])])
+        return "\n".join([self._title, *display.aligned([*names, *self._rows()])])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return display.html_table(
-            f"prediction: {self.prediction}", (*self._names(), "because"), self._rows()
-        )
+        return display.html_table(self._title, (*self._names(), "because"), self._rows())
 
     @property
     def runner_up(self) -> Label | None:
@@ -848,7 +914,10 @@ def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
         shares = None
         if classes is not None and probabilities is not None:
             shares = dict(zip(classes, probabilities[i].tolist(), strict=True))
-        explanations.append(Explanation(predictions[i].tolist(), tuple(parts), scores[i], shares))
+        made = Explanation(
+            predictions[i].tolist(), tuple(parts), scores[i], shares, threshold=model.cut
+        )
+        explanations.append(made)
     return explanations
 
 
@@ -910,6 +979,7 @@ def _(model: RuleList, X: TableLike) -> list[Explanation]:
                 None,
                 shares,
                 "".join(model.counted(position)),
+                model.cut,
             )
         )
     return explanations
@@ -930,7 +1000,8 @@ def to_latex(model: object) -> str:
 
 @to_latex.register
 def _(model: RuleList) -> str:
-    rows = [[display.latex(text) for text in row] for row in model._rows()]
+    cut = [] if model.cut is None else [("", "", str(model.cut))]
+    rows = [[display.latex(text) for text in row] for row in (*model._rows(), *cut)]
     return display.latex_table("lll", (), rows)
 
 

@@ -435,7 +435,8 @@ def _weights_along(path: Any) -> tuple[NDArray[Any], NDArray[np.float64], list[s
 
 
 def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most: int = 10) -> Any:
-    """How the parts of a prediction add up to its score, from the intercept downwards.
+    """How the parts of a prediction add up to its score, from the intercept downwards; a dashed
+    line is the threshold of `jaxrules.with_threshold`.
 
     Args:
         explanation: one of `jaxrules.explain`, of a model with scores.
@@ -480,14 +481,16 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
         linewidth=0.6,
     )
     ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    cut = explanation.threshold
+    if cut is not None and cut.score is not None:
+        ax.axvline(cut.score, color="0.4", linewidth=0.8, linestyle="--", zorder=0)
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
     _rows([text for text, _ in steps], ax)
     ax.set_xlabel("score")
     said = explanation.prediction
-    ax.set_title(
-        f"prediction: {display.number(said) if isinstance(said, float) else said}", loc="left"
-    )
+    title = f"prediction: {display.number(said) if isinstance(said, float) else said}"
+    ax.set_title(title if cut is None else f"{title}\n{cut}", loc="left")
     return ax
 
 

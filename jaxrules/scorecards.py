@@ -19,7 +19,7 @@ from jaxrules import checks, display
 from jaxrules.editing import ridge_of
 from jaxrules.fits import Status
 from jaxrules.losses import logistic, mean_loss
-from jaxrules.models import RuleEnsemble, sigmoid
+from jaxrules.models import RuleEnsemble, sigmoid, warn_of_threshold
 from jaxrules.rows import Activations
 from jaxrules.table import TableLike
 from jaxrules.training import data_for
@@ -126,6 +126,7 @@ def scorecard(
         "model has linear terms, which cannot have points; fit it without linear_terms",
     )
     checks.require(len(model.conjunctions) > 0, "model has no rules")
+    warn_of_threshold(model)
     data = data_for(model, X, y, logistic, sample_weight)
     merged = Activations.of(model.conjunctions, data.table)
     weight = merged.totals(data.weights)

@@ -377,7 +377,11 @@ def test_thresholds_stay_with_the_model(link: Any, tmp_path: Any) -> None:
     assert [one.prediction for one in jr.explain(careful, X)] == expected.tolist()
     codes = jax.jit(jr.predict)(careful, jnp.asarray(X))
     np.testing.assert_array_equal(codes, expected == "yes")
-    assert "predicts yes above" in str(careful)
+    margin = point.threshold * (2 if link == "exponential" else 1)
+    assert careful.cut == pytest.approx(("yes", expit(margin), point.threshold))
+    for said in (str(careful), careful._repr_html_(), *map(str, jr.explain(careful, X[:3]))):
+        assert f"yes is predicted above p = {expit(margin):.5f}, a score of" in said
+    assert all(one.threshold is None for one in jr.explain(model, X[:3]))
     jr.save(careful, tmp_path / "model.json")
     np.testing.assert_array_equal(jr.predict(jr.load(tmp_path / "model.json"), X), expected)
     names = careful.schema.names
@@ -394,8 +398,9 @@ def test_thresholds_stay_with_the_model(link: Any, tmp_path: Any) -> None:
     assert [label for (label,) in found] == expected.tolist()
     again = jr.calibrate(careful, X, LABELS)
     np.testing.assert_array_equal(jr.predict(again, X), expected)  # the threshold moves along
-    with pytest.warns(UserWarning, match="choose it again"):
-        jr.refit(careful, X, LABELS)
+    for changed in (jr.refit, jr.scorecard, jr.finetune):
+        with pytest.warns(UserWarning, match="choose it again"):
+            changed(careful, X, LABELS)
 
 
 def test_thresholds_of_lists_and_bad_ones() -> None:
@@ -404,6 +409,9 @@ def test_thresholds_of_lists_and_bad_ones() -> None:
     careful = jr.with_threshold(model, point)
     positive = jr.predict_proba(model, X)[:, 1] > point.threshold
     np.testing.assert_array_equal(jr.predict(careful, X) == "yes", positive)
+    assert (
+        jr.predict(jr.with_threshold(model, jr.inspection.OperatingPoint(-np.inf, 1.0)), X) == "yes"
+    ).all()
     everywhere = jr.with_threshold(ensemble(), jr.operating_point(ensemble(), X, max_alarms=1.0))
     assert (jr.predict(everywhere, X) == "yes").all()
     with pytest.raises(ValueError, match="threshold must be finite"):
@@ -417,3 +425,41 @@ def test_thresholds_of_lists_and_bad_ones() -> None:
             dataclasses.replace(other, threshold=0.5)
     with pytest.raises(TypeError, match="model"):
         jr.with_threshold(X, 0.5)
+
+
+def test_a_label_stands_with_its_threshold() -> None:
+    model = jr.with_threshold(ensemble(), 9.0)
+    (why,) = jr.explain(model, X[:1])
+    said = "yes is predicted above p = 0.99988, a score of 9"
+    assert str(why).splitlines()[0] == f"prediction: no   (no: 0.574, yes: 0.426; {said})"
+    assert f"<p>{str(why).splitlines()[0]}</p>" in why._repr_html_()
+    assert model.heading.endswith(f"; {said}")
+    module: dict[str, Any] = {}
+    exec(jr.to_python(model), module)
+    assert module["explain"](dict(zip(model.schema.names, X[0], strict=True)))["threshold"] == said
+    for threshold, share in ((40.0, "1.000"), (20.0, ">0.999"), (-20.0, "2.0612e-09")):
+        assert f"above p = {share}, a score of {threshold:g}" in str(
+            jr.with_threshold(model, threshold)
+        )
+
+
+def test_a_list_keeps_its_threshold() -> None:
+    model, said = jr.with_threshold(rule_list(), 0.7), "yes is predicted above p = 0.7"
+    assert str(model).splitlines()[-2:] == ["ELSE target = no (p = 0.400)", f"({said})"]
+    assert f"; {said}</p>" in model._repr_html_()
+    assert said in jr.to_latex(model)
+    assert all(f"; {said})" in str(why) for why in jr.explain(model, X))
+    assert (
+        jr.persistence.from_json(jr.persistence.to_json(model)).cut
+        == model.cut
+        == ("yes", 0.7, None)
+    )
+    assert jr.without_rules(model, [0]).threshold == jr.simplify(model, X).threshold == 0.7
+    held_out = jr.calibrate(model, X, LABELS)
+    np.testing.assert_array_equal(held_out.labels, model.labels)
+    follows = ((held_out.probabilities[:, 1] > 0.7) == model.labels).all()
+    assert held_out.threshold == (0.7 if follows else None)
+    with pytest.warns(UserWarning, match=r"threshold 0\.7 .* old frequencies; choose it again"):
+        assert jr.refit(model, X, LABELS).threshold is None
+    with pytest.raises(ValueError, match="labels must be those that threshold gives"):
+        dataclasses.replace(model, threshold=0.1)

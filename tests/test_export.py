@@ -167,9 +167,12 @@ def ensembles(draw: st.DrawFn) -> jr.RuleEnsemble:
         ]
         lower, upper = np.array(ends, float).reshape(-1, 2).T
         linear = jr.LinearTerms(features, matrix(draw, len(features), outputs), lower, upper)
-    return jr.RuleEnsemble(
-        rules, matrix(draw, len(rules), outputs), matrix(draw, 1, outputs)[0], linear, link
-    )
+    weights, intercept = matrix(draw, len(rules), outputs), matrix(draw, 1, outputs)[0]
+    threshold = 0.0
+    if outputs == 1 and rules.schema.classes is not None:  # often a score that rows have
+        scores = [intercept[0], *(intercept[0] + weights[:, 0])]
+        threshold = float(draw(st.just(0.0) | st.sampled_from(scores) | WEIGHTS))
+    return jr.RuleEnsemble(rules, weights, intercept, linear, link, threshold=threshold)
 
 
 @st.composite
@@ -178,9 +181,11 @@ def rule_lists(draw: st.DrawFn) -> jr.RuleList:
     rules = draw(conjunctions(classes))
     labels = [draw(st.integers(0, len(classes) - 1)) for _ in range(len(rules) + 1)]
     shares = np.exp(matrix(draw, len(labels), len(classes)))
-    return jr.RuleList(
-        rules, np.array(labels, np.int32), shares / shares.sum(axis=1, keepdims=True)
-    )
+    shares /= shares.sum(axis=1, keepdims=True)
+    model = jr.RuleList(rules, np.array(labels, np.int32), shares)
+    if len(classes) > 2 or draw(st.booleans()):
+        return model
+    return jr.with_threshold(model, float(draw(st.sampled_from(shares[:, 1].tolist()))))
 
 
 @st.composite
@@ -290,6 +295,7 @@ def test_python_explains_as_jaxrules_does(case: tuple[Any, list[Row]]) -> None:
     for row, expected in zip(rows, jr.explain(model, frame(model.schema, rows)), strict=True):
         told = code["explain"](row)
         assert told["prediction"] == code["predict"](row)
+        assert told["threshold"] == (expected.threshold and str(expected.threshold))
         if isinstance(model, jr.RuleList):
             assert told["parts"] == [part.text for part in expected.parts]
             continue

@@ -188,6 +188,12 @@ def test_a_waterfall_adds_up(two_columns: Any) -> None:
     assert widths(ax) == [1.0, -3.0, 2.0, 0.0]
     assert [bar.get_x() for bar in bars] == [0.0, 1.0, -2.0, 0.0]
     assert texts(plots.waterfall(told, most=1)) == ["intercept", "a + b >= 1", "1 other", "score"]
+    assert ax.get_title(loc="left") == "prediction: no"
+    (told,) = jr.explain(jr.with_threshold(model, -1.5), [[3.0, 3.0]])
+    ax = plots.waterfall(told)
+    said = "yes is predicted above p = 0.18243, a score of -1.5"
+    assert ax.get_title(loc="left") == f"prediction: yes\n{said}"
+    assert -1.5 in [line.get_xdata()[0] for line in ax.lines]
 
 
 def test_a_waterfall_needs_scores(

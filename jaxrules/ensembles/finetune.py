@@ -43,7 +43,7 @@ from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.losses import Array, Loss, LossOption, loss_by_name, softmax
 from jaxrules.lowered import Direction, Directions
 from jaxrules.metrics import loss_of
-from jaxrules.models import RuleEnsemble
+from jaxrules.models import RuleEnsemble, warn_of_threshold
 from jaxrules.options import RunOptions, learner, option, options
 from jaxrules.runs import Run
 from jaxrules.solvers.adam import adam
@@ -169,6 +169,7 @@ def finetune(
     data = data_for(model, X, y, loss, sample_weight)
     constraints = Constraints.of(model.schema, monotone=options.monotone)
     _require_monotone(model, constraints)
+    warn_of_threshold(model)
     return _Tuning(model, data, constraints, options, run).fit()
 
 

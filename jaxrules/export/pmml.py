@@ -10,7 +10,6 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-import numpy as np
 
 from jaxrules.checks import require
 from jaxrules.export.program import (
@@ -23,7 +22,6 @@ from jaxrules.export.program import (
     one_of,
     program_of,
 )
-from jaxrules.models import sigmoid
 from jaxrules.table import MISSING, Feature, Label
 
 _FUNCTIONS = {
@@ -141,7 +139,7 @@ def _outputs(parent: Element, program: Program, names: list[str]) -> None:
         if classes is None
         else ("categorical", _DATA_TYPES[type(classes[0])])
     )
-    if isinstance(program, Sum) and program.threshold:
+    if isinstance(program, Sum) and program.cut is not None:
         _thresholded(parent, program, kind, names)
         return
     name = _new("prediction", names)
@@ -171,8 +169,7 @@ def _thresholded(parent: Element, program: Sum, kind: tuple[str, str], names: li
     """The probabilities, and the label that the threshold gives."""
     classes, name = program.schema.classes or (), _new("prediction", names)
     second = _probabilities(parent, program, names)[1]
-    factor = 2.0 if program.link == "exponential" else 1.0
-    limit = float(sigmoid(np.array(factor * program.threshold)))
+    assert program.cut is not None
     field = _add(
         parent,
         "OutputField",
@@ -181,7 +178,9 @@ def _thresholded(parent: Element, program: Sum, kind: tuple[str, str], names: li
         dataType=kind[1],
         feature="transformedValue",
     )
-    above = _apply("greaterThan", Element("FieldRef", field=second), _constant(limit))
+    above = _apply(
+        "greaterThan", Element("FieldRef", field=second), _constant(program.cut.probability)
+    )
     labels = [Element("Constant", dataType=kind[1]) for _ in classes]
     for element, label in zip(labels, classes, strict=True):
         element.text = _label(label)

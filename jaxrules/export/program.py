@@ -16,7 +16,7 @@ from jaxrules import checks, display
 from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Settings
 from jaxrules.lowered import Axis
-from jaxrules.models import Link, RuleEnsemble, RuleList, not_a_model
+from jaxrules.models import Link, RuleEnsemble, RuleList, Threshold, not_a_model
 from jaxrules.paths.model import ModelSequence
 from jaxrules.table import MISSING, Feature, Label, Schema
 
@@ -123,6 +123,8 @@ class Sum(Program):
     link: Link
     threshold: float = 0.0
     """Of two classes, the second is predicted for scores above it."""
+    cut: Threshold | None = None
+    """The threshold and its probability; None if it is 0."""
 
     @property
     def scored(self) -> tuple[Label | None, ...]:
@@ -143,6 +145,8 @@ class FirstMatch(Program):
     """The number, or the weight, of the training rows of each class that each rule decides; None if
     unknown.
     """
+    cut: Threshold | None = None
+    """The threshold that gave the labels; None if there is none."""
 
 
 @functools.singledispatch
@@ -184,6 +188,7 @@ def _(model: RuleEnsemble) -> Sum:
         intercept,
         model.link,
         model.threshold,
+        model.cut,
     )
 
 
@@ -198,7 +203,7 @@ def _(model: RuleList) -> FirstMatch:
     )
     counts = None if model.counts is None else tuple(map(tuple, model.counts.tolist()))
     columns = (schema, _directions(rules), listed, (), _refused(schema))
-    return FirstMatch(*columns, labels, shares, counts)
+    return FirstMatch(*columns, labels, shares, counts, model.cut)
 
 
 @program_of.register

@@ -31,8 +31,8 @@ def to_python(model: Any) -> str:
     - ``score(row)``: as `jaxrules.decision_function`; for more than two classes a dict by
       class. Not for rule lists.
     - ``probabilities(row)``: a dict by class. Not for models that predict numbers.
-    - ``explain(row)``: a dict of these and of the ``parts``: the rules that hold, as text,
-      with their contributions.
+    - ``explain(row)``: a dict of these, of the ``parts``: the rules that hold, as text, with their
+      contributions, and of the ``threshold`` of `jaxrules.with_threshold`, as text, or None.
 
     Sums are taken in the same order as in jaxrules: scores and labels are the same.
 
@@ -62,6 +62,8 @@ def to_python(model: Any) -> str:
     }
     if special:  # their numbers are missing; the second name keeps all values, None if missing
         constants += [("SPECIAL", special)]
+    cut = getattr(program, "cut", None)
+    constants += [("THRESHOLD", None if cut is None else str(cut))]  # in words
     blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
     blocks += [
         f"def direction_{d}(x):\n    return {_sum(terms, program)}"
@@ -184,7 +186,7 @@ def _functions(program: Sum) -> list[str]:
     blocks += [
         _LABEL_OF_SEVERAL
         if several
-        else _LABEL_OF_TWO.replace("THRESHOLD", repr(program.threshold or 0)),
+        else _LABEL_OF_TWO.replace("CUT", repr(program.threshold or 0)),
         _PROBABILITIES[kind].replace("MARGINS", margins),
     ]
     return [*blocks, _EXPLAIN.replace("SHARES", "probabilities(row)")]
@@ -237,7 +239,7 @@ def predict(row):
 _LABEL_OF_TWO = '''\
 def predict(row):
     """The label."""
-    return CLASSES[score(row) > THRESHOLD]'''
+    return CLASSES[score(row) > CUT]'''
 
 _LABEL_OF_SEVERAL = '''\
 def predict(row):
@@ -279,7 +281,7 @@ def explain(row):
     added += [(text, [weight * value(x) for weight in weights]) for text, weights, value in TERMS]
     parts = [(text, in_form(weights)) for text, weights in added]
     answer = {"prediction": predict(row), "score": score(row)}
-    return {**answer, "probabilities": SHARES, "parts": parts}'''
+    return {**answer, "probabilities": SHARES, "parts": parts, "threshold": THRESHOLD}'''
 
 _LIST = '''\
 def first(row):
@@ -307,7 +309,8 @@ def explain(row):
     texts = [f"rule {number}: {rule[0]}" for number, rule in enumerate(RULES, start=1)]
     decided = [*texts, "no rule holds: the default"][place]
     parts = [decided, *(f"passed over {text}" for text in texts[:place])]
-    return {"prediction": label, "probabilities": probabilities(row), "parts": parts}'''
+    answer = {"prediction": label, "probabilities": probabilities(row)}
+    return {**answer, "parts": parts, "threshold": THRESHOLD}'''
 
 _READ = '''\
 def read(row):

@@ -43,8 +43,8 @@ def program_json(program: Program, columns: Sequence[int]) -> Json:
         return result | {"kind": "list", "labels": labels, "shares": program.shares}
     assert isinstance(program, Sum)
     weights = [rule.weights for rule in program.rules]
-    intercept = {"intercept": program.intercept, "link": program.link}
-    return result | {"kind": "sum", "weights": weights, **intercept}
+    total = {"intercept": program.intercept, "link": program.link, "threshold": program.threshold}
+    return result | {"kind": "sum", "weights": weights, **total}
 
 
 def _terms(terms: Sequence[Term], places: dict[int, int]) -> list[Json]:

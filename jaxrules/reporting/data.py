@@ -99,11 +99,11 @@ def _what(subject: Subject) -> str:
 
 def _described(entry: Entry) -> Json:
     """A model's size, meaning, settings and certificate."""
-    model, fit = entry.model, entry.fit
+    model, fit, cut = entry.model, entry.fit, getattr(entry.model, "cut", None)
     if isinstance(model, RuleEnsemble):
         heading = model.heading
     elif isinstance(model, RuleList):
-        heading = "The first rule that holds decides."
+        heading = "The first rule that holds decides" + ("." if cut is None else f"; {cut}.")
     else:
         classes, name = model.schema.classes, display.plain(model.schema.target)
         what = (
@@ -116,6 +116,7 @@ def _described(entry: Entry) -> Json:
         "label": entry.label,
         "complexity": entry.complexity,
         "heading": heading,
+        "threshold": "" if cut is None else f"Here {cut}.",
         "settings": settings,
         "fit": None if fit is None else _fit(fit),
     }

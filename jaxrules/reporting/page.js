@@ -50,9 +50,13 @@ const sigmoid = (score) => {
 };
 const logSigmoid = (score) => Math.min(score, 0) - Math.log1p(Math.exp(-Math.abs(score)));
 
+// Not Math.max(...values): tens of thousands of arguments overflow the stack.
+const largest = (values) => values.reduce((most, value) => Math.max(most, value), -Infinity);
+const smallest = (values) => values.reduce((least, value) => Math.min(least, value), Infinity);
+
 /** exp(score) divided by the sum. */
 function normalised(scores) {
-  const most = Math.max(...scores), powers = scores.map((score) => Math.exp(score - most));
+  const most = largest(scores), powers = scores.map((score) => Math.exp(score - most));
   const total = powers.reduce((sum, power) => sum + power, 0);
   return powers.map((power) => power / total);
 }
@@ -78,10 +82,10 @@ function evaluate(program, row) {
   if (isNumber) return { ...found, value: program.link === "log" ? Math.exp(scores[0]) : scores[0] };
   const margins = program.link === "exponential" ? scores.map((score) => 2 * score) : scores;
   if (scores.length === 1) {
-    return { ...found, code: Number(scores[0] > 0), shares: [sigmoid(-margins[0]), sigmoid(margins[0])] };
+    return { ...found, code: Number(scores[0] > program.threshold), shares: [sigmoid(-margins[0]), sigmoid(margins[0])] };
   }
   const shares = normalised(program.link === "softmax" ? margins : margins.map(logSigmoid));
-  return { ...found, code: scores.indexOf(Math.max(...scores)), shares };
+  return { ...found, code: scores.indexOf(largest(scores)), shares };
 }
 
 /** A stored row. */
@@ -89,12 +93,13 @@ function storedRow(place) {
   return data.rows.map((column) => column[place] ?? NaN);
 }
 
-// Elements. Every text goes through text nodes and attributes, never through HTML.
+// Elements. Every text goes through text nodes and attributes, never through HTML. Children may be
+// in arrays.
 
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
-  element.append(...children);
+  for (const child of children.flat()) element.append(child);
   return element;
 }
 
@@ -178,7 +183,8 @@ function tableOf(caption, columns, rows) {
       if (k === place) head.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     });
-    body.replaceChildren(...order.map((row) => make("tr", {}, ...columns.map(cell(row)))));
+    body.replaceChildren();
+    for (const row of order) body.append(make("tr", {}, columns.map(cell(row))));
   }
   fill();
   const table = make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads)), body);
@@ -198,7 +204,7 @@ const WIDTH = 460, HEIGHT = 300, LEFT = 60, RIGHT = 12, TOP = 10, BOTTOM = 44;
 
 function ends(axis, values) {
   if (axis.ends) return axis.ends;
-  const low = Math.min(...values), high = Math.max(...values);
+  const low = smallest(values), high = largest(values);
   const room = high > low ? 0.04 * (high - low) : Math.abs(low) / 2 || 1;
   return [low - room, high + room];
 }
@@ -464,7 +470,7 @@ function showGroups(body) {
 }
 
 function showQuality(body) {
-  const { quality, program } = data.models[shown];
+  const { quality, program, threshold } = data.models[shown];
   const figures = tableOf("Figures", [
     asText("figure", (row) => row[0]), asNumber("value", (row) => row[1]),
   ], [...Object.entries(quality.figures), ...(quality.curves ?? []).map((one) => [`area under the ROC curve${data.classes.length > 2 ? ` of ${data.classes[one.class]}` : ""}`, one.auc])]);
@@ -474,10 +480,13 @@ function showQuality(body) {
   });
   const points = (bins) => bins.map(([predicted, observed]) => [predicted, observed]);
   if (isNumber) {
-    const stored = [...data.truth.keys()].map((place) => evaluate(program, storedRow(place)).value);
-    const residuals = stored.map((value, place) => [value, data.truth[place] - value]).filter((point) => point.every(Number.isFinite));
+    const residuals = drawnRows().map((place) => {
+      const { value } = evaluate(program, storedRow(place));
+      return [value, data.truth[place] - value];
+    }).filter((point) => point.every(Number.isFinite));
+    const drawn = stored > MOST_DRAWN ? `${MOST_DRAWN} rows, evenly spaced among ${storedText()}` : storedText();
     body.replaceChildren(figures, make("div", { class: "side" },
-      chart({ caption: `Residuals of ${storedText()}`, x: { name: "prediction" }, y: { name: `${data.target} - prediction` }, series: [{ name: "rows", points: residuals }] }),
+      chart({ caption: `Residuals of ${drawn}`, x: { name: "prediction" }, y: { name: `${data.target} - prediction` }, series: [{ name: "rows", points: residuals }] }),
       calibration([{ name: "rows", line: true, points: points(quality.calibration) }], `mean ${data.target}`)));
     return;
   }
@@ -489,7 +498,7 @@ function showQuality(body) {
   const confusion = tableOf("Rows by class and prediction", [
     asText("class", (row) => row[0]), ...data.classes.map((name, k) => asNumber(`predicted ${name}`, (row) => row[1][k])),
   ], data.classes.map((name, k) => [name, quality.confusion[k]]));
-  body.replaceChildren(make("div", { class: "side" }, figures, confusion), make("div", { class: "side" }, roc,
+  body.replaceChildren(paragraph(threshold), make("div", { class: "side" }, figures, confusion), make("div", { class: "side" }, roc,
     calibration(quality.curves.map((one) => ({ name: data.classes[one.class], line: true, points: points(one.calibration) })),
       data.classes.length > 2 ? "share of the class" : `share of ${data.classes[1]}`)));
 }
@@ -498,6 +507,14 @@ const stored = data.truth ? data.truth.length : 0;
 
 function storedText() {
   return stored < data.table.rows ? `the first ${stored} of ${data.table.rows} rows` : `the ${stored} rows given`;
+}
+
+const MOST_DRAWN = 2000;
+
+/** The stored rows that a chart draws. */
+function drawnRows() {
+  const step = Math.max(stored / MOST_DRAWN, 1);
+  return Array.from({ length: Math.min(stored, MOST_DRAWN) }, (_, k) => Math.floor(k * step));
 }
 
 // Which rules hold for a row
@@ -567,7 +584,7 @@ function fieldOf(column, place) {
   const input = names === null
     ? make("input", { type: "text", inputmode: "decimal", autocomplete: "off", id, "aria-describedby": `${id}-problem` })
     : make("select", { id, "aria-describedby": `${id}-problem` }, make("option", { value: column.levels ? "" : MISSING }, "(missing)"),
-      ...names.map((name, code) => make("option", { value: code }, name)), ...(column.levels ? [] : [make("option", { value: UNSEEN }, "(another value)")]));
+      names.map((name, code) => make("option", { value: code }, name)), ...(column.levels ? [] : [make("option", { value: UNSEEN }, "(another value)")]));
   const element = make("div", {}, make("label", { for: id }, column.name), input, problem);
   function write(value) { input.value = Number.isNaN(value) ? "" : String(value); }
   function read(isRefused) {
@@ -584,9 +601,10 @@ function fieldOf(column, place) {
 
 /** The prediction for a row, and why. */
 function answerOf(row, { place, typed }) {
-  const { program } = data.models[shown], found = evaluate(program, row);
+  const { program, threshold } = data.models[shown], found = evaluate(program, row);
   const said = isNumber ? number(found.value) : data.classes[found.code];
   const parts = [make("p", {}, "Prediction: ", make("output", { id: "prediction" }, said))];
+  if (threshold) parts.push(paragraph(threshold));
   if (!isNumber) {
     const order = [...data.classes.keys()];
     parts.push(tableOf("Probabilities", [asText("class", (k) => data.classes[k]), asNumber("probability", (k) => found.shares[k], percent)], order));
@@ -605,7 +623,7 @@ function listReasons(program, found) {
 }
 
 function sumReasons(program, found) {
-  const size = (weights) => Math.max(...weights.map(Math.abs));
+  const size = (weights) => largest(weights.map(Math.abs));
   const rules = found.rules.map((rule) => ({ text: program.texts[rule], weights: program.weights[rule] }));
   const terms = program.terms.map((term, t) => ({ text: `${termText(term)}: ${number(found.terms[t])}`, weights: term.weights.map((weight) => weight * found.terms[t]) }));
   rules.sort((a, b) => size(b.weights) - size(a.weights));

@@ -110,9 +110,9 @@ def _size(model: Model) -> str:
         return display.counted(len(model), "step")
     if isinstance(model, RuleList):
         return display.counted(len(model.conjunctions), "rule")
-    text = display.counted(int(np.asarray(model.weights).any(axis=1).sum()), "rule")
+    used = int(np.asarray(model.weights).any(axis=1).sum())
     terms = 0 if model.linear is None else np.asarray(model.linear.coefficients).any(axis=1).sum()
-    return f"{text}, {display.counted(int(terms), 'linear term')}" if terms else text
+    return display.size_text(used, int(terms))
 
 
 def _steps(model: ModelSequence, fit: Fit[Any] | None) -> tuple[Entry, ...]:
