@@ -263,6 +263,17 @@ def scores_by_group(
         check_sample_weight(sample_weight, len(predicted)),
     )
     member = group_of_rows(model, X, groups, len(predicted))
+    return scores_of_groups(predicted, truth, member, classes, weights)
+
+
+def scores_of_groups(
+    predicted: NDArray[Any],
+    truth: NDArray[Any],
+    member: NDArray[Any],
+    classes: tuple[Label, ...],
+    weights: NDArray[np.float64],
+) -> tuple[GroupScores, ...]:
+    """`scores_by_group` of predictions; all but `classes` of shape (rows,)."""
     alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
     names, codes = np.unique(member, return_inverse=True)
     return tuple(

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -222,13 +223,42 @@ def test_every_step_of_a_coordinate_path() -> None:
 def test_a_comparison_is_refitted_by_its_best_rule_learner() -> None:
     found, y = fitted("comparison")
     data = data_of(jr.report(found, X, y, None))
-    best = next(row.method for row in found.rows if row.method != "cart")
+    best, risk = next((row.method, row.risk) for row in found.rows if row.method != "cart")
     assert [model["label"] for model in data["models"]] == [best]
     assert [row["method"] for row in data["comparison"]["rows"]] == [r.method for r in found.rows]
     model = found.refit(best, X, y).model
+    quality = data["models"][0]["quality"]  # two folds of equally many rows: as in the table
+    assert quality["figures"]["accuracy"] == pytest.approx(1 - risk)
+    fitted_rows = brier_score_loss(y == "yes", jr.predict_proba(model, X)[:, 1])
+    assert quality["figures"]["Brier score"] > fitted_rows + 1e-4
+    assert np.trace(quality["confusion"]) == pytest.approx(48 * (1 - risk))
+    assert data["held_out"] == {"folds": 2}
     assert data["models"][0]["program"]["texts"] == [
         model.conjunctions.describe(r) for r in range(len(model.conjunctions))
     ]
+
+
+def test_a_comparison_of_numbers_has_the_residuals_of_held_out_rows() -> None:
+    settings: Any = {
+        "methods": ["boosting"],
+        "folds": 3,
+        "inner_folds": 2,
+        "missing": "own_category",
+    }
+    found = jr.compare(X, NUMBERS, **settings)
+    data = data_of(jr.report(found, X, NUMBERS, None, groups="colour"))
+    errors = (NUMBERS - np.array(data["held_out"]["predicted"])) ** 2
+    assert errors.mean() == pytest.approx(found.rows[0].risk)
+    quality = data["models"][0]["quality"]
+    assert quality["figures"]["root mean squared error"] == pytest.approx(errors.mean() ** 0.5)
+    for colour, figures in zip("abc", quality["groups"], strict=True):
+        assert figures[3] == pytest.approx(errors[problems.colour == colour].mean() ** 0.5)
+    other = data_of(jr.report(found, X[:40], NUMBERS[:40], None))  # not the rows of the folds
+    assert "held_out" not in other
+    fit = found.refit("boosting", X[:40], NUMBERS[:40])
+    assert other["models"][0]["quality"]["figures"]["mean squared loss"] == pytest.approx(
+        jr.risk(fit.model, X[:40], NUMBERS[:40])
+    )
 
 
 def test_a_comparison_without_rules_has_its_table() -> None:
@@ -405,15 +435,16 @@ def show(browser: Any, page: jr.Report) -> None:
 
 def evaluated(browser: Any, model: int = 0) -> list[dict[str, Any]]:
     """What the page says about its stored rows; infinite numbers and NaN as text."""
-    found: list[dict[str, Any]] = browser.execute_script(
-        "const { program } = data.models[arguments[0]];"
-        "const text = (key, one) => Number.isFinite(one) || typeof one !== 'number' ? one"
-        " : String(one);"
-        "return data.truth.map((_, place) =>"
-        " JSON.parse(JSON.stringify(evaluate(program, storedRow(place)), text)));",
-        model,
-    )
+    found: list[dict[str, Any]] = json.loads(browser.execute_script(f"return {EVALUATED % model}"))
     return found
+
+
+EVALUATED = (
+    "JSON.stringify(data.truth.map((_, place) => evaluate(data.models[%d].program,"
+    " storedRow(place))), (key, one) => Number.isFinite(one) || typeof one !== 'number' ? one"
+    " : String(one))"
+)
+"""What the script says about the stored rows, as JSON."""
 
 
 def assert_same(found: list[dict[str, Any]], model: Any, X: Any) -> None:
@@ -490,6 +521,165 @@ def test_any_model_and_row(
         assume(False)
     show(browser, page)
     assert_same(evaluated(browser), model, table)
+
+
+# Every kind of model, on rows of every kind of value
+
+VALUES = pd.DataFrame(
+    {
+        "size": X["size"],
+        "age": X["age"],  # has missing values
+        "months": np.where(np.arange(48) % 5 == 0, -7.0, np.arange(48) % 9),  # a special value
+        "colour": X["colour"],
+        "flag": problems.size + np.nan_to_num(problems.age) > 2,
+        "grade": pd.Categorical(
+            np.array(["low", "mid", "high"])[np.arange(48) // 3 % 3], ["low", "mid", "high"],
+            ordered=True,
+        ),
+    }
+)  # fmt: skip
+AMOUNTS = np.exp(problems.size / 2 + np.sin(np.arange(48)))
+EXPOSED = problems.size + 2.0 * (VALUES["months"] < 0) + VALUES["flag"] + np.arange(48) % 2
+
+
+TABLE = jr.as_table(VALUES, missing="own_category", special_values={"months": [-7, -8]})
+
+
+def by_rows(learner: Any, y: Any, **settings: Any) -> Any:
+    """A model whose threshold is the highest score of the rows (in a list, probability)."""
+    model = of_values(learner, y, **settings)
+    ask = jr.decision_function
+    if isinstance(model, jr.RuleList):
+        ask = lambda model, table: jr.predict_proba(model, table)[:, 1]  # noqa: E731
+    return jr.with_threshold(model, float(np.max(ask(model, TABLE))))
+
+
+def of_values(learner: Any, y: Any, **settings: Any) -> Any:
+    return learner(TABLE, y, missing="own_category", **settings).model
+
+
+KINDS_OF_MODELS: dict[str, Any] = {
+    "boosting": lambda: of_values(jr.boosting.fit, LABELS, max_rules=3),
+    "threshold": lambda: by_rows(jr.boosting.fit, LABELS, max_rules=4),
+    "exponential, threshold": lambda: by_rows(jr.lire.fit, LABELS, loss="exponential"),
+    "truth, threshold": lambda: by_rows(jr.boosting.fit, LABELS == "yes", max_rules=3),
+    "positive, threshold": lambda: by_rows(jr.boosting.fit, LABELS, positive="no", max_rules=3),
+    "linear terms, threshold": lambda: by_rows(
+        jr.rulefit.fit, LABELS, linear_terms=True, l1_penalty=0.01
+    ),
+    "oblique, threshold": lambda: by_rows(jr.boosting.fit, LABELS, max_nonzeros=2, max_rules=3),
+    "scorecard": lambda: (
+        jr.scorecard(of_values(jr.boosting.fit, LABELS, max_rules=2), TABLE, LABELS).model
+    ),
+    "joint classes": lambda: of_values(jr.boosting.fit, COLOURS, max_rules=4),
+    "one-vs-rest": lambda: of_values(
+        jr.boosting.fit, COLOURS, max_rules=2, multiclass="one_vs_rest"
+    ),
+    "list": lambda: of_values(jr.ssrl.fit, COLOURS, max_rules=3),
+    "list, threshold": lambda: by_rows(jr.ssrl.fit, LABELS, max_rules=3, literal_penalty=0.1),
+    "squared": lambda: of_values(jr.boosting.fit, AMOUNTS, max_rules=3),
+    "linear": lambda: of_values(jr.rulefit.fit, AMOUNTS, linear_terms=True, l1_penalty=0.01),
+    "gamma": lambda: of_values(jr.boosting.fit, AMOUNTS, loss="gamma", max_rules=3),
+    "poisson, exposure": lambda: of_values(
+        jr.boosting.fit, EXPOSED, loss="poisson", exposure=AMOUNTS, max_rules=3
+    ),
+    "path of classes": lambda: of_values(jr.paths.fit, LABELS, steps=1, method="local"),
+    "path of numbers": lambda: of_values(jr.paths.fit, AMOUNTS, steps=3, method="local"),
+}
+
+
+@functools.cache
+def every_kind(name: str) -> tuple[Any, Any, jr.Report]:
+    """A model, rows (the training rows, others with unseen categories, missing values and the
+    thresholds of its rules), and the report on them.
+    """
+    model = KINDS_OF_MODELS[name]()
+    n, more = len(VALUES), VALUES.copy()
+    more["colour"] = np.where(np.arange(n) % 3 == 0, "unseen", more["colour"])
+    more["age"] = np.where(np.arange(n) % 2, np.nan, more["age"])
+    ends = [0.0, 1.0, 2.0, 3.0, -8.0]
+    if hasattr(model, "conjunctions"):
+        of = model.conjunctions
+        ends += [e for e in (*of.lower.tolist(), *of.upper.tolist()) if math.isfinite(e)]
+    more["months"] = np.resize(ends, n)
+    more["size"] = np.resize(ends[::-1], n)
+    rows = jr.table.conform(pd.concat([VALUES, more], ignore_index=True), model.schema)
+    said = jr.predict(model, rows)
+    y = said if model.schema.classes is None else np.resize(list(model.schema.classes), 2 * n)
+    with np.errstate(all="ignore"):
+        return model, rows, jr.report([model], rows, np.maximum(y, 0.1) if y is said else y, None)
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODELS)
+def test_every_kind_of_model_without_a_browser(name: str, tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node is not installed")
+    model, rows, page = every_kind(name)
+    (script,) = re.findall(r"<script>\n(.*?)// Elements\.", page.html, re.DOTALL)
+    text = json.dumps(json.dumps(data_of(page)))
+    stub = f"const document = {{ getElementById: () => ({{ textContent: {text} }}) }};"
+    (tmp_path / "evaluate.js").write_text(f"{stub}{script}console.log({EVALUATED % 0});", "utf-8")
+    run = subprocess.run([node, tmp_path / "evaluate.js"], capture_output=True, check=True)
+    assert_same(json.loads(run.stdout), model, rows)
+
+
+@needs_browser
+@pytest.mark.parametrize("name", KINDS_OF_MODELS)
+def test_the_row_explorer_says_what_predict_says(name: str, browser: Any, tmp_path: Path) -> None:
+    model, rows, page = every_kind(name)
+    (tmp_path / "page.html").write_text(page.html, "utf-8")
+    show(browser, jr.Report(page.html, tmp_path / "page.html"))
+    assert_same(evaluated(browser), model, rows)
+    shown = browser.execute_script(
+        "const chosen = document.getElementById('row-number');"
+        "return data.truth.map((_, place) => {"
+        " chosen.value = place + 1; chosen.dispatchEvent(new Event('input'));"
+        " return document.getElementById('prediction').textContent; });"
+    )
+    said = jr.predict(model, rows).tolist()
+    if model.schema.classes is None:
+        assert [float(text) for text in shown] == pytest.approx(said, rel=1e-4)
+    else:
+        assert shown == [str(label) for label in said]
+    if "threshold" in name:
+        assert said != jr.predict(half(model), rows).tolist()
+        for part in ("rules", "quality", "answer"):
+            assert str(model.cut) in browser.find_element("id", part).text
+
+
+def half(model: Any) -> Any:
+    """The model with the usual threshold."""
+    return jr.with_threshold(model, 0.5 if isinstance(model, jr.RuleList) else 0.0)
+
+
+@needs_browser
+def test_very_many_stored_rows(browser: Any, tmp_path: Path) -> None:
+    n = 70_000
+    values = np.random.default_rng(0).normal(size=(n, 1))
+    schema = jr.as_table(values).schema
+    rules = jr.Conjunctions.build(schema, [[jr.Condition.above(0, 0.0)]])
+    slope = jr.LinearTerms(
+        np.array([0], np.int32), np.ones((1, 1)), *np.full((2, 1), [[-9.0], [9.0]])
+    )
+    model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1), slope)
+    y = values[:, 0] + np.sin(np.arange(n))
+    show(browser, jr.report(model, values, y, tmp_path / "page.html", max_rows=n))
+    assert browser.find_element("tag name", "h1").text.startswith(
+        "Rule ensemble of 1 rule and 1 linear term"
+    )
+    quality = browser.find_element("id", "quality").text
+    assert "Residuals of 2000 rows, evenly spaced among the 70000 rows given" in quality
+    assert (
+        len(browser.find_elements("css selector", "#quality figure:first-of-type circle")) >= 2000
+    )
+    chosen = browser.find_element("id", "row-number")
+    chosen.clear()
+    chosen.send_keys(str(n))
+    said = float(browser.find_element("id", "prediction").text)
+    assert said == pytest.approx(jr.predict(model, values[-1:])[0], rel=1e-4)
+    browser.find_element("css selector", "#quality details summary").click()
+    assert browser.get_log("browser") == []
 
 
 @needs_browser

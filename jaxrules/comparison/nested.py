@@ -333,6 +333,30 @@ class Comparison:
         sizes = np.array([size_of(fits[one.settings[place]], self.measure) for place in places])
         return fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
 
+    def held_out(
+        self, method: str, X: TableLike, y: ArrayLike
+    ) -> tuple[tuple[Any, NDArray[np.intp]], ...]:
+        """What the table rates: for each fold of the first repeat the model that it chose, fitted
+        again, and its held-out rows. Empty if X has other rows than the folds, a fold has no
+        result, the time limit ended one, or Ctrl-C ends this.
+        """
+        one, design, numbers = self[method], self.design, self.folds[0]
+        sample = Sample.of(X, y, None, design.missing, self.risk in OF_CLASSES)
+        chosen = one.chosen[: numbers.max() + 1].tolist()
+        if len(numbers) != len(sample.y) or one.cut or min(chosen) < 0:
+            return ()
+        found = []
+        for fold, place in enumerate(chosen):
+            train = sample[np.flatnonzero(numbers != fold)]
+            with warnings.catch_warnings():  # the notes of the comparison have them
+                warnings.simplefilter("ignore")
+                fits = design.methods[method].fits(train, design.seed, None)
+            fit = fits.get(one.settings[place])
+            if fit is None or getattr(fit, "status", None) is Status.INTERRUPTED:
+                return ()
+            found.append((fit, np.flatnonzero(numbers == fold)))
+        return tuple(found)
+
     def to_dataframe(
         self,
         rows: Literal["methods", "settings", "folds"] = "methods",

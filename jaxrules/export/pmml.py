@@ -10,7 +10,6 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-
 from jaxrules.checks import require
 from jaxrules.export.program import (
     FirstMatch,

@@ -14,10 +14,10 @@ from jaxrules.comparison import Comparison
 from jaxrules.export.program import program_of
 from jaxrules.fits import Fit
 from jaxrules.lists.near_optimal import NearOptimal
-from jaxrules.models import RuleEnsemble, RuleList
+from jaxrules.models import RuleEnsemble, RuleList, predict
 from jaxrules.persistence import Json
 from jaxrules.reporting.browser import columns_of, program_json, rows_json
-from jaxrules.reporting.figures import Rows, quality_json, rules_json
+from jaxrules.reporting.figures import Rows, joined, quality_json, rules_json
 from jaxrules.reporting.subject import Entry, Subject
 from jaxrules.table import Feature, Table, TableLike, as_table, conform
 
@@ -66,7 +66,9 @@ def _of_models(
             **_described(entry),
             "program": program_json(program, columns),
             "rules": rules_json(entry.model, program, rows),
-            "quality": quality_json(entry.model, program, rows),
+            "quality": quality_json(
+                subject.held_out or [(entry.model, slice(None))], program, rows
+            ),
         }
         for entry, program in zip(subject.entries, programs, strict=True)
     ]
@@ -79,6 +81,12 @@ def _of_models(
         **rows_json(rows.table, columns, stored),
         "truth": rows.truth[:stored].tolist(),
     }
+    if subject.held_out:
+        result["held_out"] = {"folds": len(subject.held_out)}
+        if rows.classes is None:
+            result["held_out"]["predicted"] = joined(predict, subject.held_out, rows)[
+                :stored
+            ].tolist()
     if isinstance(subject.given, NearOptimal):
         result["near_optimal"] = _near_optimal(subject.given, rows.table, len(models))
     return result

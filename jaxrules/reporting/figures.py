@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules import display
 from jaxrules.checks import require
 from jaxrules.export.program import FirstMatch, Program, Sum
-from jaxrules.inspection import group_of_rows, scores_by_group
+from jaxrules.inspection import group_of_rows, scores_of_groups
 from jaxrules.losses import logistic, squared
 from jaxrules.metrics import known_labels, loss_of, risk
 from jaxrules.models import RuleEnsemble, RuleList, decision_function, predict, predict_proba
@@ -22,6 +22,10 @@ from jaxrules.reporting.subject import Model
 from jaxrules.table import Label, Table, regression_target
 
 Floats = NDArray[np.float64]
+Parts = Sequence[tuple[Model, Any]]
+"""Models, and the rows that each predicts: one model and all rows, or those of folds and their
+held-out rows.
+"""
 
 MOST_GROUPS = 20
 _BINS = 10
@@ -164,23 +168,25 @@ def _ratio(part: float, whole: float) -> float | None:
 # Quality
 
 
-def quality_json(model: Model, program: Program, rows: Rows) -> Json:
+def quality_json(parts: Parts, program: Program, rows: Rows) -> Json:
     """Risk, and for classes the confusion matrix, ROC curves and calibration."""
-    predicted = np.asarray(predict(model, rows.table))
+    predicted = joined(predict, parts, rows)
     if rows.classes is None:
-        return _of_numbers(model, predicted, rows)
-    shares = np.asarray(predict_proba(model, rows.table))
+        return _of_numbers(parts, predicted, rows)
+    shares = joined(predict_proba, parts, rows)
     n = len(rows.classes)
     codes = {label: code for code, label in enumerate(rows.classes)}
     said = np.array([codes[label] for label in predicted.tolist()])
     truth = _indicators(rows.truth, n)
-    name, value = _risk(model, rows, float((said != rows.truth).mean()))
+    name, value = _risk(parts, rows, float((said != rows.truth).mean()))
     single = isinstance(program, Sum) and n == 2
-    scores = np.asarray(decision_function(model, rows.table))[:, None] if single else shares[:, -1:]
+    scores = joined(decision_function, parts, rows)[:, None] if single else shares[:, -1:]
     curves = [
         {"class": k, **_curve(score, truth[:, k] == 1, shares[:, k])}
         for k, score in ([(1, scores[:, 0])] if n == 2 else enumerate(shares.T))
     ]
+    even = np.ones(len(said))
+    groups = scores_of_groups(said, rows.truth, rows.group, tuple(range(n)), even)
     return {
         "risk": [name, value],
         "figures": {
@@ -190,15 +196,22 @@ def quality_json(model: Model, program: Program, rows: Rows) -> Json:
         },
         "confusion": (truth.T @ _indicators(said, n)).astype(int).tolist(),
         "curves": curves,
-        "groups": _groups_of_classes(model, rows),
+        "groups": [scores[1:] for scores in groups] if rows.group_names else [],
     }
 
 
-def _of_numbers(model: Model, predicted: Floats, rows: Rows) -> Json:
+def joined(ask: Any, parts: Parts, rows: Rows) -> NDArray[Any]:
+    """What `ask` returns for every row, of the model that predicts it."""
+    found = np.concatenate([np.asarray(ask(model, rows.table[place])) for model, place in parts])
+    every = np.arange(rows.table.n_rows)
+    return found[np.argsort(np.concatenate([every[place] for _, place in parts]))]
+
+
+def _of_numbers(parts: Parts, predicted: Floats, rows: Rows) -> Json:
     residuals = rows.truth - predicted
     spread = float(((rows.truth - rows.truth.mean()) ** 2).mean())
     error = float((residuals**2).mean())
-    name, value = _risk(model, rows, error)
+    name, value = _risk(parts, rows, error)
     figures = {
         name: value,
         "R²": 1 - error / spread if spread else None,
@@ -224,9 +237,9 @@ def _of_numbers(model: Model, predicted: Floats, rows: Rows) -> Json:
     }
 
 
-def _risk(model: Model, rows: Rows, otherwise: float) -> tuple[str, float]:
+def _risk(parts: Parts, rows: Rows, otherwise: float) -> tuple[str, float]:
     """The mean of the loss of the fit, or of the usual one; `otherwise` for models without one."""
-    usual = squared if rows.classes is None else logistic
+    usual, model = squared if rows.classes is None else logistic, parts[0][0]
     if isinstance(model, RuleEnsemble):
         try:
             usual = loss_of(model)
@@ -234,14 +247,12 @@ def _risk(model: Model, rows: Rows, otherwise: float) -> tuple[str, float]:
             return ("mean squared error" if rows.classes is None else "error rate"), otherwise
     elif isinstance(model, RuleList):
         return "error rate", otherwise
-    scored: Any = model
-    return f"mean {usual.name} loss", risk(scored, rows.table, rows.y, loss=usual)
-
-
-def _groups_of_classes(model: Model, rows: Rows) -> list[Sequence[Any]]:
-    if rows.groups is None:
-        return []
-    return [scores[1:] for scores in scores_by_group(model, rows.table, rows.y, rows.groups)]
+    y = rows.truth if rows.classes is None else np.asarray(rows.classes)[rows.truth]
+    scored: Any = parts
+    total = sum(
+        len(y[place]) * risk(one, rows.table[place], y[place], loss=usual) for one, place in scored
+    )
+    return f"mean {usual.name} loss", total / len(y)
 
 
 def _curve(score: Floats, positive: NDArray[np.bool_], share: Floats) -> Json:

@@ -459,7 +459,7 @@ function showGroups(body) {
     if (data.classes.length === 2) columns.push(asNumber(`predicted ${data.classes[1]}`, (row) => row[3], percent),
       asNumber("false positives", (row) => row[4], percent), asNumber("false negatives", (row) => row[5], percent));
   }
-  body.replaceChildren(tableOf("Quality by group", columns, sizes),
+  body.replaceChildren(paragraph(ratedText()), tableOf("Quality by group", columns, sizes),
     tableOf(`Rules by group: for which share of the group each ${model.program.kind === "list" ? "decides" : "holds"}, and ${model.program.kind === "list" ? "share of its label" : rateName()} among these rows`, [
       asRule("rule", (row) => row.text),
       ...data.groups.flatMap(([name], k) => [
@@ -467,6 +467,14 @@ function showGroups(body) {
         asNumber(`${name}: ${isNumber ? "mean" : "share"}`, (row) => row.groups[k][1], rateText()),
       ]),
     ], rows));
+}
+
+/** Which models are rated on which rows, if it is not the shown model on the rows given. */
+function ratedText() {
+  if (data.kind !== "comparison") return "";
+  return data.held_out
+    ? `Figures are for held-out rows: in each of ${data.held_out.folds} folds, the rows are predicted by a model that was chosen and fitted without them, as in the table of the comparison.`
+    : "The model was fitted to these rows, so the figures are optimistic. The table of the comparison has its risk on held-out rows.";
 }
 
 function showQuality(body) {
@@ -481,11 +489,11 @@ function showQuality(body) {
   const points = (bins) => bins.map(([predicted, observed]) => [predicted, observed]);
   if (isNumber) {
     const residuals = drawnRows().map((place) => {
-      const { value } = evaluate(program, storedRow(place));
+      const value = data.held_out ? data.held_out.predicted[place] : evaluate(program, storedRow(place)).value;
       return [value, data.truth[place] - value];
     }).filter((point) => point.every(Number.isFinite));
     const drawn = stored > MOST_DRAWN ? `${MOST_DRAWN} rows, evenly spaced among ${storedText()}` : storedText();
-    body.replaceChildren(figures, make("div", { class: "side" },
+    body.replaceChildren(paragraph(ratedText()), figures, make("div", { class: "side" },
       chart({ caption: `Residuals of ${drawn}`, x: { name: "prediction" }, y: { name: `${data.target} - prediction` }, series: [{ name: "rows", points: residuals }] }),
       calibration([{ name: "rows", line: true, points: points(quality.calibration) }], `mean ${data.target}`)));
     return;
@@ -498,7 +506,7 @@ function showQuality(body) {
   const confusion = tableOf("Rows by class and prediction", [
     asText("class", (row) => row[0]), ...data.classes.map((name, k) => asNumber(`predicted ${name}`, (row) => row[1][k])),
   ], data.classes.map((name, k) => [name, quality.confusion[k]]));
-  body.replaceChildren(paragraph(threshold), make("div", { class: "side" }, figures, confusion), make("div", { class: "side" }, roc,
+  body.replaceChildren(paragraph(ratedText()), paragraph(threshold), make("div", { class: "side" }, figures, confusion), make("div", { class: "side" }, roc,
     calibration(quality.curves.map((one) => ({ name: data.classes[one.class], line: true, points: points(one.calibration) })),
       data.classes.length > 2 ? "share of the class" : `share of ${data.classes[1]}`)));
 }

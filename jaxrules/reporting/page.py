@@ -57,13 +57,14 @@ def report(
     satisfy, are left out.
 
     **All figures are for the rows of X and y.** If the model was fitted to them, they are
-    optimistic: pass held-out rows. Every row counts the same.
+    optimistic: pass held-out rows (not for a comparison). Every row counts the same.
 
     Args:
         result: a `Fit` or a model; a path, that is a list of fits or models, or a `CoordinatePath`,
             whose steps are shown; the result of `jaxrules.exact_list.near_optimal` (its best 20
-            lists); or of `jaxrules.compare`, which is refitted to X and y by its best method that
-            yields rules or a linear model.
+            lists); or of `jaxrules.compare`, which is refitted to X and y, the rows of the
+            comparison, by its best method that yields rules or a linear model. Its quality is that
+            on held-out rows: the models of the folds are fitted again, too.
         X: rows with the columns of fit.
         y: their labels or numbers, shape (rows,).
         path: of the file, which is replaced if it exists; None writes no file.

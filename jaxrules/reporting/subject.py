@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import display
 from jaxrules.checks import require
@@ -50,12 +50,15 @@ class Subject:
         given: the same.
         entries: its models, all with the same columns and classes; a comparison may have none.
         start: the entry that the page shows first.
+        held_out: of a comparison, the models of the folds and the rows that they are rated on;
+            empty if they are not known.
     """
 
     kind: Kind
     given: Any
     entries: tuple[Entry, ...]
     start: int = 0
+    held_out: tuple[tuple[Model, NDArray[np.intp]], ...] = ()
 
 
 def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
@@ -72,7 +75,9 @@ def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
         lists = tuple(Entry(f"list {k + 1}", result[k]) for k in range(n))
         return Subject("near-optimal", result, lists)
     if isinstance(result, Comparison):
-        return Subject("comparison", result, _refitted(result, X, y))
+        entries = _refitted(result, X, y)
+        held_out = _held_out(result, entries[0], X, y) if entries else ()
+        return Subject("comparison", result, entries, held_out=held_out)
     if isinstance(result, Sequence) and not isinstance(result, str):
         require(len(result) > 0, "result is an empty path; it must hold at least one fit")
         path = tuple(_entry(one, f"result[{k}]") for k, one in enumerate(result))
@@ -139,3 +144,13 @@ def _refitted(found: Comparison, X: TableLike, y: ArrayLike) -> tuple[Entry, ...
         if isinstance(model, Model):
             return (Entry(row.method, model, fitted if isinstance(fitted, Fit) else None),)
     return ()
+
+
+def _held_out(
+    found: Comparison, best: Entry, X: TableLike, y: ArrayLike
+) -> tuple[tuple[Model, NDArray[np.intp]], ...]:
+    """The models of the folds, if all are of the kind and the classes of the refitted one."""
+    parts = [(model_of(one), rows) for one, rows in found.held_out(best.label, X, y)]
+    classes = best.model.schema.classes
+    same = all(type(one) is type(best.model) and one.schema.classes == classes for one, _ in parts)
+    return tuple(parts) if same else ()
