@@ -443,6 +443,11 @@ def test_a_label_stands_with_its_threshold() -> None:
         )
 
 
+def test_pmml_refuses_a_threshold_that_no_probability_exceeds() -> None:
+    with pytest.raises(ValueError, match="threshold 40 of the model is too high for PMML"):
+        jr.to_pmml(jr.with_threshold(ensemble(), 40.0))
+
+
 def test_a_list_keeps_its_threshold() -> None:
     model, said = jr.with_threshold(rule_list(), 0.7), "yes is predicted above p = 0.7"
     assert str(model).splitlines()[-2:] == ["ELSE target = no (p = 0.400)", f"({said})"]

@@ -50,7 +50,8 @@ def to_pmml(model: Any) -> str:
 
     Raises:
         TypeError: for anything but a model.
-        ValueError: for names with characters that XML cannot hold.
+        ValueError: for names with characters that XML cannot hold, or a threshold whose
+            probability is 1 in float64.
     """
     program = program_of(model)
     classes, names = program.schema.classes, list(program.schema.names)
@@ -169,6 +170,11 @@ def _thresholded(parent: Element, program: Sum, kind: tuple[str, str], names: li
     classes, name = program.schema.classes or (), _new("prediction", names)
     second = _probabilities(parent, program, names)[1]
     assert program.cut is not None
+    require(
+        program.cut.probability < 1,
+        f"the threshold {program.threshold:.6g} of the model is too high for PMML, which compares "
+        "its probability, 1 in float64; lower it, or use jaxrules.to_sql or jaxrules.to_python",
+    )
     field = _add(
         parent,
         "OutputField",
