@@ -106,7 +106,8 @@ class Document:
             if field.get("feature") == "probability":
                 values[field.get("name")] = found[self.label(field.attrib["value"])]
             elif field.get("feature") == "transformedValue":
-                label = self.label(evaluate(field[0], values))
+                value = evaluate(field[0], values)
+                label = self.label(value) if isinstance(value, str) else value
         return label, found
 
     def score(self, table: Element, values: dict[Any, Any]) -> float:
