@@ -1,11 +1,18 @@
-"""Exported models predict what jaxrules predicts: Python, sqlite and DuckDB on rows with edge
-values.
+"""Exported models predict what jaxrules predicts: Python, sqlite, DuckDB and PostgreSQL on rows
+with edge values, PMML as read from its specification.
 """
 
+import atexit
 import functools
+import json
 import math
+import os
+import shutil
 import sqlite3
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,11 +21,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.estimators import RuleBoostingClassifier
+from jaxrules.export.program import program_of
 from jaxrules.paths.model import ModelSequence
 from jaxrules.table import BOOLEAN, MISSING, EncodedColumn
 from pmml import Document
@@ -214,19 +222,21 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Ro
     )
     near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
     numbers = st.sampled_from([*EDGES, *SPECIAL, *ends, *near]) | NUMBERS
-    absent = [] if schema.missing == "refuse" else [st.none()]
-    values = {
-        feature.name: st.one_of(
-            st.sampled_from(feature.levels)
-            if feature.levels is not None
-            else numbers
-            if feature.categories is None
-            else st.sampled_from([*feature.categories, UNSEEN]),
-            *absent,
-        )
-        for feature in schema.sources
-    }
+    values = {}
+    for feature in schema.sources:
+        of_kind = numbers if feature.kind == "number" else st.sampled_from(possible(feature))
+        absent = [] if schema.missing == "refuse" else missing_values(feature)
+        values[feature.name] = st.one_of(of_kind, *map(st.just, absent))
     return model, draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
+
+
+def possible(feature: jr.Feature) -> tuple[Any, ...]:
+    """The levels, or the categories and one that fit did not see."""
+    return feature.levels or (*(feature.categories or ()), UNSEEN)
+
+
+def missing_values(feature: jr.Feature) -> list[Any]:
+    return [None, math.nan] if feature.kind == "number" else [None]
 
 
 ANY_CASE = cases(ensembles()) | cases(rule_lists()) | cases(sequences())
@@ -383,18 +393,86 @@ def in_duckdb(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> lis
     return ask(duckdb_database(), schema, rows, expressions)
 
 
-def ask(
-    database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]
+@functools.cache
+def postgres_server() -> Callable[[str], str]:
+    """A server on a socket in a temporary folder, and a function that asks it; skips the test if
+    none is installed.
+    """
+    places = [os.environ.get("PATH", ""), *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
+    found = shutil.which("initdb", path=os.pathsep.join(places))
+    if found is None:
+        pytest.skip("PostgreSQL is not installed")
+    folder, binaries = Path(tempfile.mkdtemp()), Path(found).resolve().parent
+    user: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL}
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # the server refuses to run as root
+        try:
+            shutil.chown(folder, "postgres", "postgres")
+        except LookupError:
+            pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres")
+        user |= {"user": "postgres", "group": "postgres"}
+    control = [binaries / "pg_ctl", "-D", folder / "data", "-w"]
+    init = [binaries / "initdb", "-D", folder / "data", "-A", "trust", "-U", "test", "-N"]
+    subprocess.run([*init, "-E", "UTF8", "--locale=C"], check=True, **user)
+    options = ["-o", f"-c listen_addresses= -k {folder} -F", "-l", folder / "log", "start"]
+    subprocess.run([*control, *options], check=True, **user)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(subprocess.run, [*control, "-m", "immediate", "stop"], **user)
+    client = [binaries / "psql", "-h", folder, "-U", "test", "-d", "postgres", "-XqAt"]
+
+    def run(statements: str) -> str:
+        done = subprocess.run(
+            [*client, "-v", "ON_ERROR_STOP=1"],
+            input=statements.encode(),
+            capture_output=True,
+            env={**os.environ, "PGCLIENTENCODING": "UTF8"},
+        )
+        if b"value out of range" in done.stderr:  # where others round to 0 or to infinity
+            reject()
+        assert not done.returncode, done.stderr.decode()
+        return done.stdout.decode()
+
+    return run
+
+
+def in_postgres(
+    schema: jr.Schema, rows: list[Row], expressions: list[str]
 ) -> list[tuple[Any, ...]]:
-    names = [feature.name for feature in schema.sources]
-    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-    types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN"}
+    def literal(value: Any) -> str:
+        if value is None or isinstance(value, bool):
+            return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+        return "'" + str(value).replace("'", "''") + "'"
+
+    statements = list(created(schema))
+    for place, row in enumerate(rows):
+        values = [str(place), *(literal(row[feature.name]) for feature in schema.sources)]
+        statements.append(f"INSERT INTO rows VALUES ({', '.join(values)})")
+    listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(expressions))
+    asked = f"SELECT place, {listed} FROM rows"
+    statements.append(f"SELECT json_agg(row_to_json(asked) ORDER BY place) FROM ({asked}) asked")
+    answer = json.loads(postgres_server()("; ".join(statements)))
+    return [tuple(row[f"e{i}"] for i in range(len(expressions))) for row in answer]
+
+
+def created(schema: jr.Schema, types: dict[str, str] | None = None) -> tuple[str, str]:
+    """The statements that make the table; `types`: of a kind of column."""
+    quoted = ['"' + feature.name.replace('"', '""') + '"' for feature in schema.sources]
+    types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN", **(types or {})}
     kinds = [types.get(feature.kind, "TEXT") for feature in schema.sources]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
-    database.execute("DROP TABLE IF EXISTS rows")
-    database.execute(f"CREATE TABLE rows (place INTEGER, {columns})")
+    return "DROP TABLE IF EXISTS rows", f"CREATE TABLE rows (place INTEGER, {columns})"
+
+
+def ask(
+    database: Any,
+    schema: jr.Schema,
+    rows: list[Row],
+    expressions: list[str],
+    types: dict[str, str] | None = None,
+) -> list[tuple[Any, ...]]:
+    for statement in created(schema, types):
+        database.execute(statement)
     for place, row in enumerate(rows):
-        values = [place, *(row[name] for name in names)]
+        values = [place, *(row[feature.name] for feature in schema.sources)]
         database.execute(f"INSERT INTO rows VALUES ({', '.join('?' * len(values))})", values)
     listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(expressions))
     found = database.execute(f"SELECT {listed} FROM rows ORDER BY place").fetchall()
@@ -402,8 +480,22 @@ def ask(
     return list(found)
 
 
-DATABASES = pytest.mark.parametrize("database", [in_sqlite, in_duckdb])
+DATABASES = pytest.mark.parametrize("database", [in_sqlite, in_duckdb, in_postgres])
+OWN: dict[Any, Any] = {in_sqlite: "sqlite", in_duckdb: "duckdb", in_postgres: "postgres"}
+"""The dialect of each."""
 Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
+
+
+def expressions_of(model: Any, **options: Any) -> list[str]:
+    """The label or value, the scores and the probabilities."""
+    classes = model.schema.classes
+    written = [jr.to_sql(model, **options)]
+    if not isinstance(model, jr.RuleList):
+        scored = (None,) if classes is None else classes if len(classes) > 2 else classes[1:]
+        written += [jr.to_sql(model, "score", label=label, **options) for label in scored]
+    return written + [
+        jr.to_sql(model, "probability", label=label, **options) for label in classes or ()
+    ]
 
 
 @DATABASES
@@ -412,22 +504,48 @@ Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
 def test_sql_says_the_same(database: Database, case: tuple[Any, list[Row]]) -> None:
     model, rows = case
     X, classes = frame(model.schema, rows), model.schema.classes
-    expressions, expected = [jr.to_sql(model)], [jr.predict(model, X)]
+    expected = [jr.predict(model, X)]
     if not isinstance(model, jr.RuleList):
-        scores = np.asarray(jr.decision_function(model, X)).reshape(len(rows), -1).T
-        scored = (None,) if classes is None else classes if len(classes) > 2 else classes[1:]
-        expressions += [jr.to_sql(model, "score", label=label, table="rows") for label in scored]
-        expected += list(scores)
+        expected += list(np.asarray(jr.decision_function(model, X)).reshape(len(rows), -1).T)
     n_exact = len(expected)
     if classes is not None:
-        expressions += [jr.to_sql(model, "probability", label=label) for label in classes]
         expected += list(jr.predict_proba(model, X).T)
-    found = database(model.schema, rows, expressions)
-    for i, (column, truth) in enumerate(zip(zip(*found, strict=True), expected, strict=True)):
-        if i == 0 and classes is not None:
-            assert list(column) == truth.tolist()
-        else:
-            np.testing.assert_allclose(column, truth, rtol=1e-12 if i < n_exact else 0, atol=1e-12)
+    expressions = expressions_of(model) + expressions_of(model, table="rows", dialect=OWN[database])
+    found = list(zip(*database(model.schema, rows, expressions), strict=True))
+    for columns in (found[: len(expected)], found[len(expected) :]):
+        for i, (column, truth) in enumerate(zip(columns, expected, strict=True)):
+            if i == 0 and classes is not None:
+                assert list(column) == truth.tolist()
+            else:
+                np.testing.assert_allclose(
+                    column, truth, rtol=1e-12 if i < n_exact else 0, atol=1e-12
+                )
+
+
+@DATABASES
+@settings(max_examples=40)
+@given(case=ANY_CASE, data=st.data())
+def test_sql_is_null_where_predict_refuses(
+    database: Database, case: tuple[Any, list[Row]], data: st.DataObject
+) -> None:
+    model, rows = case
+    refused: list[tuple[str, Any]] = []
+    for f, refuses in program_of(model).asks.items():
+        feature = model.schema.features[f]
+        wrong = missing_values(feature) if refuses else []
+        wrong += [math.inf, -math.inf] if feature.kind == "number" else []
+        wrong += [UNSEEN] if feature.kind == "ordered" else []
+        refused += [(feature.name, value) for value in wrong]
+    if not refused:
+        reject()
+    spoiled = [{**row, **dict([data.draw(st.sampled_from(refused))])} for row in rows]
+    for row in spoiled:
+        with pytest.raises(ValueError, match=r"missing|infinite|no place in the order"):
+            jr.predict(model, frame(model.schema, [row]))
+    expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
+    found = database(model.schema, [*rows, *spoiled], expressions)
+    assert found[len(rows) :] == [(None,) * len(expressions)] * len(rows)
+    assert all(value is not None for row in found[: len(rows)] for value in row)
 
 
 @DATABASES
