@@ -255,6 +255,20 @@ def frame(schema: jr.Schema, rows: list[Row]) -> pd.DataFrame:
     )
 
 
+def spoiled(model: Any, rows: list[Row], data: st.DataObject) -> list[Row]:
+    """The rows with a value that the model refuses, in a column that it uses."""
+    refused: list[tuple[str, Any]] = []
+    for f, refuses in program_of(model).asks.items():
+        feature = model.schema.features[f]
+        wrong = missing_values(feature) if refuses else []
+        wrong += [math.inf, -math.inf] if feature.kind == "number" else []
+        wrong += [UNSEEN] if feature.kind == "ordered" else []
+        refused += [(feature.name, value) for value in wrong]
+    if not refused:
+        reject()
+    return [{**row, **dict([data.draw(st.sampled_from(refused))])} for row in rows]
+
+
 # Python
 
 
@@ -330,6 +344,8 @@ def test_python_checks_its_rows(ensemble: jr.RuleEnsemble) -> None:
         ({**row, "age": "40"}, TypeError, "'age' must be a number, got '40'"),
         ({**row, "job": 3}, TypeError, "'job' must be text, got 3"),
         ({**row, "age": math.inf}, ValueError, "'age' is infinite"),
+        ({**row, "age": 2**53 + 1}, ValueError, r"'age' is an integer beyond 2\*\*53"),
+        ({**row, "age": np.int64(-(2**60))}, ValueError, r"'age' is an integer beyond"),
     ]:
         with pytest.raises(error, match=message):
             predict(wrong)
@@ -529,21 +545,12 @@ def test_sql_is_null_where_predict_refuses(
     database: Database, case: tuple[Any, list[Row]], data: st.DataObject
 ) -> None:
     model, rows = case
-    refused: list[tuple[str, Any]] = []
-    for f, refuses in program_of(model).asks.items():
-        feature = model.schema.features[f]
-        wrong = missing_values(feature) if refuses else []
-        wrong += [math.inf, -math.inf] if feature.kind == "number" else []
-        wrong += [UNSEEN] if feature.kind == "ordered" else []
-        refused += [(feature.name, value) for value in wrong]
-    if not refused:
-        reject()
-    spoiled = [{**row, **dict([data.draw(st.sampled_from(refused))])} for row in rows]
-    for row in spoiled:
+    wrong = spoiled(model, rows, data)
+    for row in wrong:
         with pytest.raises(ValueError, match=r"missing|infinite|no place in the order"):
             jr.predict(model, frame(model.schema, [row]))
     expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
-    found = database(model.schema, [*rows, *spoiled], expressions)
+    found = database(model.schema, [*rows, *wrong], expressions)
     assert found[len(rows) :] == [(None,) * len(expressions)] * len(rows)
     assert all(value is not None for row in found[: len(rows)] for value in row)
 
@@ -694,8 +701,23 @@ def test_pmml_refuses_missing_values_as_the_model_does() -> None:
     rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),)), [[C.above(0, 1.0)]])
     document = Document(jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))))
     assert document.predict({"x": 2.0}) == (1.0, None)
-    with pytest.raises(ValueError, match="missing"):
-        document.predict({"x": None})
+    for missing in (None, math.nan):
+        with pytest.raises(ValueError, match="missing"):
+            document.predict({"x": missing})
+
+
+@settings(max_examples=40)
+@given(case=ANY_CASE, data=st.data())
+def test_python_and_pmml_refuse_what_predict_refuses(
+    case: tuple[Any, list[Row]], data: st.DataObject
+) -> None:
+    model, rows = case
+    code, document = module(model), Document(jr.to_pmml(model))
+    for row in spoiled(model, rows, data):
+        with pytest.raises(ValueError, match=r"no value|infinite|must be one of"):
+            code["predict"](row)
+        with pytest.raises(ValueError, match="missing|invalid"):
+            document.predict(row)
 
 
 def test_pmml_names_every_field_once() -> None:

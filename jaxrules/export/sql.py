@@ -61,6 +61,7 @@ class _Dialect:
         greatest: the function of the largest of several numbers; "" if unknown.
         double: the type to which a number of a sum is cast, without which the sum may be of
             decimals; "" if a literal with an exponent is of this type.
+        untyped: whether a column of numbers can hold text.
     """
 
     quote: str = '"'
@@ -69,6 +70,7 @@ class _Dialect:
     why: str = ""
     greatest: str = "GREATEST"
     double: str = ""
+    untyped: bool = False
 
 
 _NO_CASE = "which ignores the case of names"
@@ -82,7 +84,7 @@ _DIALECTS: dict[str, _Dialect] = {
         double="DOUBLE PRECISION",
     ),
     # SQLite takes a name in double quotes that the table lacks for text.
-    "sqlite": _Dialect("`", **_ASCII_CASE, greatest="MAX"),
+    "sqlite": _Dialect("`", **_ASCII_CASE, greatest="MAX", untyped=True),
     "snowflake": _Dialect(escapes="text", double="DOUBLE PRECISION"),
     "bigquery": _Dialect("`", "names", str.lower, _NO_CASE),
     "spark": _Dialect("`", "text", str.lower, _NO_CASE),
@@ -242,10 +244,12 @@ class _Writer:
             if feature.levels is not None:
                 listed = ", ".join(map(self.literal, feature.levels))
                 parts.append(f"{column} NOT IN ({listed})")
-            elif feature.is_numeric and refuses:
+            elif feature.kind == "number" and refuses:
                 parts.append(f"{column} NOT BETWEEN -{_MOST} AND {_MOST}")
-            elif feature.is_numeric:  # infinite; for NaN, both are false
+            elif feature.kind == "number":  # infinite; for NaN, both are false
                 parts += [f"{column} < -{_MOST}", f"0.0E0 - {column} < -{_MOST}"]
+            if feature.kind == "number" and self.dialect.untyped:
+                parts.append(f"TYPEOF({column}) NOT IN ('integer', 'real', 'null')")
         return _joined(parts, " OR ") if parts else ""
 
     def expression(self, what: What, chosen: Label | None) -> str:
