@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 import narwhals as nw
@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules.estimators import RuleBoostingClassifier
 from jaxrules.export.program import program_of
+from jaxrules.export.sql import DialectName
 from jaxrules.paths.model import ModelSequence
 from jaxrules.table import BOOLEAN, MISSING, EncodedColumn
 from pmml import Document
@@ -401,12 +402,20 @@ def duckdb_database() -> Any:
     return duckdb.connect(":memory:", config={"threads": 1})
 
 
-def in_sqlite(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
-    return ask(sqlite_database(), schema, rows, expressions)
+Types = dict[str, str] | None
+"""The type of the columns of a kind, where it is not the usual one."""
 
 
-def in_duckdb(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
-    return ask(duckdb_database(), schema, rows, expressions)
+def in_sqlite(
+    schema: jr.Schema, rows: list[Row], expressions: list[str], types: Types = None
+) -> list[tuple[Any, ...]]:
+    return ask(sqlite_database(), schema, rows, expressions, types)
+
+
+def in_duckdb(
+    schema: jr.Schema, rows: list[Row], expressions: list[str], types: Types = None
+) -> list[tuple[Any, ...]]:
+    return ask(duckdb_database(), schema, rows, expressions, types)
 
 
 @functools.cache
@@ -451,14 +460,14 @@ def postgres_server() -> Callable[[str], str]:
 
 
 def in_postgres(
-    schema: jr.Schema, rows: list[Row], expressions: list[str]
+    schema: jr.Schema, rows: list[Row], expressions: list[str], types: Types = None
 ) -> list[tuple[Any, ...]]:
     def literal(value: Any) -> str:
         if value is None or isinstance(value, bool):
             return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
         return "'" + str(value).replace("'", "''") + "'"
 
-    statements = list(created(schema))
+    statements = list(created(schema, types))
     for place, row in enumerate(rows):
         values = [str(place), *(literal(row[feature.name]) for feature in schema.sources)]
         statements.append(f"INSERT INTO rows VALUES ({', '.join(values)})")
@@ -469,8 +478,8 @@ def in_postgres(
     return [tuple(row[f"e{i}"] for i in range(len(expressions))) for row in answer]
 
 
-def created(schema: jr.Schema, types: dict[str, str] | None = None) -> tuple[str, str]:
-    """The statements that make the table; `types`: of a kind of column."""
+def created(schema: jr.Schema, types: Types) -> tuple[str, str]:
+    """The statements that make the table."""
     quoted = ['"' + feature.name.replace('"', '""') + '"' for feature in schema.sources]
     types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN", **(types or {})}
     kinds = [types.get(feature.kind, "TEXT") for feature in schema.sources]
@@ -483,7 +492,7 @@ def ask(
     schema: jr.Schema,
     rows: list[Row],
     expressions: list[str],
-    types: dict[str, str] | None = None,
+    types: Types,
 ) -> list[tuple[Any, ...]]:
     for statement in created(schema, types):
         database.execute(statement)
@@ -499,7 +508,7 @@ def ask(
 DATABASES = pytest.mark.parametrize("database", [in_sqlite, in_duckdb, in_postgres])
 OWN: dict[Any, Any] = {in_sqlite: "sqlite", in_duckdb: "duckdb", in_postgres: "postgres"}
 """The dialect of each."""
-Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
+Database = Callable[..., list[tuple[Any, ...]]]
 
 
 def expressions_of(model: Any, **options: Any) -> list[str]:
@@ -602,6 +611,174 @@ def test_sql_is_null_where_a_missing_value_is_refused(database: Database) -> Non
     rows = [{**row, "unused": None} for row in rows]
     found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score"), jr.to_sql(listed)])
     assert found == [("yes", 2.5, "yes"), (None, None, None), (None, None, None)]
+
+
+TYPES = {
+    in_sqlite: ["INTEGER", "REAL", "NUMERIC", "DECIMAL(9, 2)", ""],
+    in_duckdb: ["TINYINT", "BIGINT", "UINTEGER", "HUGEINT", "FLOAT", "DECIMAL(9, 2)"],
+    in_postgres: ["SMALLINT", "BIGINT", "REAL", "NUMERIC", "NUMERIC(9, 2)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("database", "kind"), [(database, kind) for database, kinds in TYPES.items() for kind in kinds]
+)
+@pytest.mark.parametrize("missing", ["refuse", "own_category"])
+def test_sql_reads_numbers_of_every_type(database: Database, kind: str, missing: Any) -> None:
+    features = (jr.Feature("a"), jr.Feature("b"), jr.Feature("c", special_values=(3.0,)))
+    schema = jr.Schema((*features, features[2].companion()), missing, ("no", "yes"))
+    sums = [0.1 * a + 0.2 * (b - 0.1) for a in range(4) for b in range(4)]  # float64, not decimals
+    direction = jr.Direction((0, 1), (0.1, 0.2), (), (0.0, 0.1))
+    asked = [[C.at_least(direction, value)] for value in sums]
+    asked += [[C.above(0, 1.0), C(2, 1.0, missing=True)], [C.at_most(2, 2.5)]]
+    linear = jr.LinearTerms(
+        np.array([0, 2], np.int32), np.array([[0.1], [0.7]]), np.array([0.0, 0.1]), np.full(2, 2.5)
+    )
+    weights = np.linspace(-0.3, 0.7, len(asked))[:, None]
+    rules = jr.Conjunctions.build(schema, asked)
+    model = jr.RuleEnsemble(rules, weights, np.array([-0.3]), linear, "logistic")
+    rows = [{"a": a, "b": b, "c": c} for a in range(4) for b in range(4) for c in (1, 3, 4)]
+    if missing == "own_category":
+        rows += [{**row, name: None} for row in rows[:20] for name in row]
+    expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
+    found = list(zip(*database(schema, rows, expressions, {"number": kind}), strict=True))
+    X = frame(schema, rows)
+    for label, score, _, share in (found[:4], found[4:]):
+        assert list(label) == jr.predict(model, X).tolist()
+        assert list(score) == jr.decision_function(model, X).tolist()
+        np.testing.assert_allclose(share, jr.predict_proba(model, X)[:, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("database", [in_sqlite, in_duckdb])  # others refuse the types
+@pytest.mark.parametrize("kind", ["INTEGER", "TINYINT", "DOUBLE"])
+def test_sql_reads_booleans_stored_as_numbers(database: Database, kind: str) -> None:
+    schema = jr.Schema((jr.Feature("flag", levels=BOOLEAN),), "own_category")
+    rules = jr.Conjunctions.build(schema, [[C.at_least(0, 0.5)], [C.at_most(0, 0.5)]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0], [2.0]]), np.zeros(1))
+    rows = [{"flag": value} for value in (0, 1, None, 2)]
+    found = database(schema, rows, [jr.to_sql(model)], {"True / False": kind})
+    assert found == [(2.0,), (1.0,), (0.0,), (None,)]
+
+
+def test_sqlite_refuses_what_other_databases_refuse_by_themselves() -> None:
+    """Text among numbers, and columns that the table lacks."""
+    schema = jr.Schema((jr.Feature("x"),), "own_category", ("no", "yes"))
+    rules = jr.Conjunctions.build(schema, [[C.at_least(0, 2.0)]])
+    model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.array([-0.5]), link="logistic")
+    rows = [{"x": value} for value in (10.0, None, "10", "", "ten")]
+    for kind, first in (("REAL", "yes"), ("", "yes"), ("TEXT", None)):
+        found = in_sqlite(schema, rows, [jr.to_sql(model, dialect="sqlite")], {"number": kind})
+        read = "yes" if kind == "REAL" else None  # SQLite stores "10" in it as a number
+        assert [label for (label,) in found] == [first, "no", read, None, None]
+    absent = jr.to_sql(model, dialect="sqlite").replace("`x`", "`y`")
+    with pytest.raises(sqlite3.OperationalError, match="no such column"):
+        in_sqlite(schema, rows, [absent])
+
+
+def named(*names: str) -> jr.RuleEnsemble:
+    """A model that uses the first two of these columns."""
+    rules = jr.Conjunctions.build(
+        jr.Schema(tuple(map(jr.Feature, names))), [[C.above(0, 1.0)], [C.above(1, 1.0)]]
+    )
+    return jr.RuleEnsemble(rules, np.array([[1.0], [2.0]]), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refusing"),
+    [
+        ("AGE", "age", {"ansi", "duckdb", "sqlite", "bigquery", "spark"}),
+        ("\u00c4", "\u00e4", {"bigquery", "spark"}),
+        ("age", "age ", set()),
+        ("x" * 63 + "a", "x" * 63 + "b", {"postgres"}),
+        ("\u00e4" * 32, "\u00e4" * 31 + "a", set()),
+    ],
+)
+def test_sql_refuses_columns_that_a_database_takes_for_one(
+    first: str, second: str, refusing: set[str]
+) -> None:
+    for dialect in DIALECTS:
+        for model in (named(first, second), named(first, "z", second)):
+            if dialect not in refusing:
+                jr.to_sql(model, dialect=dialect)
+                continue
+            with pytest.raises(ValueError, match="are one in SQL") as error:
+                jr.to_sql(model, dialect=dialect)
+            assert repr(first) in str(error.value)
+            assert repr(second) in str(error.value)
+        jr.to_sql(named("y", "z", first, second), dialect=dialect)  # it reads neither
+
+
+@pytest.mark.parametrize("database", [in_sqlite, in_duckdb, in_postgres])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("AGE", "age"), ("\u00c4", "\u00e4"), ("age", "age "), ("e\u0301", "\u00e9")],
+)
+def test_sql_tells_names_apart_as_the_database_does(
+    database: Database, first: str, second: str
+) -> None:
+    model, rows = named(first, second), [{first: 2.0, second: 0.0}, {first: 0.0, second: 2.0}]
+    if first == "AGE" and database is not in_postgres:
+        with pytest.raises((sqlite3.OperationalError, duckdb.CatalogException)):
+            database(model.schema, rows, ["1"])
+        return
+    found = database(model.schema, rows, [jr.to_sql(model, dialect=OWN[database])])
+    assert found == [(1.0,), (2.0,)]
+
+
+DIALECTS: tuple[Any, ...] = get_args(DialectName)
+
+
+@settings(max_examples=30)
+@given(case=ANY_CASE)
+def test_sql_of_every_dialect_is_read_by_sqlglot(case: tuple[Any, list[Row]]) -> None:
+    """It finds the columns, and what it translates for DuckDB says the same there."""
+    sqlglot = pytest.importorskip("sqlglot")
+    model, rows = case
+    expected = jr.predict(model, frame(model.schema, rows)).tolist()
+    translated = []
+    for dialect in DIALECTS:
+        text = jr.to_sql(model, dialect=dialect)
+        tree = sqlglot.parse_one(text, read="" if dialect == "ansi" else dialect)
+        used = {model.schema.names[f] for f in program_of(model).asks}
+        assert {column.name for column in tree.find_all(sqlglot.exp.Column)} == used
+        if dialect != "sqlite":  # has other names for types, and is run itself
+            translated.append(tree.sql(dialect="duckdb"))
+    for row, truth in zip(in_duckdb(model.schema, rows, translated), expected, strict=True):
+        if model.schema.classes is None:
+            np.testing.assert_allclose(row, truth, rtol=1e-12, atol=1e-12)
+        else:
+            assert row == (truth,) * len(translated)
+
+
+def test_sql_of_a_dialect_quotes_as_it_says() -> None:
+    schema = jr.Schema((jr.Feature('a`b"\\', ("o'clock", "\\n", "\n")), jr.Feature("select")))
+    rules = jr.Conjunctions.build(schema, [[C.one_of(0, [0, 1, 2])]])
+    model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))
+    for dialects, name, texts in [
+        ("ansi duckdb postgres", '"a`b""\\"', r"""('o''clock', '\n', '""" + "\n')"),
+        ("sqlite", '`a``b"\\`', r"""('o''clock', '\n', '""" + "\n')"),
+        ("snowflake", '"a`b""\\"', r"""('o\'clock', '\\n', '\n')"""),
+        ("bigquery", r'`a\`b"\\`', r"""('o\'clock', '\\n', '\n')"""),
+        ("spark", '`a``b"\\`', r"""('o\'clock', '\\n', '\n')"""),
+    ]:
+        for dialect in dialects.split():
+            assert f"{name} IN {texts}" in jr.to_sql(model, dialect=dialect), dialect  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dialect must be"):
+        jr.to_sql(model, dialect="oracle")  # type: ignore[arg-type]
+
+
+@DATABASES
+def test_sql_of_a_dialect_writes_every_score_twice(database: Database) -> None:
+    rng, classes = np.random.default_rng(0), tuple(f"class {k}" for k in range(40))
+    schema = jr.Schema((jr.Feature("x"),), classes=classes)
+    rules = jr.Conjunctions.build(schema, [[C.above(0, float(i))] for i in range(9)])
+    weights = rng.integers(-2, 3, (9, 40)).astype(float)  # many ties: the first class wins
+    model = jr.RuleEnsemble(rules, weights, np.zeros(40), link="softmax")
+    rows = [{"x": value} for value in np.arange(-0.5, 9.0)]
+    text = jr.to_sql(model, dialect=OWN[database])
+    assert len(text) < 0.15 * len(jr.to_sql(model))
+    found = [label for (label,) in database(schema, rows, [text])]
+    assert found == jr.predict(model, frame(schema, rows)).tolist()
 
 
 @DATABASES
