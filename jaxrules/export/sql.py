@@ -146,8 +146,7 @@ def to_sql(
         raise TypeError("a RuleList has no scores; use what='prediction' or 'probability'")
     _check_names(program, dialect)
     writer = _Writer(program, _DIALECTS[dialect], table)
-    refused, text = writer.refused(), writer.expression(what, chosen)
-    return f"CASE WHEN {refused} THEN NULL ELSE {text} END" if refused else text
+    return writer.guarded(writer.expression(what, chosen))
 
 
 def _check_names(program: Program, dialect: DialectName) -> None:
@@ -190,6 +189,9 @@ def _number(value: float) -> str:
 _MOST = _number(sys.float_info.max)
 """NaN, which is above all numbers in most databases and fails every comparison in BigQuery, is
 never at most this, in none of them."""
+
+
+_AND, _OR, _PLUS = "\n AND ", "\n OR ", "\n + "
 
 
 def _joined(parts: Sequence[str], operator: str) -> str:
@@ -235,22 +237,29 @@ class _Writer:
         """An operand that makes a sum or a product one of doubles."""
         return f"CAST({text} AS {self.dialect.double})" if self.dialect.double else text
 
-    def refused(self) -> str:
-        """Whether a column has a value that the model refuses."""
-        parts = []
+    def guarded(self, text: str) -> str:
+        """An expression that is NULL if a column has a value that the model refuses."""
+        allowed, refused = [], []
         for f, refuses in self.program.asks.items():
             column, feature = self.columns[f], self.features[f]
-            parts += [f"{column} IS NULL"] * refuses
             if feature.levels is not None:
-                listed = ", ".join(map(self.literal, feature.levels))
-                parts.append(f"{column} NOT IN ({listed})")
+                listed = f"({', '.join(map(self.literal, feature.levels))})"
+                (allowed if refuses else refused).append(
+                    f"{column} {'NOT ' * (not refuses)}IN {listed}"
+                )
             elif feature.kind == "number" and refuses:
-                parts.append(f"{column} NOT BETWEEN -{_MOST} AND {_MOST}")
-            elif feature.kind == "number":  # infinite; for NaN, both are false
-                parts += [f"{column} < -{_MOST}", f"0.0E0 - {column} < -{_MOST}"]
+                allowed.append(f"{column} BETWEEN -{_MOST} AND {_MOST}")
+            elif feature.kind == "number":  # infinite; both are false for NaN
+                refused += [f"{column} < -{_MOST}", f"0.0E0 - {column} < -{_MOST}"]
+            elif refuses:
+                allowed.append(f"{column} IS NOT NULL")
             if feature.kind == "number" and self.dialect.untyped:
-                parts.append(f"TYPEOF({column}) NOT IN ('integer', 'real', 'null')")
-        return _joined(parts, " OR ") if parts else ""
+                refused.append(f"TYPEOF({column}) NOT IN ('integer', 'real', 'null')")
+        if not allowed and not refused:
+            return text
+        cases = [f"WHEN {_joined(refused, _OR)} THEN NULL"] if refused else []
+        cases.append(f"WHEN {_joined(allowed, _AND)} THEN {text}" if allowed else f"ELSE {text}")
+        return f"CASE {' '.join(cases)} END"
 
     def expression(self, what: What, chosen: Label | None) -> str:
         program = self.program
@@ -361,7 +370,7 @@ class _Writer:
                 never_null = term.category is not None or term.feature in program.refused
                 parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
         parts[::_MOST_PARTS] = map(self.double, parts[::_MOST_PARTS])
-        return "(" + _joined(parts, "\n + ") + ")"
+        return f"({_joined(parts, _PLUS)})"
 
     def prediction(self, program: Sum, scores: Sequence[str]) -> str:
         if program.schema.classes is None:
