@@ -765,9 +765,9 @@ def test_sql_of_a_dialect_quotes_as_it_says() -> None:
         ("spark", '`a``b"\\`', r"""('o\'clock', '\\n', '\n')"""),
     ]:
         for dialect in dialects.split():
-            assert f"{name} IN {texts}" in jr.to_sql(model, dialect=dialect), dialect  # type: ignore[arg-type]
+            assert f"{name} IN {texts}" in jr.to_sql(model, dialect=dialect), dialect
     with pytest.raises(ValueError, match="dialect must be"):
-        jr.to_sql(model, dialect="oracle")  # type: ignore[arg-type]
+        jr.to_sql(model, dialect="oracle")
 
 
 @DATABASES

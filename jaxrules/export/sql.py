@@ -158,8 +158,8 @@ def _check_names(program: Program, dialect: DialectName) -> None:
                 continue
             raise ValueError(
                 f"the columns {used!r} and {other!r} are one in SQL of the dialect {dialect!r}, "
-                f"{_DIALECTS[dialect].why}; rename one and fit again, or name a dialect that "
-                'distinguishes them ("postgres" and "snowflake" keep the case of quoted names)'
+                f"{_DIALECTS[dialect].why}; rename one and fit again, or name the dialect of a "
+                'database that distinguishes them ("postgres" and "snowflake" keep the case)'
             )
 
 
@@ -239,14 +239,16 @@ class _Writer:
 
     def guarded(self, text: str) -> str:
         """An expression that is NULL if a column has a value that the model refuses."""
-        allowed, refused = [], []
+        allowed: list[str] = []
+        refused: list[str] = []
         for f, refuses in self.program.asks.items():
             column, feature = self.columns[f], self.features[f]
             if feature.levels is not None:
                 listed = f"({', '.join(map(self.literal, feature.levels))})"
-                (allowed if refuses else refused).append(
-                    f"{column} {'NOT ' * (not refuses)}IN {listed}"
-                )
+                if refuses:
+                    allowed.append(f"{column} IN {listed}")
+                else:
+                    refused.append(f"{column} NOT IN {listed}")
             elif feature.kind == "number" and refuses:
                 allowed.append(f"{column} BETWEEN -{_MOST} AND {_MOST}")
             elif feature.kind == "number":  # infinite; both are false for NaN
