@@ -100,7 +100,7 @@ def schemas(draw: st.DrawFn, classes: Any) -> jr.Schema:
         }
         features.append(jr.Feature(name, **of_kind.get(kind, {})))
     features += [f.companion() for f in features if f.special_values is not None]
-    return jr.Schema(tuple(features), draw(st.sampled_from(["refuse", "own_category"])), classes)
+    return jr.Schema(tuple(features), draw(st.sampled_from(["own_category", "refuse"])), classes)
 
 
 @st.composite
@@ -228,7 +228,12 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Ro
         of_kind = numbers if feature.kind == "number" else st.sampled_from(possible(feature))
         absent = [] if schema.missing == "refuse" else missing_values(feature)
         values[feature.name] = st.one_of(of_kind, *map(st.just, absent))
-    return model, draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
+    rows = draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
+    if schema.missing == "own_category":
+        rows += [
+            {**rows[0], f.name: absent} for f in schema.sources for absent in missing_values(f)
+        ]
+    return model, rows
 
 
 def possible(feature: jr.Feature) -> tuple[Any, ...]:
@@ -614,6 +619,30 @@ def test_sql_is_null_where_a_missing_value_is_refused(database: Database) -> Non
     rows = [{**row, "unused": None} for row in rows]
     found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score"), jr.to_sql(listed)])
     assert found == [("yes", 2.5, "yes"), (None, None, None), (None, None, None)]
+
+
+@DATABASES
+def test_sql_takes_a_stored_nan_for_missing(database: Database) -> None:
+    """In thresholds with and without missing values, special values, directions and terms."""
+    features = (jr.Feature("x"), jr.Feature("m", special_values=(-7.0,)))
+    schema = jr.Schema((*features, features[1].companion()), "own_category", ("no", "yes"))
+    asked = [C.above(0, 1.0), C(0, 1.0, missing=True), C.at_most(0, 1.0), C(1, -9.0)]
+    asked += [C(2, missing=True, categories=frozenset()), C.one_of(2, [1]), C(0, missing=False)]
+    asked += [C.above(jr.Direction((0, 1), (1.0, 1.0)), 1.0)]
+    rules = jr.Conjunctions.build(schema, [[condition] for condition in asked])
+    linear = jr.LinearTerms(
+        np.array([0, 1], np.int32), np.array([[0.5], [0.25]]), np.zeros(2), np.full(2, 1.5)
+    )
+    weights = 2.0 ** np.arange(len(asked))[:, None]
+    model = jr.RuleEnsemble(rules, weights, np.array([-50.0]), linear, "logistic")
+    values = [None, math.nan, 0.0, 2.0, -7.0]
+    rows = [{"x": x, "m": m} for x in values for m in values]
+    expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
+    found = list(zip(*database(schema, rows, expressions), strict=True))
+    X = frame(schema, rows)
+    for label, score in (found[:2], found[4:6]):
+        assert list(label) == jr.predict(model, X).tolist()
+        assert list(score) == jr.decision_function(model, X).tolist()
 
 
 TYPES = {
