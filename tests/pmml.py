@@ -75,9 +75,12 @@ class Document:
         for field in self.fields:
             name = field.get("name")
             if name != self.target:
-                values[name] = row[str(name)]
+                values[name] = self.read(str(name), row[str(name)])
                 if values[name] is None and field.get("missingValueTreatment") == "returnInvalid":
                     raise ValueError(f"{name!r} is missing")
+                treatment = field.get("invalidValueTreatment", "returnInvalid")
+                if treatment == "returnInvalid" and not self.is_valid(str(name), values[name]):
+                    raise ValueError(f"{name!r} is invalid: {values[name]!r}")
         for derived in self.root.iter("DerivedField"):
             values[derived.get("name")] = evaluate(derived[0], values)
         if self.model.tag == "RuleSetModel":
@@ -110,6 +113,29 @@ class Document:
                 label = self.label(value) if isinstance(value, str) else value
         return label, found
 
+    def read(self, name: str, value: Any) -> Any:
+        """A value of a row; None if it is declared missing."""
+        missing = self.declared(name, "Value", property="missing")
+        return None if as_text(value) in [one.get("value") for one in missing] else value
+
+    def is_valid(self, name: str, value: Any) -> bool:
+        listed = [one.get("value") for one in self.declared(name, "Value", property=None)]
+        ranges = self.declared(name, "Interval", closure="closedClosed")
+        if value is None or not (listed or ranges):
+            return True
+        return as_text(value) in listed or any(
+            float(one.attrib["leftMargin"]) <= value <= float(one.attrib["rightMargin"])
+            for one in ranges
+        )
+
+    def declared(self, name: str, tag: str, **attributes: str | None) -> list[Element]:
+        (field,) = (one for one in self.root.iter("DataField") if one.get("name") == name)
+        return [
+            one
+            for one in field.findall(tag)
+            if all(one.get(key) == value for key, value in attributes.items())
+        ]
+
     def score(self, table: Element, values: dict[Any, Any]) -> float:
         predictors = table.findall("NumericPredictor")
         return float(table.attrib["intercept"]) + sum(
@@ -133,6 +159,13 @@ class Document:
             for s in decided.findall("ScoreDistribution")
         }
         return self.label(score), shares
+
+
+def as_text(value: Any) -> str:
+    """A value as PMML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "NaN" if value != value else str(value)
 
 
 def evaluate(element: Element, values: dict[Any, Any]) -> Any:

@@ -1,12 +1,19 @@
-"""Exported models predict what jaxrules predicts: Python, sqlite and DuckDB on rows with edge
-values.
+"""Exported models predict what jaxrules predicts: Python, sqlite, DuckDB and PostgreSQL on rows
+with edge values, PMML as read from its specification.
 """
 
+import atexit
 import functools
+import json
 import math
+import os
+import shutil
 import sqlite3
+import subprocess
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import duckdb
 import narwhals as nw
@@ -14,11 +21,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.estimators import RuleBoostingClassifier
+from jaxrules.export.program import program_of
+from jaxrules.export.sql import DialectName
 from jaxrules.paths.model import ModelSequence
 from jaxrules.table import BOOLEAN, MISSING, EncodedColumn
 from pmml import Document
@@ -91,7 +100,7 @@ def schemas(draw: st.DrawFn, classes: Any) -> jr.Schema:
         }
         features.append(jr.Feature(name, **of_kind.get(kind, {})))
     features += [f.companion() for f in features if f.special_values is not None]
-    return jr.Schema(tuple(features), draw(st.sampled_from(["refuse", "own_category"])), classes)
+    return jr.Schema(tuple(features), draw(st.sampled_from(["own_category", "refuse"])), classes)
 
 
 @st.composite
@@ -219,19 +228,26 @@ def cases(draw: st.DrawFn, models: st.SearchStrategy[Any]) -> tuple[Any, list[Ro
     )
     near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
     numbers = st.sampled_from([*EDGES, *SPECIAL, *ends, *near]) | NUMBERS
-    absent = [] if schema.missing == "refuse" else [st.none()]
-    values = {
-        feature.name: st.one_of(
-            st.sampled_from(feature.levels)
-            if feature.levels is not None
-            else numbers
-            if feature.categories is None
-            else st.sampled_from([*feature.categories, UNSEEN]),
-            *absent,
-        )
-        for feature in schema.sources
-    }
-    return model, draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
+    values = {}
+    for feature in schema.sources:
+        of_kind = numbers if feature.kind == "number" else st.sampled_from(possible(feature))
+        absent = [] if schema.missing == "refuse" else missing_values(feature)
+        values[feature.name] = st.one_of(of_kind, *map(st.just, absent))
+    rows = draw(st.lists(st.fixed_dictionaries(values), min_size=1, max_size=5))
+    if schema.missing == "own_category":
+        rows += [
+            {**rows[0], f.name: absent} for f in schema.sources for absent in missing_values(f)
+        ]
+    return model, rows
+
+
+def possible(feature: jr.Feature) -> tuple[Any, ...]:
+    """The levels, or the categories and one that fit did not see."""
+    return feature.levels or (*(feature.categories or ()), UNSEEN)
+
+
+def missing_values(feature: jr.Feature) -> list[Any]:
+    return [None, math.nan] if feature.kind == "number" else [None]
 
 
 ANY_CASE = cases(ensembles()) | cases(rule_lists()) | cases(sequences())
@@ -248,6 +264,20 @@ def frame(schema: jr.Schema, rows: list[Row]) -> pd.DataFrame:
             for feature in schema.sources
         }
     )
+
+
+def spoiled(model: Any, rows: list[Row], data: st.DataObject) -> list[Row]:
+    """The rows with a value that the model refuses, in a column that it uses."""
+    refused: list[tuple[str, Any]] = []
+    for f, refuses in program_of(model).asks.items():
+        feature = model.schema.features[f]
+        wrong = missing_values(feature) if refuses else []
+        wrong += [math.inf, -math.inf] if feature.kind == "number" else []
+        wrong += [UNSEEN] if feature.kind == "ordered" else []
+        refused += [(feature.name, value) for value in wrong]
+    if not refused:
+        reject()
+    return [{**row, **dict([data.draw(st.sampled_from(refused))])} for row in rows]
 
 
 # Python
@@ -326,6 +356,8 @@ def test_python_checks_its_rows(ensemble: jr.RuleEnsemble) -> None:
         ({**row, "age": "40"}, TypeError, "'age' must be a number, got '40'"),
         ({**row, "job": 3}, TypeError, "'job' must be text, got 3"),
         ({**row, "age": math.inf}, ValueError, "'age' is infinite"),
+        ({**row, "age": 2**53 + 1}, ValueError, r"'age' is an integer beyond 2\*\*53"),
+        ({**row, "age": np.int64(-(2**60))}, ValueError, r"'age' is an integer beyond"),
     ]:
         with pytest.raises(error, match=message):
             predict(wrong)
@@ -381,26 +413,102 @@ def duckdb_database() -> Any:
     return duckdb.connect(":memory:", config={"threads": 1})
 
 
-def in_sqlite(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
-    return ask(sqlite_database(), schema, rows, expressions)
+Types = dict[str, str] | None
+"""The type of the columns of a kind, where it is not the usual one."""
 
 
-def in_duckdb(schema: jr.Schema, rows: list[Row], expressions: list[str]) -> list[tuple[Any, ...]]:
-    return ask(duckdb_database(), schema, rows, expressions)
+def in_sqlite(
+    schema: jr.Schema, rows: list[Row], expressions: list[str], types: Types = None
+) -> list[tuple[Any, ...]]:
+    return ask(sqlite_database(), schema, rows, expressions, types)
+
+
+def in_duckdb(
+    schema: jr.Schema, rows: list[Row], expressions: list[str], types: Types = None
+) -> list[tuple[Any, ...]]:
+    return ask(duckdb_database(), schema, rows, expressions, types)
+
+
+@functools.cache
+def postgres_server() -> Callable[[str], str]:
+    """A server on a socket in a temporary folder, and a function that asks it; skips the test if
+    none is installed.
+    """
+    places = [os.environ.get("PATH", ""), *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
+    found = shutil.which("initdb", path=os.pathsep.join(places))
+    if found is None:
+        pytest.skip("PostgreSQL is not installed")
+    folder, binaries = Path(tempfile.mkdtemp()), Path(found).resolve().parent
+    user: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL}
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # the server refuses to run as root
+        try:
+            shutil.chown(folder, "postgres", "postgres")
+        except LookupError:
+            pytest.skip("PostgreSQL refuses to run as root, and there is no user postgres")
+        user |= {"user": "postgres", "group": "postgres"}
+    control = [binaries / "pg_ctl", "-D", folder / "data", "-w"]
+    init = [binaries / "initdb", "-D", folder / "data", "-A", "trust", "-U", "test", "-N"]
+    subprocess.run([*init, "-E", "UTF8", "--locale=C"], check=True, **user)
+    options = ["-o", f"-c listen_addresses= -k {folder} -F", "-l", folder / "log", "start"]
+    subprocess.run([*control, *options], check=True, **user)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(subprocess.run, [*control, "-m", "immediate", "stop"], **user)
+    client = [binaries / "psql", "-h", folder, "-U", "test", "-d", "postgres", "-XqAt"]
+
+    def run(statements: str) -> str:
+        done = subprocess.run(
+            [*client, "-v", "ON_ERROR_STOP=1"],
+            input=statements.encode(),
+            capture_output=True,
+            env={**os.environ, "PGCLIENTENCODING": "UTF8"},
+        )
+        if b"value out of range" in done.stderr:  # where others round to 0 or to infinity
+            reject()
+        assert not done.returncode, done.stderr.decode()
+        return done.stdout.decode()
+
+    return run
+
+
+def in_postgres(
+    schema: jr.Schema, rows: list[Row], expressions: list[str], types: Types = None
+) -> list[tuple[Any, ...]]:
+    def literal(value: Any) -> str:
+        if value is None or isinstance(value, bool):
+            return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+        return "'" + str(value).replace("'", "''") + "'"
+
+    statements = list(created(schema, types))
+    for place, row in enumerate(rows):
+        values = [str(place), *(literal(row[feature.name]) for feature in schema.sources)]
+        statements.append(f"INSERT INTO rows VALUES ({', '.join(values)})")
+    listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(expressions))
+    asked = f"SELECT place, {listed} FROM rows"
+    statements.append(f"SELECT json_agg(row_to_json(asked) ORDER BY place) FROM ({asked}) asked")
+    answer = json.loads(postgres_server()("; ".join(statements)))
+    return [tuple(row[f"e{i}"] for i in range(len(expressions))) for row in answer]
+
+
+def created(schema: jr.Schema, types: Types) -> tuple[str, str]:
+    """The statements that make the table."""
+    quoted = ['"' + feature.name.replace('"', '""') + '"' for feature in schema.sources]
+    types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN", **(types or {})}
+    kinds = [types.get(feature.kind, "TEXT") for feature in schema.sources]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
+    return "DROP TABLE IF EXISTS rows", f"CREATE TABLE rows (place INTEGER, {columns})"
 
 
 def ask(
-    database: Any, schema: jr.Schema, rows: list[Row], expressions: list[str]
+    database: Any,
+    schema: jr.Schema,
+    rows: list[Row],
+    expressions: list[str],
+    types: Types,
 ) -> list[tuple[Any, ...]]:
-    names = [feature.name for feature in schema.sources]
-    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-    types = {"number": "DOUBLE PRECISION", "True / False": "BOOLEAN"}
-    kinds = [types.get(feature.kind, "TEXT") for feature in schema.sources]
-    columns = ", ".join(f"{name} {kind}" for name, kind in zip(quoted, kinds, strict=True))
-    database.execute("DROP TABLE IF EXISTS rows")
-    database.execute(f"CREATE TABLE rows (place INTEGER, {columns})")
+    for statement in created(schema, types):
+        database.execute(statement)
     for place, row in enumerate(rows):
-        values = [place, *(row[name] for name in names)]
+        values = [place, *(row[feature.name] for feature in schema.sources)]
         database.execute(f"INSERT INTO rows VALUES ({', '.join('?' * len(values))})", values)
     listed = ", ".join(f"{expression} AS e{i}" for i, expression in enumerate(expressions))
     found = database.execute(f"SELECT {listed} FROM rows ORDER BY place").fetchall()
@@ -408,8 +516,22 @@ def ask(
     return list(found)
 
 
-DATABASES = pytest.mark.parametrize("database", [in_sqlite, in_duckdb])
-Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
+DATABASES = pytest.mark.parametrize("database", [in_sqlite, in_duckdb, in_postgres])
+OWN: dict[Any, Any] = {in_sqlite: "sqlite", in_duckdb: "duckdb", in_postgres: "postgres"}
+"""The dialect of each."""
+Database = Callable[..., list[tuple[Any, ...]]]
+
+
+def expressions_of(model: Any, **options: Any) -> list[str]:
+    """The label or value, the scores and the probabilities."""
+    classes = model.schema.classes
+    written = [jr.to_sql(model, **options)]
+    if not isinstance(model, jr.RuleList):
+        scored = (None,) if classes is None else classes if len(classes) > 2 else classes[1:]
+        written += [jr.to_sql(model, "score", label=label, **options) for label in scored]
+    return written + [
+        jr.to_sql(model, "probability", label=label, **options) for label in classes or ()
+    ]
 
 
 @DATABASES
@@ -418,22 +540,42 @@ Database = Callable[[jr.Schema, list[Row], list[str]], list[tuple[Any, ...]]]
 def test_sql_says_the_same(database: Database, case: tuple[Any, list[Row]]) -> None:
     model, rows = case
     X, classes = frame(model.schema, rows), model.schema.classes
-    expressions, expected = [jr.to_sql(model)], [jr.predict(model, X)]
+    expected = [jr.predict(model, X)]
     if not isinstance(model, jr.RuleList):
-        scores = np.asarray(jr.decision_function(model, X)).reshape(len(rows), -1).T
-        scored = (None,) if classes is None else classes if len(classes) > 2 else classes[1:]
-        expressions += [jr.to_sql(model, "score", label=label, table="rows") for label in scored]
-        expected += list(scores)
+        expected += list(np.asarray(jr.decision_function(model, X)).reshape(len(rows), -1).T)
     n_exact = len(expected)
+    # in probabilities, scores (twice those of the exponential link) count as 700 if beyond
+    moderate = np.all([np.ones(len(rows)), *(np.abs(s) < 300 for s in expected[1:])], axis=0)
     if classes is not None:
-        expressions += [jr.to_sql(model, "probability", label=label) for label in classes]
         expected += list(jr.predict_proba(model, X).T)
-    found = database(model.schema, rows, expressions)
-    for i, (column, truth) in enumerate(zip(zip(*found, strict=True), expected, strict=True)):
-        if i == 0 and classes is not None:
-            assert list(column) == truth.tolist()
-        else:
-            np.testing.assert_allclose(column, truth, rtol=1e-12 if i < n_exact else 0, atol=1e-12)
+    expressions = expressions_of(model) + expressions_of(model, table="rows", dialect=OWN[database])
+    found = list(zip(*database(model.schema, rows, expressions), strict=True))
+    for columns in (found[: len(expected)], found[len(expected) :]):
+        for i, (column, truth) in enumerate(zip(columns, expected, strict=True)):
+            if i == 0 and classes is not None:
+                assert list(column) == truth.tolist()
+            elif i < n_exact:
+                np.testing.assert_allclose(column, truth, rtol=1e-12, atol=1e-12)
+            else:
+                likely = np.array(column)[moderate]
+                np.testing.assert_allclose(likely, truth[moderate], rtol=0, atol=1e-12)
+
+
+@DATABASES
+@settings(max_examples=40)
+@given(case=ANY_CASE, data=st.data())
+def test_sql_is_null_where_predict_refuses(
+    database: Database, case: tuple[Any, list[Row]], data: st.DataObject
+) -> None:
+    model, rows = case
+    wrong = spoiled(model, rows, data)
+    for row in wrong:
+        with pytest.raises(ValueError, match=r"missing|infinite|no place in the order"):
+            jr.predict(model, frame(model.schema, [row]))
+    expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
+    found = database(model.schema, [*rows, *wrong], expressions)
+    assert found[len(rows) :] == [(None,) * len(expressions)] * len(rows)
+    assert all(value is not None for row in found[: len(rows)] for value in row)
 
 
 @DATABASES
@@ -483,6 +625,198 @@ def test_sql_is_null_where_a_missing_value_is_refused(database: Database) -> Non
     rows = [{**row, "unused": None} for row in rows]
     found = database(schema, rows, [jr.to_sql(model), jr.to_sql(model, "score"), jr.to_sql(listed)])
     assert found == [("yes", 2.5, "yes"), (None, None, None), (None, None, None)]
+
+
+@DATABASES
+def test_sql_takes_a_stored_nan_for_missing(database: Database) -> None:
+    """In thresholds with and without missing values, special values, directions and terms."""
+    features = (jr.Feature("x"), jr.Feature("m", special_values=(-7.0,)))
+    schema = jr.Schema((*features, features[1].companion()), "own_category", ("no", "yes"))
+    asked = [C.above(0, 1.0), C(0, 1.0, missing=True), C.at_most(0, 1.0), C(1, -9.0)]
+    asked += [C(2, missing=True, categories=frozenset()), C.one_of(2, [1]), C(0, missing=False)]
+    asked += [C.above(jr.Direction((0, 1), (1.0, 1.0)), 1.0)]
+    rules = jr.Conjunctions.build(schema, [[condition] for condition in asked])
+    linear = jr.LinearTerms(
+        np.array([0, 1], np.int32), np.array([[0.5], [0.25]]), np.zeros(2), np.full(2, 1.5)
+    )
+    weights = 2.0 ** np.arange(len(asked))[:, None]
+    model = jr.RuleEnsemble(rules, weights, np.array([-50.0]), linear, "logistic")
+    values = [None, math.nan, 0.0, 2.0, -7.0]
+    rows = [{"x": x, "m": m} for x in values for m in values]
+    expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
+    found = list(zip(*database(schema, rows, expressions), strict=True))
+    X = frame(schema, rows)
+    for label, score in (found[:2], found[4:6]):
+        assert list(label) == jr.predict(model, X).tolist()
+        assert list(score) == jr.decision_function(model, X).tolist()
+
+
+TYPES = {
+    in_sqlite: ["INTEGER", "REAL", "NUMERIC", "DECIMAL(9, 2)", ""],
+    in_duckdb: ["TINYINT", "BIGINT", "UINTEGER", "HUGEINT", "FLOAT", "DECIMAL(9, 2)"],
+    in_postgres: ["SMALLINT", "BIGINT", "REAL", "NUMERIC", "NUMERIC(9, 2)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("database", "kind"), [(database, kind) for database, kinds in TYPES.items() for kind in kinds]
+)
+@pytest.mark.parametrize("missing", ["refuse", "own_category"])
+def test_sql_reads_numbers_of_every_type(database: Database, kind: str, missing: Any) -> None:
+    features = (jr.Feature("a"), jr.Feature("b"), jr.Feature("c", special_values=(3.0,)))
+    schema = jr.Schema((*features, features[2].companion()), missing, ("no", "yes"))
+    sums = [0.1 * a + 0.2 * (b - 0.1) for a in range(4) for b in range(4)]  # float64, not decimals
+    direction = jr.Direction((0, 1), (0.1, 0.2), (), (0.0, 0.1))
+    asked = [[C.at_least(direction, value)] for value in sums]
+    asked += [[C.above(0, 1.0), C(2, 1.0, missing=True)], [C.at_most(2, 2.5)]]
+    linear = jr.LinearTerms(
+        np.array([0, 2], np.int32), np.array([[0.1], [0.7]]), np.array([0.0, 0.1]), np.full(2, 2.5)
+    )
+    weights = np.linspace(-0.3, 0.7, len(asked))[:, None]
+    rules = jr.Conjunctions.build(schema, asked)
+    model = jr.RuleEnsemble(rules, weights, np.array([-0.3]), linear, "logistic")
+    rows = [{"a": a, "b": b, "c": c} for a in range(4) for b in range(4) for c in (1, 3, 4)]
+    if missing == "own_category":
+        rows += [{**row, name: None} for row in rows[:20] for name in row]
+    expressions = expressions_of(model) + expressions_of(model, dialect=OWN[database])
+    found = list(zip(*database(schema, rows, expressions, {"number": kind}), strict=True))
+    X = frame(schema, rows)
+    for label, score, _, share in (found[:4], found[4:]):
+        assert list(label) == jr.predict(model, X).tolist()
+        assert list(score) == jr.decision_function(model, X).tolist()
+        np.testing.assert_allclose(share, jr.predict_proba(model, X)[:, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("database", [in_sqlite, in_duckdb])  # others refuse the types
+@pytest.mark.parametrize("kind", ["INTEGER", "TINYINT", "DOUBLE"])
+def test_sql_reads_booleans_stored_as_numbers(database: Database, kind: str) -> None:
+    schema = jr.Schema((jr.Feature("flag", levels=BOOLEAN),), "own_category")
+    rules = jr.Conjunctions.build(schema, [[C.at_least(0, 0.5)], [C.at_most(0, 0.5)]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0], [2.0]]), np.zeros(1))
+    rows = [{"flag": value} for value in (0, 1, None, 2)]
+    found = database(schema, rows, [jr.to_sql(model)], {"True / False": kind})
+    assert found == [(2.0,), (1.0,), (0.0,), (None,)]
+
+
+def test_sqlite_refuses_what_other_databases_refuse_by_themselves() -> None:
+    """Text among numbers, and columns that the table lacks."""
+    schema = jr.Schema((jr.Feature("x"),), "own_category", ("no", "yes"))
+    rules = jr.Conjunctions.build(schema, [[C.at_least(0, 2.0)]])
+    model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.array([-0.5]), link="logistic")
+    rows = [{"x": value} for value in (10.0, None, "10", "", "ten")]
+    for kind, first in (("REAL", "yes"), ("", "yes"), ("TEXT", None)):
+        found = in_sqlite(schema, rows, [jr.to_sql(model, dialect="sqlite")], {"number": kind})
+        read = "yes" if kind == "REAL" else None  # SQLite stores "10" in it as a number
+        assert [label for (label,) in found] == [first, "no", read, None, None]
+    absent = jr.to_sql(model, dialect="sqlite").replace("`x`", "`y`")
+    with pytest.raises(sqlite3.OperationalError, match="no such column"):
+        in_sqlite(schema, rows, [absent])
+
+
+def named(*names: str) -> jr.RuleEnsemble:
+    """A model that uses the first two of these columns."""
+    rules = jr.Conjunctions.build(
+        jr.Schema(tuple(map(jr.Feature, names))), [[C.above(0, 1.0)], [C.above(1, 1.0)]]
+    )
+    return jr.RuleEnsemble(rules, np.array([[1.0], [2.0]]), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refusing"),
+    [
+        ("AGE", "age", {"ansi", "duckdb", "sqlite", "bigquery", "spark"}),
+        ("\u00c4", "\u00e4", {"bigquery", "spark"}),
+        ("age", "age ", set()),
+        ("x" * 63 + "a", "x" * 63 + "b", {"postgres"}),
+        ("\u00e4" * 32, "\u00e4" * 31 + "a", set()),
+    ],
+)
+def test_sql_refuses_columns_that_a_database_takes_for_one(
+    first: str, second: str, refusing: set[str]
+) -> None:
+    for dialect in DIALECTS:
+        for model in (named(first, second), named(first, "z", second)):
+            if dialect not in refusing:
+                jr.to_sql(model, dialect=dialect)
+                continue
+            with pytest.raises(ValueError, match="are one in SQL") as error:
+                jr.to_sql(model, dialect=dialect)
+            assert repr(first) in str(error.value)
+            assert repr(second) in str(error.value)
+        jr.to_sql(named("y", "z", first, second), dialect=dialect)  # it reads neither
+
+
+@pytest.mark.parametrize("database", [in_sqlite, in_duckdb, in_postgres])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("AGE", "age"), ("\u00c4", "\u00e4"), ("age", "age "), ("e\u0301", "\u00e9")],
+)
+def test_sql_tells_names_apart_as_the_database_does(
+    database: Database, first: str, second: str
+) -> None:
+    model, rows = named(first, second), [{first: 2.0, second: 0.0}, {first: 0.0, second: 2.0}]
+    if first == "AGE" and database is not in_postgres:
+        with pytest.raises((sqlite3.OperationalError, duckdb.CatalogException)):
+            database(model.schema, rows, ["1"])
+        return
+    found = database(model.schema, rows, [jr.to_sql(model, dialect=OWN[database])])
+    assert found == [(1.0,), (2.0,)]
+
+
+DIALECTS: tuple[Any, ...] = get_args(DialectName)
+
+
+@settings(max_examples=30)
+@given(case=ANY_CASE)
+def test_sql_of_every_dialect_is_read_by_sqlglot(case: tuple[Any, list[Row]]) -> None:
+    """It finds the columns, and what it translates for DuckDB says the same there."""
+    sqlglot = pytest.importorskip("sqlglot")
+    model, rows = case
+    expected = jr.predict(model, frame(model.schema, rows)).tolist()
+    translated = []
+    for dialect in DIALECTS:
+        text = jr.to_sql(model, dialect=dialect)
+        tree = sqlglot.parse_one(text, read="" if dialect == "ansi" else dialect)
+        used = {model.schema.names[f] for f in program_of(model).asks}
+        assert {column.name for column in tree.find_all(sqlglot.exp.Column)} == used
+        if dialect != "sqlite":  # has other names for types, and is run itself
+            translated.append(tree.sql(dialect="duckdb"))
+    for row, truth in zip(in_duckdb(model.schema, rows, translated), expected, strict=True):
+        if model.schema.classes is None:
+            np.testing.assert_allclose(row, truth, rtol=1e-12, atol=1e-12)
+        else:
+            assert row == (truth,) * len(translated)
+
+
+def test_sql_of_a_dialect_quotes_as_it_says() -> None:
+    schema = jr.Schema((jr.Feature('a`b"\\', ("o'clock", "\\n", "\n")), jr.Feature("select")))
+    rules = jr.Conjunctions.build(schema, [[C.one_of(0, [0, 1, 2])]])
+    model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))
+    for dialects, name, texts in [
+        ("ansi duckdb postgres", '"a`b""\\"', r"""('o''clock', '\n', '""" + "\n')"),
+        ("sqlite", '`a``b"\\`', r"""('o''clock', '\n', '""" + "\n')"),
+        ("snowflake", '"a`b""\\"', r"""('o\'clock', '\\n', '\n')"""),
+        ("bigquery", r'`a\`b"\\`', r"""('o\'clock', '\\n', '\n')"""),
+        ("spark", '`a``b"\\`', r"""('o\'clock', '\\n', '\n')"""),
+    ]:
+        for dialect in dialects.split():
+            assert f"{name} IN {texts}" in jr.to_sql(model, dialect=dialect), dialect
+    with pytest.raises(ValueError, match="dialect must be"):
+        jr.to_sql(model, dialect="oracle")
+
+
+@DATABASES
+def test_sql_of_a_dialect_writes_every_score_twice(database: Database) -> None:
+    rng, classes = np.random.default_rng(0), tuple(f"class {k}" for k in range(40))
+    schema = jr.Schema((jr.Feature("x"),), classes=classes)
+    rules = jr.Conjunctions.build(schema, [[C.above(0, float(i))] for i in range(9)])
+    weights = rng.integers(-2, 3, (9, 40)).astype(float)  # many ties: the first class wins
+    model = jr.RuleEnsemble(rules, weights, np.zeros(40), link="softmax")
+    rows = [{"x": value} for value in np.arange(-0.5, 9.0)]
+    text = jr.to_sql(model, dialect=OWN[database])
+    assert len(text) < 0.15 * len(jr.to_sql(model))
+    found = [label for (label,) in database(schema, rows, [text])]
+    assert found == jr.predict(model, frame(schema, rows)).tolist()
 
 
 @DATABASES
@@ -584,8 +918,23 @@ def test_pmml_refuses_missing_values_as_the_model_does() -> None:
     rules = jr.Conjunctions.build(jr.Schema((jr.Feature("x"),)), [[C.above(0, 1.0)]])
     document = Document(jr.to_pmml(jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))))
     assert document.predict({"x": 2.0}) == (1.0, None)
-    with pytest.raises(ValueError, match="missing"):
-        document.predict({"x": None})
+    for missing in (None, math.nan):
+        with pytest.raises(ValueError, match="missing"):
+            document.predict({"x": missing})
+
+
+@settings(max_examples=40)
+@given(case=ANY_CASE, data=st.data())
+def test_python_and_pmml_refuse_what_predict_refuses(
+    case: tuple[Any, list[Row]], data: st.DataObject
+) -> None:
+    model, rows = case
+    code, document = module(model), Document(jr.to_pmml(model))
+    for row in spoiled(model, rows, data):
+        with pytest.raises(ValueError, match=r"no value|infinite|must be one of"):
+            code["predict"](row)
+        with pytest.raises(ValueError, match="missing|invalid"):
+            document.predict(row)
 
 
 def test_pmml_names_every_field_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -43,7 +44,9 @@ def to_pmml(model: Any) -> str:
     whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. For classes fitted
     one-vs-rest, the predictors are the logarithms of their own probabilities, and "softmax" scales
     these to sum to one; the link "exponential" doubles the coefficients. PMML leaves the order of
-    sums, and ties between labels, to the consumer: scores agree up to rounding.
+    sums, and ties between labels, to the consumer: scores agree up to rounding. NaN is declared a
+    missing value; what `jaxrules.predict` refuses is declared invalid. Only the columns that the
+    model uses are input fields.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path.
@@ -72,7 +75,8 @@ def to_pmml(model: Any) -> str:
     _add(schema, "MiningField", name=target, usageType="target")
     for f, refuses in program.asks.items():
         missing = {"missingValueTreatment": "returnInvalid"} if refuses else {}
-        _add(schema, "MiningField", name=names[f], invalidValueTreatment="asIs", **missing)
+        invalid = "returnInvalid" if program.schema.features[f].is_numeric else "asIs"  # unseen
+        _add(schema, "MiningField", name=names[f], invalidValueTreatment=invalid, **missing)
     _outputs(_add(body, "Output"), program, names)
     columns = [feature.source or feature.name for feature in program.schema.features]
     for f in program.reads:
@@ -128,6 +132,10 @@ def _field(
 ) -> None:
     optype = "continuous" if values is None else "ordinal" if of == "ordered" else "categorical"
     field = _add(parent, "DataField", name=name, optype=optype, dataType=kind)
+    if of == "number":
+        ends = {"leftMargin": repr(-sys.float_info.max), "rightMargin": repr(sys.float_info.max)}
+        _add(field, "Interval", closure="closedClosed", **ends)
+        _add(field, "Value", value="NaN", property="missing")
     for value in values or ():
         _add(field, "Value", value=_label(value))
 

@@ -330,6 +330,9 @@ def read(row):
                 )
             x[name] = math.nan if name in NUMBERS else None
             continue
+        if hasattr(value, "__index__") and abs(int(value)) >= 2**53:
+            raise ValueError(f"{name!r} is an integer beyond 2**53, which a float "
+                "cannot hold; pass a float if it may be rounded")
         if name in NUMBERED and not isinstance(value, str):
             value = str(int(value)) if float(value).is_integer() else str(float(value))
         if name in LEVELS:
