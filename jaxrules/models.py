@@ -190,6 +190,10 @@ class RuleEnsemble:
         if self.linear is not None:
             self.linear.validate(self.schema, self.n_outputs)
 
+    def shifted(self, by: float) -> RuleEnsemble:
+        """The model with this number added to every score."""
+        return dataclasses.replace(self, intercept=np.asarray(self.intercept) + by)
+
     def check_parts(self) -> None:
         """Check what predictions need: matching shapes, and a link that fits the target."""
         classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))

@@ -499,6 +499,10 @@ class SoftModel:
     steepness: float = field(metadata={"static": True})
     straight_through: bool = field(metadata={"static": True})
 
+    def shifted(self, by: float) -> SoftModel:
+        """The network with this number added to every score."""
+        return replace(self, net=self.net._replace(b0=self.net.b0 + by))
+
     def __call__(self, X: TableLike) -> Array:
         """The scores of rows, (rows,) or (rows, outputs).
 
