@@ -401,7 +401,7 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
     """
     first, group = equal_rows(data)
     nothing = np.zeros(len(group))
-    kind = {"real": nothing, "positive": nothing, "count": np.minimum(data.labels, 1)}.get(
+    kind = {"real": nothing, "positive": nothing, "count": data.labels > 0}.get(
         data.loss.target, data.labels
     )
     random = np.random.default_rng(seed)
