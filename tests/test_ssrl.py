@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
