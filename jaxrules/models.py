@@ -242,16 +242,25 @@ class RuleEnsemble:
         """
         weights, several = np.asarray(self.weights), self.n_outputs > 1
         order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
-        rows = []
+        rows: list[tuple[NDArray[Any], str, int]] = []
         if several:
-            rows.append((np.asarray(self.intercept), "always"))
+            rows.append((np.asarray(self.intercept), "always", 0))
             order = order[np.argsort(_spoken_for(weights)[order], kind="stable")]
-        rows += [(weights[r], self.conjunctions.describe(r)) for r in order.tolist()]
+        rows += [(weights[r], self.conjunctions.describe(r), 0) for r in order.tolist()]
         if self.linear is not None:
             for t, coefficients in enumerate(np.asarray(self.linear.coefficients)):
-                rows.append((coefficients, self.linear.describe(t, self.schema)))
-        text = display.cell_text if several else display.weight_text
-        return [(*map(text, row.tolist()), rule) for row, rule in rows]
+                more = display.factor_digits(self.linear.lower[t], self.linear.upper[t])
+                rows.append((coefficients, self.linear.describe(t, self.schema), more))
+        text, digits = (display.cell_text, 2) if several else (display.weight_text, 4)
+        return [
+            (*(text(weight, self.largest, digits + more) for weight in row.tolist()), rule)
+            for row, rule, more in rows
+        ]
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value of the numbers that a reader adds up."""
+        return display.largest_of(self.intercept, self.weights)
 
     @property
     def heading(self) -> str:
@@ -269,7 +278,8 @@ class RuleEnsemble:
             return f"{what} each {target}: the sum of its column over the rules that hold"
         if classes is not None:
             what = f"{what} {target} == {display.plain(str(classes[1]))}:"
-        sum_ = f"{what} {display.weight_text(self.intercept)} + the weights of the rules that hold"
+        intercept = display.weight_text(self.intercept, self.largest)
+        sum_ = f"{what} {intercept} + the weights of the rules that hold"
         if not self.threshold or classes is None:
             return sum_
         label = display.plain(str(classes[1]))
@@ -550,14 +560,16 @@ class Explanation:
         prediction and for the runner-up, and their difference, largest first.
         """
         parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
+        largest = display.largest_of(0.0, *(part.weight for part in parts))
+        text = functools.partial(display.weight_text, largest=largest)
         if self.runner_up is None:
-            return [(display.weight_text(part.weight), part.text) for part in parts]
+            return [(text(part.weight), part.text) for part in parts]
         pairs = [(part.weight[self._first_two()], part.text) for part in parts]
         rules = [pair for pair in pairs[1:-1] if pair[0].any()]
         rules.sort(key=lambda pair: pair[0][1] - pair[0][0])
         return [
-            (*map(display.weight_text, pair), display.weight_text(pair[0] - pair[1]), text)
-            for pair, text in (pairs[0], *rules, pairs[-1])
+            (*map(text, pair), text(pair[0] - pair[1]), what)
+            for pair, what in (pairs[0], *rules, pairs[-1])
         ]
 
 
@@ -942,7 +954,7 @@ def _(model: RuleList) -> str:
 def _(model: RuleEnsemble) -> str:
     rows, names = model._rows(), model._names()
     if model.n_outputs == 1:
-        rows = [(display.weight_text(model.intercept), "always"), *rows]
+        rows = [(display.weight_text(model.intercept, model.largest), "always"), *rows]
     cells = [
         [
             *(r"$\cdot$" if weight == "." else display.latex_number(weight) for weight in weights),
