@@ -24,6 +24,7 @@ from test_export import ANY_CASE, Row, frame
 
 import jaxrules as jr
 import problems
+from jaxrules import display
 from jaxrules.export.program import program_of
 from jaxrules.reporting.browser import columns_of, program_json, rows_json
 
@@ -490,6 +491,18 @@ def test_any_model_and_row(
         assume(False)
     show(browser, page)
     assert_same(evaluated(browser), model, table)
+
+
+@needs_browser
+def test_numbers_of_sums_are_printed_as_in_python(browser: Any, tmp_path: Path) -> None:
+    opened(browser, tmp_path, "ensemble")
+    rng = np.random.default_rng(0)
+    weights = (rng.normal(size=300) * 10.0 ** rng.integers(-8, 20, 300)).tolist()
+    for largest in (0.0, 1.2e7, 5e10, 3e16):
+        script = "const [all, most] = arguments; return all.map((one) => summand(one, most))"
+        found = browser.execute_script(script, weights, largest)
+        python = [float(display.weight_text(weight, largest)) for weight in weights]
+        assert list(map(float, found)) == pytest.approx(python, rel=1e-13)  # but for ties
 
 
 @needs_browser
