@@ -83,19 +83,19 @@ def with_log_link() -> Iterator[Case]:
             yield case
 
 
-@pytest.mark.parametrize("case", with_log_link(), ids=str)
+@pytest.mark.parametrize("case", list(with_log_link()), ids=str)
 def test_the_unit_of_exposure_changes_the_intercept_alone(case: Case) -> None:
     one = fitted(case, exposure=EXPOSURE)
-    for factor in FACTORS:
-        for unit in (
-            {"exposure": EXPOSURE * factor},
-            {"offset": np.log(EXPOSURE) + np.log(factor)},
-            {"exposure": EXPOSURE, "offset": np.full(N_ROWS, np.log(factor))},
-        ):
-            other = fitted(case, **unit)
-            check(one, other, 1 / factor)
-            shift = float(other.intercept[0] - one.intercept[0])
-            assert shift == pytest.approx(-np.log(factor), abs=1e-6)
+    first, second, third = FACTORS
+    for factor, unit in {
+        first: {"exposure": EXPOSURE * first},
+        second: {"offset": np.log(EXPOSURE) + np.log(second)},
+        third: {"exposure": EXPOSURE, "offset": np.full(N_ROWS, np.log(third))},
+    }.items():
+        other = fitted(case, **unit)
+        check(one, other, 1 / factor)
+        shift = float(other.intercept[0] - one.intercept[0])
+        assert shift == pytest.approx(-np.log(factor), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,14 @@ def test_the_unit_of_the_target_changes_predictions_by_a_factor(case: Case) -> N
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in EVERY if case.loss in ("squared", *RESIDUALS)], ids=str
+    "case",
+    [
+        case
+        for case in EVERY
+        # y - offset rounds, which decides between equal splits of trees
+        if case.loss in ("squared", *RESIDUALS) and not case.draws_rows
+    ],
+    ids=str,
 )
 def test_a_constant_offset_of_numbers_changes_the_intercept_alone(case: Case) -> None:
     if case.learner.models == "linear" or not settings_of(case).get(
