@@ -206,21 +206,57 @@ def sum_text(terms: Iterable[tuple[float, str]]) -> str:
     return text
 
 
-def weight_text(weights: Any) -> str:
-    """One weight, or one per output; only 0 shows as 0."""
-    return "  ".join(_weight(float(weight)) for weight in np.ravel(weights))
+_SMALL = 5e-3
+"""Smaller weights would lose all digits but one; they show three after the first."""
 
 
-def _weight(weight: float) -> str:
-    plain = weight == 0 or 5e-3 <= abs(weight) < 1e7
-    return f"{weight:+.4f}" if plain else f"{weight:+.3e}"
+def largest_of(*summands: Any) -> float:
+    """The largest absolute value of numbers that are added up."""
+    return max(float(np.abs(part).max(initial=0.0)) for part in map(np.asarray, summands))
 
 
-def cell_text(weight: float) -> str:
-    """One weight in a table of several per rule: two decimals, a dot for 0."""
+def weight_text(weights: Any, largest: float = 0.0, digits: int = 4) -> str:
+    """One weight, or one per output; only 0 shows as 0.
+
+    Args:
+        weights: of a sum, all of whose numbers end at one decimal place, so that they add up as
+            printed; numbers below .005 have more.
+        largest: of the numbers of that sum.
+        digits: after the decimal point, as far as float64 has them.
+    """
+    return "  ".join(_weight(float(weight), largest, digits) for weight in np.ravel(weights))
+
+
+def _weight(weight: float, largest: float, digits: int) -> str:
+    size = abs(weight)
+    if size == 0 or not math.isfinite(weight):
+        return f"{weight:+.{digits}f}"
+    decimals = min(digits, _SHORT - 1 - _exponent(max(size, largest)))
+    text = f"{weight:+.{max(decimals, 0)}f}"
+    if size >= _SMALL and decimals >= 0 and float(text):
+        return text
+    return f"{weight:+.{max(decimals + _exponent(size), 3)}e}"
+
+
+def _exponent(size: float) -> int:
+    """The power of ten of the first digit."""
+    return math.floor(math.log10(size))
+
+
+def cell_text(weight: float, largest: float = 0.0, digits: int = 2) -> str:
+    """One weight in a table of several per rule, as in `weight_text`; a dot for 0."""
     if weight == 0:
         return "."
-    return f"{weight:+.2f}" if 5e-3 <= abs(weight) < 1e5 else f"{weight:+.0e}"
+    short = abs(weight) < _SMALL and digits == 2
+    return f"{weight:+.0e}" if short else weight_text(weight, largest, digits)
+
+
+def factor_digits(lower: float, upper: float) -> int:
+    """The additional decimals of a factor of numbers between these ends, so that the product has
+    the decimals of a weight; 0 if there is no end.
+    """
+    size = max(abs(lower), abs(upper))
+    return math.ceil(math.log10(size)) if 1 < size < math.inf else 0
 
 
 def share_text(share: float) -> str:

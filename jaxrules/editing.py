@@ -134,9 +134,13 @@ def refit(
         return _counted(model, X, y, sample_weight, kept, before=0.0)
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
-    y, sample_weight = without_offset(chosen, y, sample_weight, offset, exposure)
-    data = data_for(model, X, y, chosen, sample_weight)
-    return _Refit(model, data, ridge_of(model, data) if ridge is None else ridge, kept).model()
+    moves = dict(model.options).get("intercept") is not False
+    y, sample_weight, shift = without_offset(
+        chosen, y, sample_weight, offset, exposure, intercept=moves
+    )
+    data, model = data_for(model, X, y, chosen, sample_weight), model.shifted(-shift)
+    refitted = _Refit(model, data, ridge_of(model, data) if ridge is None else ridge, kept).model()
+    return refitted.shifted(shift)
 
 
 def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:

@@ -790,6 +790,21 @@ def is_ours(loss: Loss) -> bool:
     return _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss
 
 
+def mean_offset(loss: Loss, sample_weight: Floats, offset: Floats) -> float:
+    """The offset from which those of a loss with the log link are measured, so that their unit
+    changes nothing: the logarithm of the mean exposure, and for other powers the offset whose
+    removal keeps the sum of the weights of `relative`; 0 for other links.
+    """
+    if loss.power is None:
+        return 0.0
+    shares = sample_weight / sample_weight.sum()
+    largest, by = float(offset[shares > 0].max()), 2 - loss.power
+    below = np.minimum(offset - largest, 0.0)
+    if by == 0:  # the limit, for weights that do not depend on offsets
+        return largest + float(shares @ below)
+    return largest + float(np.log(shares @ np.exp(by * below))) / by
+
+
 def relative(loss: Loss, y: Floats, sample_weight: Floats, offset: Floats) -> tuple[Floats, Floats]:
     """The target and weights with which the loss at a score f is, up to a constant, that of y at f
     + offset.

@@ -220,6 +220,10 @@ class RuleEnsemble:
         if self.linear is not None:
             self.linear.validate(self.schema, self.n_outputs)
 
+    def shifted(self, by: float) -> RuleEnsemble:
+        """The model with this number added to every score."""
+        return dataclasses.replace(self, intercept=np.asarray(self.intercept) + by)
+
     def check_parts(self) -> None:
         """Check what predictions need: matching shapes, and a link that fits the target."""
         classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))
@@ -275,16 +279,25 @@ class RuleEnsemble:
         """
         weights, several = np.asarray(self.weights), self.n_outputs > 1
         order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
-        rows = []
+        rows: list[tuple[NDArray[Any], str, int]] = []
         if several:
-            rows.append((np.asarray(self.intercept), "always"))
+            rows.append((np.asarray(self.intercept), "always", 0))
             order = order[np.argsort(_spoken_for(weights)[order], kind="stable")]
-        rows += [(weights[r], self.conjunctions.describe(r)) for r in order.tolist()]
+        rows += [(weights[r], self.conjunctions.describe(r), 0) for r in order.tolist()]
         if self.linear is not None:
             for t, coefficients in enumerate(np.asarray(self.linear.coefficients)):
-                rows.append((coefficients, self.linear.describe(t, self.schema)))
-        text = display.cell_text if several else display.weight_text
-        return [(*map(text, row.tolist()), rule) for row, rule in rows]
+                more = display.factor_digits(self.linear.lower[t], self.linear.upper[t])
+                rows.append((coefficients, self.linear.describe(t, self.schema), more))
+        text, digits = (display.cell_text, 2) if several else (display.weight_text, 4)
+        return [
+            (*(text(weight, self.largest, digits + more) for weight in row.tolist()), rule)
+            for row, rule, more in rows
+        ]
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value of the numbers that a reader adds up."""
+        return display.largest_of(self.intercept, self.weights)
 
     @property
     def heading(self) -> str:
@@ -304,7 +317,7 @@ class RuleEnsemble:
         if classes is not None:
             what = f"{what} {target} == {display.plain(str(classes[1]))}:"
         terms = "" if self.linear is None else " + the linear terms"
-        start = display.weight_text(self.intercept)
+        start = display.weight_text(self.intercept, self.largest)
         cut = "" if self.cut is None else f"; {self.cut}"
         return f"{what} {start} + the weights of the rules that hold{terms}{cut}"
 
@@ -612,14 +625,16 @@ class Explanation:
         prediction and for the runner-up, and their difference, largest first.
         """
         parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
+        largest = display.largest_of(0.0, *(part.weight for part in parts))
+        text = functools.partial(display.weight_text, largest=largest)
         if self.runner_up is None:
-            return [(display.weight_text(part.weight), part.text) for part in parts]
+            return [(text(part.weight), part.text) for part in parts]
         pairs = [(part.weight[self._first_two()], part.text) for part in parts]
         rules = [pair for pair in pairs[1:-1] if pair[0].any()]
         rules.sort(key=lambda pair: pair[0][1] - pair[0][0])
         return [
-            (*map(display.weight_text, pair), display.weight_text(pair[0] - pair[1]), text)
-            for pair, text in (pairs[0], *rules, pairs[-1])
+            (*map(text, pair), text(pair[0] - pair[1]), what)
+            for pair, what in (pairs[0], *rules, pairs[-1])
         ]
 
 
@@ -1009,7 +1024,7 @@ def _(model: RuleList) -> str:
 def _(model: RuleEnsemble) -> str:
     rows, names = model._rows(), model._names()
     if model.n_outputs == 1:
-        rows = [(display.weight_text(model.intercept), "always"), *rows]
+        rows = [(display.weight_text(model.intercept, model.largest), "always"), *rows]
     cells = [
         [
             *(r"$\cdot$" if weight == "." else display.latex_number(weight) for weight in weights),

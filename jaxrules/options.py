@@ -49,6 +49,7 @@ from jaxrules.constraints import asks
 from jaxrules.fits import Fit, Settings
 from jaxrules.guard import deferred
 from jaxrules.losses import Loss
+from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import Label, MissingRule, TableLike
 from jaxrules.training import (
@@ -196,8 +197,8 @@ class ScoreOptions(FitOptions):
             `jaxrules.losses.relative`.
         exposure: exp(offset) for losses with the log link: the time, area or number at risk of
             every row, positive, shape (rows,). `predict` then gives the mean per unit of exposure,
-            or with ``exposure=`` the mean of a row. Penalties relative to mean losses are relative
-            to means per unit of exposure.
+            or with ``exposure=`` the mean of a row. The fit measures exposures in units of their
+            mean, so that their unit changes nothing but the intercept.
     """
 
     of_rows: ClassVar[tuple[str, ...]] = ("offset", "exposure")
@@ -210,14 +211,21 @@ class ScoreOptions(FitOptions):
 
     def relative(
         self, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[ArrayLike, ArrayLike | None, Self]:
-        """The target, the weights and the options of the same fit without offset and exposure."""
+    ) -> tuple[ArrayLike, ArrayLike | None, Self, float]:
+        """The target, the weights and the options of the same fit without offset and exposure, and
+        the number to add to the intercept of its model.
+        """
         if self.offset is None and self.exposure is None:
-            return y, sample_weight, self
+            return y, sample_weight, self, 0.0
         loss = loss_for(y, getattr(self, "loss", None))
-        y, weights = without_offset(loss, y, sample_weight, self.offset, self.exposure)
-        none: dict[str, Any] = {"loss": loss, **dict.fromkeys(self.of_rows)}
-        return y, weights, dataclasses.replace(self, **none)
+        y, weights, shift = without_offset(
+            loss, y, sample_weight, self.offset, self.exposure, getattr(self, "intercept", True)
+        )
+        changed: dict[str, Any] = {"loss": loss, **dict.fromkeys(self.of_rows)}
+        start = getattr(self, "start", None)
+        if shift and isinstance(start, (Fit, RuleEnsemble)):
+            changed["start"] = _shifted(start, -shift)
+        return y, weights, dataclasses.replace(self, **changed), shift
 
 
 Multiclass = Literal["joint", "one_vs_rest"]
@@ -400,11 +408,12 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                     raise TypeError(f"{body.__name__}() {error}{hint}") from None
                 given = [bound.pop(name, None) for name in data]
                 made = make(**bound)
+                shift = 0.0
                 if isinstance(made, ScoreOptions):
-                    given[1], given[-1], made = made.relative(given[1], given[-1])
+                    given[1], given[-1], made, shift = made.relative(given[1], given[-1])
                 found = body(*given, made)
                 _warn_of_unused(found, made, given)
-                return found
+                return _shifted(found, shift) if shift else found
 
         def with_options(*args: Any) -> Any:
             with deferred(body):
@@ -418,6 +427,20 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
         return learner
 
     return decorated
+
+
+def _shifted(found: Any, shift: float) -> Any:
+    """Models, or fits of models, with this number added to their scores."""
+    if isinstance(found, list):
+        return [_shifted(one, shift) for one in found]
+    if not isinstance(found, Fit):
+        return found.shifted(shift) if hasattr(found, "shifted") else found
+    details = {name: _shifted(part, shift) for name, part in found.details.items()}
+    return dataclasses.replace(
+        found,
+        model=_shifted(found.model, shift),
+        details=dataclasses.replace(found.details, **details),
+    )
 
 
 def _warn_of_unused(found: Any, made: RunOptions, given: list[Any]) -> None:

@@ -471,8 +471,10 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
     ax = _axes(ax)
     ax.barh(range(len(steps)), width, left=left, color=colours, height=0.7)
+    largest = display.largest_of(width)
     for row, (start_at, size) in enumerate(zip(left, width, strict=True)):
-        ax.text(max(start_at, start_at + size), row, f" {size:+.3g}", va="center", fontsize="small")
+        told = f" {display.weight_text(size, largest, digits=3)}"
+        ax.text(max(start_at, start_at + size), row, told, va="center", fontsize="small")
     ax.vlines(
         ends[:-1],
         np.arange(len(ends) - 1) - 0.35,

@@ -27,6 +27,7 @@ from jaxrules.losses import (
     check_target,
     loss_by_name,
     mean_loss,
+    mean_offset,
     relative,
     softmax,
     squared,
@@ -122,15 +123,20 @@ def without_offset(
     sample_weight: ArrayLike | None,
     offset: ArrayLike | None,
     exposure: ArrayLike | None,
-) -> tuple[ArrayLike, ArrayLike | None]:
-    """The target and the weights relative to an offset, see `jaxrules.losses.relative`.
+    intercept: bool = True,
+) -> tuple[ArrayLike, ArrayLike | None, float]:
+    """The target and the weights relative to an offset, see `jaxrules.losses.relative`, and the
+    number to add to the intercept of a model of these: they are measured from `mean_offset`.
+
+    Args:
+        intercept: whether the model has an intercept; without, they are measured from 0.
 
     Raises:
         TypeError, ValueError: naming the argument; for classes, for whose log-odds there is no such
             form.
     """
     if offset is None and exposure is None:
-        return y, sample_weight
+        return y, sample_weight, 0.0
     n_rows = len(target_array(y))
     total = total_offset(offset, exposure, n_rows, loss.link == "log")
     weights = check_sample_weight(sample_weight, n_rows)
@@ -142,10 +148,11 @@ def without_offset(
             "float64; drop the extreme rows"
         )
     if loss.target == "sign":
-        return relative(loss, np.zeros(0), weights, total)  # says which losses
+        relative(loss, np.zeros(0), weights, total)  # says which losses
     target = regression_target(y, n_rows)
     check_target(loss, target)
-    return relative(loss, target, weights, total)
+    centre = mean_offset(loss, weights, total) if intercept else 0.0
+    return *relative(loss, target, weights, total - centre), -centre
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,7 +401,7 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
     """
     first, group = equal_rows(data)
     nothing = np.zeros(len(group))
-    kind = {"real": nothing, "positive": nothing, "count": np.minimum(data.labels, 1)}.get(
+    kind = {"real": nothing, "positive": nothing, "count": data.labels > 0}.get(
         data.loss.target, data.labels
     )
     random = np.random.default_rng(seed)

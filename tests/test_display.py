@@ -1,17 +1,27 @@
 """Models in words: numbers that are never rounded to something false, conditions, escaping."""
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import display
-from jaxrules.display import html_table, number, share_text, weight_text
+from jaxrules.display import (
+    factor_digits,
+    html_table,
+    largest_of,
+    number,
+    share_text,
+    weight_text,
+)
 from jaxrules.lowered import Direction
 from jaxrules.table import MISSING
 
@@ -184,6 +194,64 @@ def test_weights_are_zero_only_for_zero(weight: float) -> None:
     assert math.isclose(float(shown), weight, rel_tol=0.011)
 
 
+def unit_of(shown: str) -> Decimal:
+    """One of its last digit."""
+    return Decimal(1).scaleb(int(Decimal(shown).as_tuple().exponent))
+
+
+def adds_up(parts: Sequence[str], total: str) -> bool:
+    """Whether printed numbers have the printed sum, up to half a unit of the last digit of each."""
+    allowed = sum(map(unit_of, [*parts, total]), Decimal(0)) / 2
+    with localcontext(prec=1000):
+        return abs(sum(map(Decimal, parts), Decimal(0)) - Decimal(total)) <= allowed
+
+
+@given(parts=st.lists(finite, min_size=1, max_size=6), digits=st.integers(2, 6))
+def test_printed_numbers_add_up(parts: list[float], digits: int) -> None:
+    total = math.fsum(parts)
+    assume(math.isfinite(total))
+    largest = largest_of(parts, total)
+    *shown, sum_ = (weight_text(one, largest, digits) for one in [*parts, total])
+    assert adds_up(shown, sum_)
+    for value, text in zip(parts, shown, strict=True):
+        assert (float(text) == 0) == (value == 0)
+        finest = max(Decimal(10) ** -digits, Decimal(largest).scaleb(-13))
+        assert unit_of(text) <= max(finest, Decimal(abs(value)).scaleb(-3))
+
+
+@pytest.mark.parametrize("start", [0.0, 1.2e7, 5e10, 3e15, 1e-4])
+def test_a_model_and_its_explanations_add_up_as_printed(start: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    size = 921.0415 if start >= 1 else 0.3 * (start or 1.0)
+    y = start + size * ((X[:, 0] > 0) + 0.3 * (X[:, 1] > 0) + 0.1 * rng.normal(size=200))
+    model = jr.boosting.fit(X, y, max_rules=3).model
+    weight = re.compile(r"[-+]\d+(?:\.\d+)?(?:e[-+]\d+)?")
+    heading, *rules = str(model).splitlines()[1:]
+    intercept, weights = weight.findall(heading)[0], [line.split()[0] for line in rules]
+    assert {intercept, *weights} <= set(weight.findall(model._repr_html_()))
+    assert all(display.latex_number(one) in jr.to_latex(model) for one in (intercept, *weights))
+    for explanation in jr.explain(model, X):
+        *parts, total = (line.split()[0] for line in str(explanation).splitlines()[1:])
+        assert parts[0] == intercept
+        assert set(parts[1:]) <= set(weights)
+        assert adds_up(parts, total)
+        assert {*parts, total} <= set(weight.findall(explanation._repr_html_()))
+
+
+@given(
+    coefficient=st.floats(-1e5, 1e5),
+    ends=st.tuples(st.floats(-1e8, 1e8), st.floats(-1e8, 1e8)).map(sorted),
+)
+def test_the_product_of_a_column_and_its_printed_coefficient_has_four_decimals(
+    coefficient: float, ends: list[float]
+) -> None:
+    size = max(map(abs, ends))
+    shown = weight_text(coefficient, digits=4 + factor_digits(*ends))
+    wrong = abs(float(shown) - coefficient) * size
+    assert wrong <= 0.51e-4 + 1e-13 * size * abs(coefficient)
+
+
 @given(share=st.floats(0, 1))
 def test_shares_are_certain_only_if_they_are(share: float) -> None:
     shown = share_text(share)
@@ -233,8 +301,8 @@ def test_linear_terms_in_words() -> None:
         jr.Conjunctions.build(schema, []), np.zeros((0, 1)), np.zeros(1), linear
     )
     assert str(model).splitlines()[2:] == [
-        "  +0.5000  times a",
-        "  -0.2500  times b, clipped to [0.5, 2]",
+        "   +0.5000  times a",
+        "  -0.25000  times b, clipped to [0.5, 2]",  # twice this has four decimals
     ]
     explanation = jr.explain(model, [[2.0, 9.0]])[0]
     assert [part.text for part in explanation.parts] == [

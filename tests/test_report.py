@@ -25,6 +25,7 @@ from test_export import ANY_CASE, Row, frame
 
 import jaxrules as jr
 import problems
+from jaxrules import display
 from jaxrules.export.program import program_of
 from jaxrules.reporting.browser import columns_of, program_json, rows_json
 
@@ -683,6 +684,18 @@ def test_very_many_stored_rows(browser: Any, tmp_path: Path) -> None:
 
 
 @needs_browser
+def test_numbers_of_sums_are_printed_as_in_python(browser: Any, tmp_path: Path) -> None:
+    opened(browser, tmp_path, "ensemble")
+    rng = np.random.default_rng(0)
+    weights = (rng.normal(size=300) * 10.0 ** rng.integers(-8, 20, 300)).tolist()
+    for largest in (0.0, 1.2e7, 5e10, 3e16):
+        script = "const [all, most] = arguments; return all.map((one) => summand(one, most))"
+        found = browser.execute_script(script, weights, largest)
+        python = [float(display.weight_text(weight, largest)) for weight in weights]
+        assert list(map(float, found)) == pytest.approx(python, rel=1e-13)  # but for ties
+
+
+@needs_browser
 def test_tables_sort_by_mouse_and_keyboard(browser: Any, tmp_path: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -751,7 +764,7 @@ def test_rows_are_chosen_and_typed(browser: Any, tmp_path: Path) -> None:
         answer = browser.find_element("id", "answer").text
         assert f"its target is {LABELS[row - 1]}." in answer
         expected = float(jr.decision_function(fit.model, X[row - 1 : row])[0])
-        assert score() == pytest.approx(expected, rel=1e-4)
+        assert score() == pytest.approx(expected, abs=5.1e-5)  # four decimals, as printed
         assert (
             browser.find_element("id", "prediction").text
             == jr.predict(fit.model, X[row - 1 : row])[0]
@@ -769,7 +782,7 @@ def test_rows_are_chosen_and_typed(browser: Any, tmp_path: Path) -> None:
         row = pd.DataFrame({"size": [size], "age": [age], "colour": [colour]}).astype(
             {"age": float, "colour": object}
         )
-        expected = pytest.approx(float(jr.decision_function(fit.model, row)[0]), rel=1e-4)
+        expected = pytest.approx(float(jr.decision_function(fit.model, row)[0]), abs=5.1e-5)
         wait = WebDriverWait(browser, 20)  # Chromium reports the choice a little later
         wait.until(lambda _, wanted=expected: score() == wanted)
         assert browser.find_element("id", "answer").text.startswith("Typed values.")

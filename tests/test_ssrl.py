@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -814,3 +815,22 @@ def test_a_trial_that_cannot_reach_the_small_penalty_ends_early(monkeypatch):
     clean = jr.ssrl.fit(X, (X[:, 0] > 0.1) & (X[:, 1] < 0.6), max_rules=3)
     assert clean.details.literal_penalty == 1.0
     assert 1.0 in searched
+
+
+@pytest.mark.parametrize("learner", [jr.ssrl, jr.exact_list], ids=["ssrl", "exact_list"])
+def test_a_path_with_the_default_penalty_has_the_probabilities_of_the_default_fit(
+    learner: Any,
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, (200, 3))
+    y = np.where((X[:, 0] > 1) ^ (rng.random(200) < 0.25), "b", "a")
+    fit, last = learner.fit(X, y, max_rules=2), learner.path(X, y, max_rules=2)[-1]
+    assert fit.details.literal_penalty == 4.0
+    given = learner.fit(X, y, max_rules=2, literal_penalty=4.0)
+    for other in (last, given):
+        assert list(other.model.conjunctions) == list(fit.model.conjunctions)
+        assert other.model.labels.tolist() == fit.model.labels.tolist()
+    np.testing.assert_array_equal(last.model.probabilities, fit.model.probabilities)
+    assert not np.allclose(given.model.probabilities, fit.model.probabilities)
+    given_path = learner.path(X, y, max_rules=2, literal_penalty=4.0)[-1]
+    np.testing.assert_array_equal(given_path.model.probabilities, given.model.probabilities)

@@ -351,7 +351,7 @@ def _tuned(
         "init uses a forbidden column; allow the column, or pass another model",
     )
     rate = 0.01 if options.learning_rate is None else options.learning_rate
-    ridge = first_ridge(options.l2_penalty)
+    ridge = first_ridge(options.l2_penalty, options.data(X, y, sample_weight))
     own = options.to(FinetuneOptions, loss=None, learning_rate=rate, l2_penalty=ridge)
     return finetune.with_options(init, X, y, sample_weight, own)
 
@@ -499,6 +499,10 @@ class SoftModel:
     steepness: float = field(metadata={"static": True})
     straight_through: bool = field(metadata={"static": True})
 
+    def shifted(self, by: float) -> SoftModel:
+        """The network with this number added to every score."""
+        return replace(self, net=self.net._replace(b0=self.net.b0 + by))
+
     def __call__(self, X: TableLike) -> Array:
         """The scores of rows, (rows,) or (rows, outputs).
 
@@ -595,6 +599,7 @@ class _Training:
         self.data, self.options, self.run = data, options, run
         self.columns = Standardised.of(data.table, data.weights)
         self.weights = data.weights / data.weights.sum()
+        self.first_ridge = first_ridge(options.l2_penalty, data)
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
         self.began = False
@@ -796,7 +801,7 @@ class _Training:
             labels = self.data.codes[first_rows]
         if not pool.rules or (n if labels is None else int(np.bincount(labels).min())) < 2:
             return None
-        ridge, sides = first_ridge(self.options.l2_penalty), self.signs(pool.rules)
+        ridge, sides = self.first_ridge, self.signs(pool.rules)
         signs = np.where(sides.free, sides.signs, 2)
         sizes, order = pool.sizes, list[int]()
         empty = pool.take(order)
@@ -964,7 +969,7 @@ class _Training:
         """The final weights and intercept of rules, and their ridge."""
         b, b0 = self.refitted(best.rules, rows, best.weights, best.intercept)
         if not self.options.refit or self.options.l2_penalty is not None:
-            return b, b0, Ridge(first_ridge(self.options.l2_penalty))
+            return b, b0, Ridge(self.first_ridge)
         ridge = self.by_noise(rows, b, b0)
         return *self.refitted(best.rules, rows, b, b0, ridge.value), ridge
 
@@ -992,7 +997,7 @@ class _Training:
         Args:
             among: other row weights.
         """
-        ridge = first_ridge(self.options.l2_penalty) if ridge is None else ridge
+        ridge = self.first_ridge if ridge is None else ridge
         row_weights = self.weights if among is None else among
         if not self.options.refit:
             return b, b0

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.fits import Settings
-from jaxrules.losses import Loss, best_constant, derivatives, mean_loss
+from jaxrules.losses import Loss, best_constant, derivatives, mean_loss, squared
+from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 
@@ -24,9 +25,23 @@ _MOST_NOISE = 0.9
 """A larger share of noise counts as this one."""
 
 
-def first_ridge(given: float | None) -> float:
+def first_ridge(given: float | None, data: TrainingData) -> float:
     """The ridge until the last refit."""
-    return _SMALL_RIDGE if given is None else given
+    return _SMALL_RIDGE * unit(data.loss, data.target, data.weights) if given is None else given
+
+
+def unit(loss: Loss, y: Floats, weights: Floats) -> float:
+    """The unit of default ridges: the curvature of a row at the best constant, which follows the
+    unit of the target; 1 for classes and the squared loss, which have none to follow.
+    """
+    if loss.target == "sign" or loss == squared:
+        return 1.0
+    return curvature(loss, y, weights, best_constant(loss, y, weights))
+
+
+def rounded(ridge: float, unit: float) -> float:
+    """The ridge to two digits of its unit."""
+    return float(f"{ridge / unit:.2g}") * unit
 
 
 def share_left(loss: Loss, y: Floats, weights: Floats, risk: float, constant: float) -> float:
@@ -67,7 +82,9 @@ class Ridge(NamedTuple):
     chosen: str = ""
 
     @classmethod
-    def by_noise(cls, left: float, curvature: float, weights: Floats, rules: int) -> Ridge:
+    def by_noise(
+        cls, left: float, curvature: float, weights: Floats, rules: int, unit: float = 1.0
+    ) -> Ridge:
         """The default ridge for the last refit of the weights of rules.
 
         Args:
@@ -75,12 +92,12 @@ class Ridge(NamedTuple):
             curvature: of the loss, the mean of a row at the constant.
             weights: of the rows.
             rules: the number of rules.
+            unit: of the small ridge, see `unit`.
         """
         rows = _ROWS * noise_over_signal(left + by_chance(rules, weights))
-        value = max(_SMALL_RIDGE, float(f"{rows * curvature / float(weights.sum()):.2g}"))
-        why = (
-            f"rules fitted with a ridge of {_SMALL_RIDGE:g} leave {left:.0%} of the constant's loss"
-        )
+        small = _SMALL_RIDGE * unit
+        value = max(small, rounded(rows * curvature / float(weights.sum()), unit))
+        why = f"rules fitted with a ridge of {small:g} leave {left:.0%} of the constant's loss"
         return cls(value, f"l2_penalty={value:g}: {why}")
 
     @classmethod
@@ -88,7 +105,8 @@ class Ridge(NamedTuple):
         """The default ridge for one output, whose rules have this mean loss."""
         constant = best_constant(loss, y, weights)
         left = share_left(loss, y, weights, risk, constant)
-        return cls.by_noise(left, curvature(loss, y, weights, constant), weights, rules)
+        of_row = curvature(loss, y, weights, constant)
+        return cls.by_noise(left, of_row, weights, rules, unit(loss, y, weights))
 
     def kept(self, settings: Settings) -> Settings:
         """The settings of the model, with the ridge if it was chosen."""

@@ -73,8 +73,9 @@ def fit(
 
     Returns:
         A Fit whose objective is G plus the ridge, with `jaxrules.lire.LireDetails`. With
-        ``search="optimal"`` its bound holds for all models of these rules, and the status is
-        OPTIMAL if the two agree within 5e-6. Without a ridge, weights of rules are capped at 23.1
+        ``search="optimal"`` its bound holds for all models of these rules, of which one takes part
+        if several hold for the same rows or for exactly the others, and the status is OPTIMAL if
+        the two agree within 5e-6. Without a ridge, weights of rules are capped at 23.1
         (exponential) and 46.1 (logistic); with one, they stay far below. For classes one-vs-rest
         see `jaxrules.training.one_against_rest`; objective and bound are means over the classes.
         With classes fitted together, the ridge in the objective is mu / n sum_m |a_m|^2, with which

@@ -226,8 +226,9 @@ def path(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
-    what `fit` returns with that limit, that start and the same `literal_penalty`. No list is worse
-    than a shorter one.
+    what `fit` returns with that limit, that start and the same `literal_penalty`. With noise, one
+    that was chosen from the data shrinks the probabilities, as in `fit`; a given one does not. No
+    list is worse than a shorter one.
 
     The pool of conditions is made once. Where a fit is optimal, `fit` finds no better list.
 

@@ -391,8 +391,9 @@ def path(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
-    what `fit` returns with that limit, that start and the same `literal_penalty`. No list is worse
-    than the one before.
+    what `fit` returns with that limit, that start and the same `literal_penalty`. With noise, one
+    that was chosen from the data shrinks the probabilities, as in `fit`; a given one does not. No
+    list is worse than the one before.
 
     The lists are not prefixes of one list: the gains of the greedy steps depend on `max_rules`.
     Data are read, and kernels compiled, only once.

@@ -134,6 +134,18 @@ function number(value, digits = 5) {
 
 const signed = (value) => (value > 0 ? "+" : "") + number(value);
 
+/** A number of a sum whose numbers are at most `largest`: as `weight_text` in jaxrules/display.py. */
+function summand(value, largest, digits = 4) {
+  const size = Math.abs(value), sign = value > 0 ? "+" : "", exponent = (x) => Math.floor(Math.log10(x));
+  if (size === 0) return "0";
+  const decimals = Math.min(digits, 14 - exponent(Math.max(size, largest)));
+  const text = value.toFixed(Math.max(decimals, 0));
+  if (size >= 5e-3 && decimals >= 0 && Number(text) !== 0) return sign + text;
+  return sign + value.toExponential(Math.max(decimals + exponent(size), 3));
+}
+
+const largestOf = (rows) => rows.reduce((most, weights) => weights.reduce((so, weight) => Math.max(so, Math.abs(weight)), most), 0);
+
 /** A share in percent; only 0 and 1 show as 0 % and 100 %. */
 function percent(share) {
   if (share === null) return NONE;
@@ -194,7 +206,7 @@ function tableOf(caption, columns, rows) {
 const cell = (row) => (column) => {
   const value = column.of(row);
   if (column.isText) return make("td", { class: column.style }, value);
-  return make("td", { class: "figure" }, column.show(value));
+  return make("td", { class: "figure" }, column.tell ? column.tell(row) : column.show(value));
 };
 
 // Charts: {caption, x, y, series}; an axis is {name, ends}, a series {name, points, line, points are
@@ -414,10 +426,16 @@ function ruleRows(model) {
   const { program, rules } = model;
   const rows = rules.map((figures, rule) => ({ ...figures, text: program.texts[rule] ?? "otherwise", place: rule + 1 }));
   if (program.kind === "list") return rows.map((row, rule) => ({ ...row, share: program.shares[rule][program.labels[rule]] }));
-  rows.forEach((row, rule) => { row.weights = program.weights[rule]; });
+  rows.forEach((row, rule) => { row.weights = program.weights[rule]; row.digits = 4; });
   const none = { rows: null, coverage: null, rate: null, lift: null, groups: [] };
-  const terms = program.terms.map((term) => ({ ...none, text: termText(term), weights: term.weights }));
+  const terms = program.terms.map((term) => ({ ...none, text: termText(term), weights: term.weights, digits: factorDigits(term) }));
   return [...rows, ...terms].map((row, place) => ({ ...row, place: place + 1 }));
+}
+
+/** The decimals of a factor of a term, so that the product has four; 0 if the term has no ends. */
+function factorDigits({ lower, upper }) {
+  const size = Math.max(Math.abs(lower ?? Infinity), Math.abs(upper ?? Infinity));
+  return size < Infinity ? 4 + Math.max(Math.ceil(Math.log10(size)), 0) : 0;
 }
 
 function termText(term) {
@@ -433,7 +451,9 @@ function showRules(body) {
     columns.push(asText("then", (row) => data.classes[row.target]), asNumber("p", (row) => row.share, percent));
   } else {
     const outputs = several ? data.classes.map((name) => `weight of ${name}`) : ["weight"];
-    columns.push(...outputs.map((name, k) => asNumber(name, (row) => row.weights[k], signed)));
+    const largest = largestOf([program.intercept, ...program.weights]);
+    const told = (row, weight) => row.digits ? summand(weight, largest, row.digits) : signed(weight);
+    columns.push(...outputs.map((name, k) => ({ ...asNumber(name, (row) => row.weights[k]), tell: (row) => told(row, row.weights[k]) })));
   }
   if (program.texts.length || isList) {
     columns.push(asNumber(isList ? "rows decided" : "rows", (row) => row.rows), asNumber("coverage", (row) => row.coverage, percent),
@@ -637,8 +657,10 @@ function sumReasons(program, found) {
   rules.sort((a, b) => size(b.weights) - size(a.weights));
   const rows = [{ text: "intercept", weights: program.intercept }, ...rules, ...terms, { text: "sum: the score", weights: found.scores }];
   const outputs = found.scores.length > 1 ? data.classes : ["adds to the score"];
+  const largest = largestOf(rows.map((row) => row.weights));
   return tableOf("What holds for this row, and what it adds to the score", [
-    asRule("because", (row) => row.text), ...outputs.map((name, k) => asNumber(name, (row) => row.weights[k], signed)),
+    asRule("because", (row) => row.text),
+    ...outputs.map((name, k) => asNumber(name, (row) => row.weights[k], (weight) => summand(weight, largest))),
   ], rows);
 }
 

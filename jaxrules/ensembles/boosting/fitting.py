@@ -29,7 +29,7 @@ from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.noise import Ridge, by_chance
+from jaxrules.ensembles.noise import Ridge, by_chance, unit
 from jaxrules.fits import Fit, Status
 from jaxrules.interrupts import Interrupt
 from jaxrules.models import RuleEnsemble
@@ -146,7 +146,10 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     chance = 0.0 if task.joint else by_chance(rules, data.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
-    growing = DefaultRidge.by_noise(ridge, why, least if task.options.corrective else ridge)
+    growing = DefaultRidge.by_noise(
+        ridge, why, least if task.options.corrective else ridge,
+        unit(data.loss, data.target, data.weights),
+    )  # fmt: skip
     complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
     fits: list[Fit[RuleEnsemble]] = []
     if not run.stopped() and not (ridge == least and complete):

@@ -258,8 +258,9 @@ class Options(_Shared):
             for two equal classes, 8 to 576 for the squared loss. Rules are found with it, whatever
             `max_rules` is; refitted weights of more than ten rules have a larger ridge where there
             is noise, for 40 rules up to 4.6 times as large. ``details["chosen"]`` says why it was
-            chosen. For several classes fitted together nothing is added to q, and the ridge is at
-            least 1; fitted one-vs-rest, each class has its own. With 0, curvatures are raised to
+            chosen. Several classes fitted together have twice this ridge, with which two classes
+            are the binary problem; nothing is added to q then, and l2_penalty is at least 1. Fitted
+            one-vs-rest, each class has its own. With 0, curvatures are raised to
             1e-8 of the largest, because saturated rows of the logistic loss have almost none.
     """
 

@@ -25,26 +25,27 @@ _MANY_RULES, _GROWTH = 40, 4.0
 
 
 class DefaultRidge(NamedTuple):
-    """The default ridge, with which rules are found; why it was chosen; and by which multiple the
-    ridge of the weights grows from ten rules to 40.
+    """The default ridge, with which rules are found; why it was chosen; by which multiple the
+    ridge of the weights grows from ten rules to 40; and the unit in which it is rounded.
     """
 
     value: float
     why: str
     growth: float
+    unit: float = 1.0
 
     @classmethod
-    def by_noise(cls, value: float, why: str, least: float) -> DefaultRidge:
+    def by_noise(cls, value: float, why: str, least: float, unit: float) -> DefaultRidge:
         """A ridge that grows by 4 (9 q' - 1) / 8, with q' the share of noise; the least ridge, of
         q' = 1/9, does not.
         """
         share = (value - least) / (value + _ROWS / FEWEST_ROWS * least)
-        return cls(value, why, _GROWTH * share)
+        return cls(value, why, _GROWTH * share, unit)
 
     def of_weights(self, rules: int) -> noises.Ridge:
         """The ridge of the weights of so many rules."""
         share = (min(rules, _MANY_RULES) - FEW_RULES) / (_MANY_RULES - FEW_RULES)
-        value = float(f"{self.value * (1 + self.growth * max(share, 0.0)):.2g}")
+        value = noises.rounded(self.value * (1 + self.growth * max(share, 0.0)), self.unit)
         found = f"; rules were found with {self.value:g}" if value != self.value else ""
         return noises.Ridge(value, f"l2_penalty={value:g}: {self.why}{found}")
 
@@ -70,7 +71,7 @@ def ridge_for(data: TrainingData, options: Options, noise: float) -> float:
     else:
         constant = constant_of(data, options)
         ridge = rows * noises.curvature(data.loss, data.target, data.weights, constant)
-    return float(f"{ridge:.2g}")
+    return noises.rounded(ridge, noises.unit(data.loss, data.target, data.weights))
 
 
 def shares_of(data: TrainingData) -> NDArray[np.float64]:

@@ -95,7 +95,7 @@ class Ensemble:
         trains = data.weights * ~self.held_out
         decides = data.weights * self.held_out if self.held_out.any() else trains
         self.fit_weights, self.check_weights = trains / trains.sum(), decides / decides.sum()
-        self.ridge = first_ridge(options.l2_penalty)
+        self.ridge = first_ridge(options.l2_penalty, data)
         bound = task.constraints.of_output(data.output, task.n_outputs)
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)

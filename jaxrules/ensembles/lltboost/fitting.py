@@ -80,7 +80,7 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
     several = {} if len(data.outputs) == 1 else {"multiclass": "joint" if joint else "one_vs_rest"}
     squares = float(np.sum(np.square(model.weights)))
     squares = JointEnsemble.ridges * squares if joint else squares / len(data.outputs)
-    ridge = first_ridge(options.l2_penalty)
+    ridge = first_ridge(options.l2_penalty, data)
     objective = model_loss(model, data) + ridge / 2 * squares
     with run:
         run.step(objective, len(model.conjunctions))

@@ -38,7 +38,9 @@ class Shared(ScoreOptions):
         objective_tolerance: eps_p, the relative gain of |g'q| that every additional proposition
             must exceed.
         l2_penalty: ridge on the weights of the rules, relative to the mean loss: mean_i l +
-            l2_penalty / 2 sum_j b_j^2. It keeps the weights of rules that separate classes finite.
+            l2_penalty / 2 sum_j b_j^2; l2_penalty sum_jk b_jk^2 for classes fitted together, with
+            which two classes are the binary problem. It keeps the weights of rules that separate
+            classes finite.
             `l2_penalty` of `jaxrules.boosting` is this times the number of rows. None: the rules
             are found with 1e-3. If they leave a share q of the constant's loss (to which 3 / rows
             are added for each rule, at most .2), the last refit has 10 q / (1 - q), divided by the
