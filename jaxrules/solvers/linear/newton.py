@@ -29,7 +29,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from jaxrules.losses import Loss, derivatives
+from jaxrules.losses import Loss, derivatives, widened
 
 Floats = NDArray[np.float64]
 
@@ -142,6 +142,7 @@ def newton_on_host(
     absolute: float = 0.0,
     goal: float = np.inf,
     max_steps: int = 100,
+    widen: bool = True,
 ) -> tuple[Floats, float]:
     """The minimiser and its objective, from a start. A step that does not descend is retried at a
     quarter of its length.
@@ -160,11 +161,14 @@ def newton_on_host(
             relative to the objective and in absolute terms.
         goal: it stops early once the objective cannot be expected to fall below this.
         max_steps: bound on the steps.
+        widen: whether, if the steps end early at a loss with a narrow kink, they start again from
+            the minimum of wider ones.
 
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
     least, most = (-np.inf, np.inf) if ends is None else ends
+    reached = False
 
     def at(point: Floats) -> Evaluation:
         return evaluate(loss, columns, target, weights, penalties, point, point @ columns + offset)
@@ -175,6 +179,7 @@ def newton_on_host(
         if not np.isfinite(now.value):
             point = np.zeros_like(point)
             now = at(point)
+        first = point
         for _ in range(max_steps if len(point) else 0):
             if not now.curvature.min(initial=0.0) >= 0:
                 break
@@ -186,6 +191,7 @@ def newton_on_host(
                 # For a quadratic loss, a second step removes the error that the ridge left.
                 if loss.quadratic and promised > absolute:
                     point = within(point + step, least, most)
+                reached = np.isfinite(promised)
                 break
             length = 1.0
             following = within(point + step, least, most)
@@ -201,6 +207,19 @@ def newton_on_host(
             point, now = following, trial
     if not (np.isfinite(now.gradient).all() and now.curvature.min(initial=0.0) >= 0):
         derivatives(loss, target, point @ columns + offset)  # says what is wrong
+    wider = None
+    if len(point) and widen and not reached:
+        wider = widened(loss, target, np.broadcast_to(first @ columns + offset, target.shape))
+    if wider is not None:
+        given: dict[str, Any] = {
+            "offset": offset, "ends": ends, "relative": relative, "absolute": absolute,
+            "max_steps": max_steps,
+        }  # fmt: skip
+        rows = columns, target, weights, penalties
+        wide, _ = newton_on_host(wider, *rows, first, **given)
+        again, value = newton_on_host(loss, *rows, wide, goal=goal, widen=False, **given)
+        if value < now.value:
+            return again, value
     return point, float(now.value)
 
 

@@ -517,7 +517,7 @@ class Problem(WorkingSets[Solution]):
             )
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
         return Certificate(
-            objective + self.constant, max(bound + self.constant, self.least), violation
+            objective + self.constant, float(np.fmax(bound + self.constant, self.least)), violation
         )
 
     def solution(
