@@ -207,20 +207,30 @@ def newton_on_host(
             point, now = following, trial
     if not (np.isfinite(now.gradient).all() and now.curvature.min(initial=0.0) >= 0):
         derivatives(loss, target, point @ columns + offset)  # says what is wrong
-    wider = None
-    if len(point) and widen and not reached:
-        wider = widened(loss, target, np.broadcast_to(first @ columns + offset, target.shape))
-    if wider is not None:
-        given: dict[str, Any] = {
-            "offset": offset, "ends": ends, "relative": relative, "absolute": absolute,
-            "max_steps": max_steps,
-        }  # fmt: skip
-        rows = columns, target, weights, penalties
-        wide, _ = newton_on_host(wider, *rows, first, **given)
-        again, value = newton_on_host(loss, *rows, wide, goal=goal, widen=False, **given)
-        if value < now.value:
-            return again, value
+    if widen and not reached and len(point):
+        return _by_wider(
+            loss, (columns, target, weights, penalties), first, (point, float(now.value)), goal,
+            offset=offset, ends=ends, relative=relative, absolute=absolute, max_steps=max_steps,
+        )  # fmt: skip
     return point, float(now.value)
+
+
+def _by_wider(
+    loss: Loss,
+    rows: tuple[Floats, Floats, Floats, Floats],
+    start: Floats,
+    found: tuple[Floats, float],
+    goal: float,
+    **given: Any,
+) -> tuple[Floats, float]:
+    """The better of the minimum found and the one that steps from that of a wider loss reach."""
+    scores = np.broadcast_to(start @ rows[0] + given["offset"], rows[1].shape)
+    wider = widened(loss, rows[1], scores)
+    if wider is None:
+        return found
+    wide, _ = newton_on_host(wider, *rows, start, **given)
+    again = newton_on_host(loss, *rows, wide, goal=goal, widen=False, **given)
+    return again if again[1] < found[1] else found
 
 
 def _step(
