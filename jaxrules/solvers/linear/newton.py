@@ -167,8 +167,7 @@ def newton_on_host(
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
-    least, most = (-np.inf, np.inf) if ends is None else ends
-    reached = False
+    reached, (least, most) = False, (-np.inf, np.inf) if ends is None else ends
 
     def at(point: Floats) -> Evaluation:
         return evaluate(loss, columns, target, weights, penalties, point, point @ columns + offset)
@@ -200,8 +199,7 @@ def newton_on_host(
                 length /= 4
                 if ends is not None:  # a projected step may lead uphill
                     length = min(length, _to_the_end(point, step, least, most))
-                following = within(point + length * step, least, most)
-                trial = at(following)
+                trial = at(following := within(point + length * step, least, most))
             if not trial.value < now.value:
                 break
             point, now = following, trial
