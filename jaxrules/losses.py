@@ -94,6 +94,9 @@ class Loss:
             lies above it everywhere, for losses whose own curvature vanishes far from y; or None.
             Boosting uses it for its steps, which then never raise the loss (de Leeuw and Lange,
             "Sharp Quadratic Majorization in One Dimension", 2009).
+        wider: () -> the same loss, its kink smoothed over a larger width, for losses with a kink;
+            or None. Where Newton's method stalls, solvers start it from the minimum of that loss;
+            see `widened`.
 
     Raises:
         TypeError: if JAX cannot differentiate the value twice.
@@ -113,6 +116,7 @@ class Loss:
     together: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
     majorant: LossFunction | None = None
     power: float | None = None
+    wider: Callable[[], Loss] | None = None
 
     def __post_init__(self) -> None:
         if (self.target == "sign") != (self.link in ("logistic", "exponential")):
@@ -323,6 +327,9 @@ gamma = Loss(
 
 # Losses with arguments
 
+_WIDER = 4.0
+"""The width of the next wider loss, relative to that of a loss with a kink."""
+
 Arguments = ParamSpec("Arguments")
 
 
@@ -358,7 +365,10 @@ def quantile(level: float, width: float) -> Loss:
     """
     _check("level", level, 0, 1)
     _check("width", width, 0)
-    return _smoothed(f"quantile(level={float(level)}, width={float(width)})", level, width, 1.0)
+    return _smoothed(
+        f"quantile(level={float(level)}, width={float(width)})",
+        level, width, 1.0, wider=lambda: quantile(level, _WIDER * width),
+    )  # fmt: skip
 
 
 @_family
@@ -369,10 +379,14 @@ def absolute(width: float) -> Loss:
         width: width of the smoothing, positive, in units of y.
     """
     _check("width", width, 0)
-    return _smoothed(f"absolute(width={float(width)})", 0.5, width, 2.0)
+    return _smoothed(
+        f"absolute(width={float(width)})", 0.5, width, 2.0, wider=lambda: absolute(_WIDER * width)
+    )
 
 
-def _smoothed(name: str, level: float, width: float, scale: float) -> Loss:
+def _smoothed(
+    name: str, level: float, width: float, scale: float, wider: Callable[[], Loss]
+) -> Loss:
     def share(y: Array, score: Array) -> Array:  # of the row at or above the score
         z = (y - score) / width
         odds = _odds(z)
@@ -405,6 +419,7 @@ def _smoothed(name: str, level: float, width: float, scale: float) -> Loss:
         curvature_bound=scale / (4 * width),
         conjugate=conjugate,
         majorant=majorant,
+        wider=wider,
     )
 
 
@@ -438,6 +453,7 @@ def huber(width: float) -> Loss:
             )
         ),
         majorant=lambda y, score: 1 / root(y, score),
+        wider=lambda: huber(_WIDER * width),
     )
 
 
@@ -856,6 +872,21 @@ def derivatives(
             f"loss {loss.name!r} is not convex in the score: its second derivative is negative"
         )
     return gradient, curvature
+
+
+_BENT = 0.1
+"""Share of the largest curvature that rows near the kink have."""
+
+
+def widened(loss: Loss, y: np.ndarray, score: np.ndarray) -> Loss | None:
+    """The wider loss whose minimum is to be found first if Newton's method stalls from this score:
+    far from a kink, a row has no curvature that would show where the kink is. None if every row is
+    near its kink, or the loss has none.
+    """
+    if loss.wider is None or loss.curvature_bound is None:
+        return None
+    least = np.min(loss.curvature(y, score), initial=loss.curvature_bound)
+    return None if least >= _BENT * loss.curvature_bound else loss.wider()
 
 
 def mean_loss(

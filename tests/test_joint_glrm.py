@@ -20,6 +20,7 @@ from jaxrules.conditions import propositions_of
 from jaxrules.ensembles import glrm
 from jaxrules.ensembles.glrm.generation import generate
 from jaxrules.ensembles.glrm.master import Master
+from jaxrules.ensembles.glrm.outputs import Classes
 from jaxrules.ensembles.glrm.task import Task
 from jaxrules.fits import Status
 from jaxrules.runs import Deadline
@@ -221,6 +222,20 @@ def test_the_default_penalty_follows_the_noise() -> None:
     assert fit.details.rule_penalty == pytest.approx((as_rarely / 2) ** 0.5 * errors, rel=0.06)
     again = glrm.fit(X, Y, rule_penalty=fit.details.rule_penalty)
     assert again.objective == pytest.approx(fit.objective, rel=1e-2)  # by other candidates
+
+
+def test_no_status_is_better_than_the_master_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = [[1, 2], [0, 0], [0, 1], [0, 1], [2, 1], [0, 1], [1, 0], [0, 2], [1, 1], [0, 0], [2, 0]]
+    X, y = np.array([*X, [1, 1]]), np.array([1, 1, 2, 2, 0, 0, 0, 1, 2, 2, 3, 2])
+    given = {"rule_penalty": 1e-3, "condition_penalty": 0.0, "max_length": 2}
+    found = glrm.fit(X, y, multiclass="joint", pricing="exact", **given)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(0.314607, abs=1e-6)
+    solve = Classes.solve
+    monkeypatch.setattr(
+        Classes, "solve", lambda *given: solve(*given)._replace(status=Status.STALLED)
+    )
+    assert glrm.fit(X, y, multiclass="joint", **given).status is Status.STALLED
 
 
 def test_limits() -> None:

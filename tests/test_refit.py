@@ -106,6 +106,31 @@ def test_rules_of_counts_without_penalty_equal_poisson_regressor() -> None:
     np.testing.assert_allclose(jr.predict(fit.model, X), mean, rtol=1e-4)
 
 
+@pytest.mark.parametrize("width", [0.05, 1e-3])
+def test_a_refit_with_a_narrow_kink_reaches_the_minimum(width: float) -> None:
+    cvxpy = pytest.importorskip("cvxpy")
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows, rules = int(rng.integers(4, 16)), int(rng.integers(1, 4))
+        features, y = rng.random((rows, rules)) < 0.5, rng.integers(-3, 7, rows).astype(float)
+        weight, offset = rng.integers(1, 4, rows).astype(float), 2.0 * rng.normal(size=rows)
+        level, signs = float(rng.choice([0.1, 0.5, 0.9])), rng.integers(-1, 2, rules)
+        loss = jr.losses.quantile(level, width=width)
+        weights, intercept = refit_weights(
+            loss, y, features, l2_penalty=0.1, intercept=True, sample_weight=weight,
+            start=(np.zeros(rules), 0.0), offset=offset, signs=signs,
+        )  # fmt: skip
+        reached = weight @ loss.value(y, features @ weights + intercept + offset)
+        b, b0 = cvxpy.Variable(rules), cvxpy.Variable()
+        z = (y - (features.astype(float) @ b + b0 + offset)) / width
+        least = weight @ (width * ((level - 1) * z + cvxpy.logistic(z)))
+        problem = cvxpy.Problem(
+            cvxpy.Minimize(least + 0.05 * cvxpy.sum_squares(b)), [cvxpy.multiply(signs, b) >= 0]
+        )
+        problem.solve(solver="CLARABEL")
+        assert reached + 0.05 * weights @ weights <= problem.value * (1 + 1e-6)
+
+
 def test_rulefit_takes_a_loss_of_ones_own_with_a_conjugate() -> None:
     y = X[:, 0] + (X[:, 1] > 0.5)
     half = Loss(

@@ -650,6 +650,19 @@ def test_under_a_time_limit_numpy_finds_the_same(kind: str, loss: str, n_free: i
     assert quick.objective == pytest.approx(slow.objective, rel=2e-6)
 
 
+@pytest.mark.parametrize("loss", [losses.quantile(0.9, width=0.01), losses.absolute(width=0.05)])
+def test_a_narrow_kink(loss: losses.Loss) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 4, (8, 4)) / 2.0, rng.integers(-3, 7, 8).astype(float)
+        found = glm.solve(
+            X, y, 0.02, loss=loss, sample_weight=rng.integers(1, 4, 8),
+            penalty_factors=[0.0, 1.0, 1.0, 1.0],
+        )  # fmt: skip
+        assert found.converged
+        assert found.gap <= 1e-6 * found.objective
+
+
 def test_iteration_limit() -> None:
     X, y = data("real", "logistic", 30)
     solution = glm.solve(X, y, 0.001, loss="logistic", max_iterations=1)

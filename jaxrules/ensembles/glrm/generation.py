@@ -64,6 +64,9 @@ def generate(
             state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
         state.solve(run)
+    assert state.solution is not None
+    # The last master problem may have ended before it converged.
+    status = Status.worst([status, state.solution.status])
     if state.proved(options.tolerance):
         status = Status.OPTIMAL
     return run.finish(

@@ -29,7 +29,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from jaxrules.losses import Loss, derivatives
+from jaxrules.losses import Loss, derivatives, widened
 
 Floats = NDArray[np.float64]
 
@@ -142,6 +142,7 @@ def newton_on_host(
     absolute: float = 0.0,
     goal: float = np.inf,
     max_steps: int = 100,
+    widen: bool = True,
 ) -> tuple[Floats, float]:
     """The minimiser and its objective, from a start. A step that does not descend is retried at a
     quarter of its length.
@@ -160,11 +161,13 @@ def newton_on_host(
             relative to the objective and in absolute terms.
         goal: it stops early once the objective cannot be expected to fall below this.
         max_steps: bound on the steps.
+        widen: whether, if the steps end early at a loss with a narrow kink, they start again from
+            the minimum of wider ones.
 
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
-    least, most = (-np.inf, np.inf) if ends is None else ends
+    reached, (least, most) = False, (-np.inf, np.inf) if ends is None else ends
 
     def at(point: Floats) -> Evaluation:
         return evaluate(loss, columns, target, weights, penalties, point, point @ columns + offset)
@@ -175,6 +178,7 @@ def newton_on_host(
         if not np.isfinite(now.value):
             point = np.zeros_like(point)
             now = at(point)
+        first = point
         for _ in range(max_steps if len(point) else 0):
             if not now.curvature.min(initial=0.0) >= 0:
                 break
@@ -186,6 +190,7 @@ def newton_on_host(
                 # For a quadratic loss, a second step removes the error that the ridge left.
                 if loss.quadratic and promised > absolute:
                     point = within(point + step, least, most)
+                reached = np.isfinite(promised)
                 break
             length = 1.0
             following = within(point + step, least, most)
@@ -194,14 +199,36 @@ def newton_on_host(
                 length /= 4
                 if ends is not None:  # a projected step may lead uphill
                     length = min(length, _to_the_end(point, step, least, most))
-                following = within(point + length * step, least, most)
-                trial = at(following)
+                trial = at(following := within(point + length * step, least, most))
             if not trial.value < now.value:
                 break
             point, now = following, trial
     if not (np.isfinite(now.gradient).all() and now.curvature.min(initial=0.0) >= 0):
         derivatives(loss, target, point @ columns + offset)  # says what is wrong
+    if widen and not reached and len(point):
+        return _by_wider(
+            loss, (columns, target, weights, penalties), first, (point, float(now.value)), goal,
+            offset=offset, ends=ends, relative=relative, absolute=absolute, max_steps=max_steps,
+        )  # fmt: skip
     return point, float(now.value)
+
+
+def _by_wider(
+    loss: Loss,
+    rows: tuple[Floats, Floats, Floats, Floats],
+    start: Floats,
+    found: tuple[Floats, float],
+    goal: float,
+    **given: Any,
+) -> tuple[Floats, float]:
+    """The better of the minimum found and the one that steps from that of a wider loss reach."""
+    scores = np.broadcast_to(start @ rows[0] + given["offset"], rows[1].shape)
+    wider = widened(loss, rows[1], scores)
+    if wider is None:
+        return found
+    wide, _ = newton_on_host(wider, *rows, start, **given)
+    again = newton_on_host(loss, *rows, wide, goal=goal, widen=False, **given)
+    return again if again[1] < found[1] else found
 
 
 def _step(

@@ -114,7 +114,7 @@ def project_out(
         curvature: (rows,) of the loss.
     """
     xp = _numpy(dual)
-    cho_solve = jax.scipy.linalg.cho_solve if xp is jnp else scipy.linalg.cho_solve
+    library: Any = jax.scipy if xp is jnp else scipy
     columns, weights, _, fit_intercept = data
     metric = weights * curvature
     total = intercept_curvature(metric, fit_intercept)
@@ -128,7 +128,8 @@ def project_out(
     for _ in range(refinements):
         rows = weights * dual
         level = xp.sum(rows) / total
-        along = cho_solve((factor, True), columns @ rows - coupling * level)
+        right = columns @ rows - coupling * level
+        along = library.linalg.cho_solve((factor, True), right, check_finite=False)
         dual = dual - curvature * (level + along @ columns - along @ coupling / total)
     return dual
 

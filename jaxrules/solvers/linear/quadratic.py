@@ -95,8 +95,8 @@ def best_along(
     change = d @ gradient + heights + numpy.sum(d * (d @ hessian), axis=1) / 2
     # Prefer the full step, even if by rounding it is worse than another, or than b.
     rounding = 8 * _EPS * (numpy.abs(gradient) + penalties) @ numpy.abs(d[0])
-    change = numpy.where(numpy.isnan(change), np.inf, change)
     change = numpy.concatenate([change[:1] - rounding, change[1:]])
+    change = numpy.where(numpy.isnan(change), np.inf, change)
     best = numpy.argmin(change)
     return numpy.where(change[best] <= 0, trials[best], b)
 
@@ -181,7 +181,7 @@ class Quadratic:
         step = np.zeros_like(b)
         with contextlib.suppress(LinAlgError):
             right = (gradient + self.penalties * np.sign(b))[support]
-            step[support] = -cho_solve(_factorised(matrix), right)
+            step[support] = -cho_solve(_factorised(matrix), right, check_finite=False)
         return best_along(
             self.hessian, self.penalties, self.signs, b, gradient, step, others=inner[None]
         )

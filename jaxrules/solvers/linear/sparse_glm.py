@@ -45,6 +45,7 @@ from jaxrules.losses import (
     merge_rows,
     require,
     squared,
+    widened,
 )
 from jaxrules.runs import Run
 from jaxrules.solvers.linear import on_host
@@ -66,6 +67,10 @@ from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingS
 from jaxrules.table import check_sample_weight
 
 Bools = NDArray[np.bool_]
+
+
+_ROUGH = 1e-3
+"""Relative duality gap at the minimum of a wider loss, from which the steps start again."""
 
 
 # -----------------------------------------------------------------------------------------------
@@ -332,11 +337,48 @@ class Problem(WorkingSets[Solution]):
                 < problem.certificate(position, l1_penalty).objective
             ):
                 position = null
-        solution, position = problem.minimise(
-            float(l1_penalty), position, tolerance, max_iterations, run
+        solution, position = problem._minimum(
+            float(l1_penalty), position, tolerance, max_iterations, straight=start is not None
         )
         self.latest.solution, self.latest.position = solution, position
         return solution
+
+    def _minimum(
+        self,
+        l1_penalty: float,
+        begin: Position,
+        tolerance: float,
+        max_iterations: int,
+        straight: bool,
+    ) -> tuple[Solution, Position]:
+        """From a position; by way of wider losses, from wide to narrow, where `_stage` has one and
+        the steps stall, or at once unless `straight`.
+        """
+        found, stage = None, self._stage(begin)
+        if straight or stage is None:
+            found = self.minimise(l1_penalty, begin, tolerance, max_iterations, self.run)
+            if stage is None or found[0].status is not Status.STALLED:
+                return found
+        _, wide = stage._minimum(
+            l1_penalty, stage._moved(begin), max(tolerance, _ROUGH), max_iterations, straight=False
+        )
+        again = self.minimise(l1_penalty, self._moved(wide), tolerance, max_iterations, self.run)
+        if found is None or again[0].converged or again[0].objective <= found[0].objective:
+            return again
+        return found
+
+    def _stage(self, position: Position) -> Problem | None:
+        """The problem with a wider loss, if from a position Newton's method may stall."""
+        some = self.data.weights > 0
+        wider = widened(self.loss, self.data.target[some], np.asarray(position.point.score)[some])
+        if wider is None:
+            return None
+        return replace(self, loss=wider, without_kernels=True, curvature=Curvature())
+
+    def _moved(self, position: Position) -> Position:
+        """A position of the problem with another loss."""
+        coefficients, intercept, point, all_free = position
+        return self.at(coefficients, intercept, point.score, all_free)
 
     def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
@@ -382,6 +424,9 @@ class Problem(WorkingSets[Solution]):
         free = np.flatnonzero(self.factors == 0)
         if len(free) == 0:
             return position
+        stage = self._stage(position)
+        if stage is not None:
+            position = self._moved(stage._null_model(stage._moved(position)))
         return self.visit(position, free, 0.0, 1e-14 * math.sqrt(self.worth), 100)[0]
 
     def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
@@ -472,7 +517,7 @@ class Problem(WorkingSets[Solution]):
             )
         violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
         return Certificate(
-            objective + self.constant, max(bound + self.constant, self.least), violation
+            objective + self.constant, float(np.fmax(bound + self.constant, self.least)), violation
         )
 
     def solution(

@@ -424,6 +424,7 @@ def _descended(
     """
     value, p = rows.value(at.coefficients, at.score), np.asarray(shares_of(at.score, axis=0))
     values, scale, models, age, begun, idle, steps = [value], 1.0, None, 0, np.inf, 0, 0
+    stuck, fresh = False, False  # `fresh`: the models are those of this score
     while steps < max_steps and not stopped():
         each = rows.weights * (p - rows.target)
         gradient, by_intercept = _sums(rows.columns, each), each.sum(axis=1)
@@ -431,12 +432,13 @@ def _descended(
             _violation(at.coefficients, gradient, rows.penalties).max(initial=0.0),
             np.abs(by_intercept).max(),
         )
-        if violation <= tolerance or idle > 5:
+        if violation <= tolerance or (stuck and fresh):
             break
-        if curvatures[0].rows is None or (age >= _AGE and violation > _SLOW * begun):
+        slow = age >= _AGE and violation > _SLOW * begun
+        if curvatures[0].rows is None or stuck or slow:
             for curvature, own in zip(curvatures, p, strict=True):
                 curvature.renew(rows.weights * own * (1 - own))
-            models, scale, age = None, 1.0, 0
+            models, scale, age, idle, fresh = None, 1.0, 0, 0, True
         if age == 0:
             begun = violation
         if models is None:
@@ -453,9 +455,12 @@ def _descended(
             length /= 2
             coefficients = goal if length == 1 else at.coefficients + length * change
             moved = rows.value(coefficients, at.score + length * u)
+        failed = not moved <= worst + _ROUNDING * abs(worst)
         steps, age, idle = steps + 1, age + 1, 0 if moved < min(values) else idle + 1
-        if not moved <= worst + _ROUNDING * abs(worst):
-            break
+        stuck = failed or idle > 5
+        if failed:
+            continue
+        fresh = False
         before, p = p, np.asarray(shares_of(at.score + length * u, axis=0))
         metric = sum(float(one.rows @ own**2) for one, own in zip(curvatures, u, strict=True))
         bent = float(((p - before) * u).sum(axis=0) @ rows.weights) / length
