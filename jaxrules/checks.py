@@ -99,8 +99,8 @@ if TYPE_CHECKING:
 else:
 
     def verb(function: Function) -> Function:
-        """`functools.singledispatch` of a public function on its first argument, the model, which may
-        also be a keyword. Errors for arguments that its method lacks name the function.
+        """`functools.singledispatch` of a public function on its first argument, the model, which
+        may also be a keyword. Errors for arguments that its method lacks name the function.
 
         Raises:
             TypeError: from the function, as `unknown_argument`; for a missing argument.

@@ -50,7 +50,7 @@ from jaxrules.fits import Fit, Settings
 from jaxrules.guard import deferred
 from jaxrules.losses import Loss
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import Label, MissingRule, Table, TableLike
+from jaxrules.table import Label, MissingRule, TableLike, missing_rule
 from jaxrules.training import (
     TrainingData,
     loss_for,
@@ -169,14 +169,14 @@ class FitOptions(RunOptions):
     """The options that all learners have.
 
     Attributes:
-        missing: rule for missing values, see `jaxrules.as_table`; a Table that was read with
-            "own_category" keeps it.
+        missing: rule for missing values, see `jaxrules.as_table`: None for that of a Table, and
+            for "refuse" otherwise.
         positive: for two classes, the label that the score, monotone columns, thresholds and alarms
             refer to: the second of the model's ``schema.classes``. None for the second label in
             the order that y declares, else in sorted order.
     """
 
-    missing: MissingRule = "refuse"
+    missing: MissingRule | None = None
     positive: Label | None = option(_label, default=None)
 
     def training_data(
@@ -403,9 +403,8 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                     hint = "; pass its X and its y" if one else ""
                     raise TypeError(f"{body.__name__}() {error}{hint}") from None
                 given = [bound.pop(name, None) for name in data]
-                if issubclass(of, FitOptions) and isinstance(given[0], Table):
-                    if given[0].schema.missing == "own_category":
-                        bound["missing"] = "own_category"
+                if issubclass(of, FitOptions):
+                    bound["missing"] = missing_rule(given[0], bound.get("missing"))
                 made = make(**bound)
                 if isinstance(made, ScoreOptions):
                     given[1], given[-1], made = made.relative(given[1], given[-1])

@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -505,7 +506,7 @@ dataframe (`Readable`); a list of rows, each of numbers or a dict; a dict of col
 def as_table(
     X: TableLike,
     *,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     feature_names: Sequence[str] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
 ) -> Table:
@@ -519,8 +520,8 @@ def as_table(
             order of its declared categories: rules compare it, as in ``size <= M``. Columns of
             True and False (with or without missing ones) are such: rules say ``flag`` or
             ``not flag``. Dates and durations are refused: convert them to numbers, such as days.
-        missing: "refuse", or "own_category" to let "is missing" be a category of its own. A Table
-            that was read with "own_category" keeps it.
+        missing: "refuse", or "own_category" to let "is missing" be a category of its own. None for
+            the rule that a Table was read with, and for "refuse" otherwise.
         feature_names: names for the columns of an array (default x0, x1, ...).
         special_values: codes among the numbers of some columns, by name or position:
             ``{"months": [-7, -8]}``. They are categories beside the numbers: thresholds are learned
@@ -534,11 +535,10 @@ def as_table(
             missing values; for special values of a column that does not exist or has no other
             values.
     """
-    missing = checks.choice("missing", missing, get_args(MissingRule))
+    missing = checks.choice("missing", missing_rule(X, missing), get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
             raise ValueError("feature_names is only for arrays; a Table has its own names")
-        missing = missing if X.schema.missing == "refuse" else X.schema.missing
         table = dataclasses.replace(
             X, schema=dataclasses.replace(X.schema, missing=missing, classes=None)
         )
@@ -556,6 +556,13 @@ def as_table(
     table = _with_special_values(table, special_values)
     _check_values(table)
     return table
+
+
+def missing_rule(X: object, given: MissingRule | None) -> MissingRule:
+    """The rule for missing values: None means that of a Table, and "refuse" for other data."""
+    if given is not None:
+        return given
+    return X.schema.missing if isinstance(X, Table) else "refuse"
 
 
 def _with_special_values(table: Table, given: object) -> Table:
@@ -624,10 +631,11 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
     """New data in the columns of a model's schema.
 
     Columns of dataframes, records and Tables are matched by name: they may come in any order, and
-    further ones, such as the target, are left out unread. Arrays are matched by position. Categories that fit did not see become `UNSEEN`; a column with no known
-    category causes a warning. Special values are those of the schema, and another code is a number.
-    Where fit had booleans, the numbers 0 and 1 count as False and True, and the other way round.
-    The text of an ordered category is enough. `X` may have no rows.
+    further ones, such as the target, are left out unread. Arrays are matched by position.
+    Categories that fit did not see become `UNSEEN`; a column with no known category causes a
+    warning. Special values are those of the schema, and another code is a number. Where fit had
+    booleans, the numbers 0 and 1 count as False and True, and the other way round. The text of an
+    ordered category is enough. `X` may have no rows.
 
     Args:
         X: the data.
@@ -697,7 +705,11 @@ def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
         values = _texts(values.tolist(), feature.name, any_type=True)
     is_text = not isinstance(values, np.ndarray)
     if is_text != (feature.kind in ("text", "ordered")):
-        now = "categorical" if is_text else "numeric"
+        now = "numeric"
+        if is_text:
+            texts = dict.fromkeys(one for one in values if one is not None)
+            strays = [text for text in texts if not _NUMBER.fullmatch(text)]
+            now = f"categorical (with {_listed(strays or list(texts), 3)})"
         of_kind = {"number": "numeric", "text": "categorical", "ordered": "an ordered category"}
         was = of_kind.get(feature.kind, feature.kind)
         raise ValueError(
@@ -788,7 +800,17 @@ class Levelled(NamedTuple):
         return [None if code != code else self.levels[int(code)] for code in listed]
 
 
+class _Declared(list[str | None]):
+    """The texts of a column whose type declares that they are categories."""
+
+
 _Column = NDArray[np.float64] | list[str | None] | Levelled
+
+
+def declares_categories(values: Any) -> bool:
+    """Whether the type of a column is that of categories, of pandas, polars or pyarrow."""
+    kind = getattr(values, "dtype", getattr(values, "type", None))
+    return hasattr(kind, "categories") or type(kind).__name__ in ("Categorical", "DictionaryType")
 
 
 def _are_booleans(values: Sequence[object]) -> bool:
@@ -820,9 +842,7 @@ def _read(
         raw = [_raw(f, c) for f, c in pairs.items() if f.name in names]
         named = True
     else:
-        names, raw, named = (
-            _read_dataframe(X, wanted) or _read_records(X, wanted) or _read_array(X)
-        )
+        names, raw, named = _read_dataframe(X, wanted) or _read_records(X, wanted) or _read_array(X)
     if feature_names is not None:
         if (
             isinstance(feature_names, (str, bytes))
@@ -930,11 +950,10 @@ def _frame_column(name: str, column: Any) -> _Column:
         values = _exact_float64(column.cast(nw.Float64).to_numpy(), name, column)
         return Levelled(values, BOOLEAN) if column.dtype == nw.Boolean else values
     if ordered := _declared_order(column.to_native()):
-        feature = Feature(name, levels=tuple(map(category_text, ordered)))
-        texts = _texts(column.to_list(), name, any_type=True)
-        return Levelled(_known_levels(feature, texts), feature.levels or ())
+        return _in_order(name, column.to_list(), ordered)
     if column.dtype in (nw.String, nw.Categorical, nw.Enum):
-        return _texts(column.to_list(), name, any_type=True)
+        texts = _texts(column.to_list(), name, any_type=True)
+        return texts if column.dtype == nw.String else _Declared(texts)
     if column.dtype == nw.Object:
         values = column.to_list()
         return _booleans(values) if _are_booleans(values) else _texts(values, name, any_type=False)
@@ -942,6 +961,13 @@ def _frame_column(name: str, column: Any) -> _Column:
         # narwhals lacks some of pandas' types
         _refuse_type(name, getattr(column.to_native(), "dtype", column.dtype))
     return [None] * len(column)
+
+
+def _in_order(name: str, values: Iterable[object], order: Sequence[object]) -> Levelled:
+    """A column of ordered categories."""
+    feature = Feature(name, levels=tuple(map(category_text, order)))
+    texts = _texts(values, name, any_type=True)
+    return Levelled(_known_levels(feature, texts), feature.levels or ())
 
 
 def _declared_order(values: Any) -> list[Any]:
@@ -959,6 +985,10 @@ def _declared_order(values: Any) -> list[Any]:
     return list(one.dictionary.to_pylist())  # pyarrow
 
 
+_DATES_TO_NUMBERS = (
+    "convert it to a number, such as the days since a fixed date or up to the prediction, the "
+    "month or the hour"
+)
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -966,10 +996,7 @@ def _refuse_type(name: str, kind: object) -> NoReturn:
     """Refuse a column of another type; dates with what to make of them."""
     words = str(kind).lower()
     if any(word in words for word in ("date", "time", "duration", "period", "timestamp")):
-        raise TypeError(
-            f"column {name!r} of X holds dates or times ({kind}); convert it to a number, such as "
-            "the days since a fixed date or up to the prediction, the month or the hour"
-        )
+        raise TypeError(f"column {name!r} of X holds dates or times ({kind}); {_DATES_TO_NUMBERS}")
     raise TypeError(
         f"column {name!r} of X has type {kind}, not numbers, booleans or text; convert it to "
         "numbers or to text"
@@ -1016,6 +1043,10 @@ def _record_column(name: str, values: Any) -> _Column:
     known = [value for value in listed if not _is_missing(value)]
     if not known:
         return [None] * len(listed)
+    if ordered := _declared_order(values):
+        return _in_order(name, listed, ordered)
+    if declares_categories(values):
+        return _Declared(_texts(listed, name, any_type=True))
     if _are_booleans(known):
         return _booleans(listed)
     if not all(isinstance(value, (int, float, np.number, np.bool_)) for value in known):
@@ -1055,6 +1086,14 @@ def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | No
             texts[value] = category_text(value)
         elif isinstance(value, _TIMES):
             _refuse_type(name, type(value).__name__)
+        elif isinstance(value, (int, float, np.number)) and (
+            words := sorted(one for one in distinct if isinstance(one, str))
+        ):
+            raise TypeError(
+                f"column {name!r} of X holds text ({_listed(words, 3)}) among values of type "
+                f"{type(value).__name__}; convert it to numbers, {_TO_NUMBERS}, or to text, with "
+                "astype(str)"
+            )
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
@@ -1155,12 +1194,89 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], Feature]:
         return values.codes, Feature(name, levels=values.levels)
     if isinstance(values, np.ndarray):
         return values, Feature(name)
+    _check_texts(name, values)
     categories = _categories(values)
     codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {
         None: MISSING
     }
     column = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
     return column, Feature(name, categories)
+
+
+_FEWEST_NUMBERS, _NEARLY_ALL = 10, 0.9
+_FEWEST_CATEGORIES, _FEWEST_ROWS_EACH = 20, 2
+_NUMBER = re.compile(
+    r"[$€£]?[-+]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(,\d{3})+(\.\d*)?)([eE][-+]?\d+)?\s?%?", re.ASCII
+)
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)([T ].*)?"
+    r"|\d\d?:\d\d(:\d\d(\.\d+)?)?",
+    re.ASCII,
+)
+_TO_NUMBERS = 'with pandas.to_numeric(column, errors="coerce") and missing="own_category"'
+
+
+def _check_texts(name: str, values: list[str | None]) -> None:
+    """Refuse numbers and dates written as text; warn of a column with nearly a category per row.
+
+    A column is one of numbers if at least ten of its categories are, and nearly all of its rows, or
+    nearly all of its categories and half of its rows: fewer may be codes. Columns with leading
+    zeros or whole numbers beyond 2^53 are identifiers; those of whole numbers only may be, and
+    cause a warning. A type that declares categories is believed.
+
+    A category with a single row says what that row was. With fewer than two rows per category, on
+    average and without the most frequent one, there is little else.
+    """
+    rows = Counter(value for value in values if value is not None)
+    if len(rows) < _FEWEST_NUMBERS:
+        return
+    if not isinstance(values, _Declared):
+        numbers = [one for one in rows if _NUMBER.fullmatch(one)]
+        strays = sorted(rows.keys() - set(numbers))
+        if _are_most(numbers, rows) and not any(map(_is_code, numbers)):
+            which = f"most of its values are numbers; others are {_listed(strays, 5)}"
+            if not strays:
+                which = f"its values are numbers, such as {numbers[0]!r}"
+            signs = sorted(set("".join(numbers)) & set("$€£%,"))
+            first = f"remove {' '.join(signs)} and " if signs else ""
+            said = (
+                f"column {name!r} of X is text, but {which}: {first}convert it to numbers, "
+                f'{_TO_NUMBERS}; if they are categories, declare them, with astype("category")'
+            )
+            if strays or not all(map(str.isdigit, numbers)):
+                raise ValueError(said)
+            checks.warn(said)
+            return
+        dates = [one for one in rows if _DATE.fullmatch(one)]
+        if _are_most(dates, rows):
+            raise ValueError(
+                f"column {name!r} of X holds dates or times as text, such as {dates[0]!r}; "
+                f"{_DATES_TO_NUMBERS}; if the values are categories, declare them, with "
+                'astype("category")'
+            )
+    n_rows, often = rows.total(), max(rows.values())
+    if len(rows) >= _FEWEST_CATEGORIES and n_rows - often < _FEWEST_ROWS_EACH * (len(rows) - 1):
+        checks.warn(
+            f"column {name!r} of X has {len(rows)} categories in {n_rows} rows, so that a rule on "
+            "one of them is about a row or two and does not generalise; drop the column, group its "
+            "categories, or convert it to numbers if it holds some"
+        )
+
+
+def _is_code(text: str) -> bool:
+    """Whether a number as text is an identifier: with leading zeros, or beyond 2^53."""
+    digits = text.lstrip("+-")
+    whole = digits.isascii() and digits.isdigit()
+    return whole and (digits[0] == "0" != digits or int(digits) >= _LARGEST_EXACT_INTEGER)
+
+
+def _are_most(some: Sequence[str], rows: Counter[str]) -> bool:
+    """Whether these categories are most of a column, see `_check_texts`."""
+    share = sum(rows[one] for one in some) / rows.total()
+    of_categories = len(some) / len(rows)
+    return len(some) >= _FEWEST_NUMBERS and (
+        share >= _NEARLY_ALL or (of_categories >= _NEARLY_ALL and share >= 0.5)
+    )
 
 
 def _categories(values: Iterable[str | None]) -> tuple[str, ...]:
@@ -1234,9 +1350,9 @@ def refuse_large(table: Table, largest: float, why: str) -> None:
             )
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 # Targets and weights
@@ -1359,18 +1475,19 @@ _LARGEST_TAIL = 0.1
 
 
 def integer_classes(y: ArrayLike) -> list[int]:
-    """The values of a target of integers that `holds_classes` takes for more than two classes, though
-    it may hold numbers; empty for other targets.
+    """The values of a target of integers that `holds_classes` takes for more than two classes,
+    though it may hold numbers; empty for other targets.
     """
     array = target_array(y)
     values = np.unique(array).tolist()
-    declared = hasattr(getattr(y, "dtype", None), "categories") or label_order(y)
+    declared = declares_categories(y) or label_order(y)
     return values if 2 < len(values) <= 10 and array.dtype.kind in "iu" and not declared else []
 
 
 def look_like_counts(y: ArrayLike) -> bool:
-    """Whether `integer_classes` look like counts: 0, 1, 2, ... up to at least 3, ever rarer from the
-    most frequent one on (up to two standard errors), the largest with less than a tenth of its rows.
+    """Whether `integer_classes` look like counts: 0, 1, 2, ... up to at least 3, ever rarer from
+    the most frequent one on (up to two standard errors), the largest with less than a tenth of its
+    rows.
 
     Codes of classes rarely are: their frequencies follow no order, or all are of one size.
     """
@@ -1409,8 +1526,8 @@ class OrderedLabels(np.ndarray):
 
 
 def label_order(y: object) -> tuple[Label, ...]:
-    """The labels that a target declares, in order: the categories of an ordered categorical (pandas,
-    pyarrow), or of an Enum of polars; empty for other targets. Rows need not have all of them.
+    """The labels that a target declares, in order: the categories of an ordered categorical
+    (pandas, pyarrow), or of an Enum of polars; empty for other targets. Rows need not have all.
     """
     if isinstance(y, OrderedLabels):
         return y.order
@@ -1433,7 +1550,7 @@ def holds_classes(y: ArrayLike) -> bool:
     values = np.unique(array)
     return (
         array.dtype.kind in "bU"
-        or hasattr(getattr(y, "dtype", None), "categories")
+        or declares_categories(y)
         or bool(label_order(y))
         or len(values) == 2
         or (array.dtype.kind in "iu" and len(values) <= 10)

@@ -224,7 +224,7 @@ def training_data(
     loss: Loss,
     *,
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     positive: Label | None = None,
     binary: bool = False,
     constant: bool = False,
@@ -451,7 +451,7 @@ def warn_of_counts(y: ArrayLike, remedy: str) -> None:
 
 def require_ordered(y: ArrayLike, classes: tuple[Label, ...] | None = None) -> None:
     """Refuse a target of more than two classes without an order, for `monotone`: text that declares
-    none. The classes of a model are in another order than the alphabet's if its target declared one.
+    none. Classes of a model in another order than the alphabet's were declared.
 
     Raises:
         ValueError: naming the remedy.

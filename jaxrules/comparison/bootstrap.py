@@ -166,7 +166,7 @@ def stability(
     replicates: int = 20,
     measure: Measure = "propositions",
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     n_jobs: int | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,

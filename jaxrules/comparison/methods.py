@@ -73,7 +73,7 @@ class Sample:
         X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
-        missing: MissingRule,
+        missing: MissingRule | None,
         classes: bool,
     ) -> Sample:
         """All rows that have weight.

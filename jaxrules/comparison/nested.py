@@ -187,7 +187,7 @@ class Design:
 
     methods: Mapping[str, Method]
     choice: Choice
-    missing: MissingRule
+    missing: MissingRule | None
     seed: int
 
 
@@ -447,7 +447,7 @@ def compare(
     one_standard_error: bool = False,
     max_complexity: float | None = None,
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     n_jobs: int | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,
