@@ -78,7 +78,6 @@ def test_everything_keeps_the_order() -> None:
         jr.boosting.cross_validate(X, Y, n_folds=2, **monotone).model,
         sampled.model,
         jr.fit_on_sample(jr.boosting.fit, blocks, "y", block_rows=50, **monotone).model,
-        jr.boosting.fit(X, Y, **few, search_rows=100).model,
         jr.refit(model, X, LABELS),
         jr.finetune(model, X, LABELS, iterations=5).model,
         jr.finetune(bounded, X, LABELS, iterations=5, monotone={"x": 1}).model,
