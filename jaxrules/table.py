@@ -535,12 +535,12 @@ def as_table(
             missing values; for special values of a column that does not exist or has no other
             values.
     """
-    missing = checks.choice("missing", missing_rule(X, missing), get_args(MissingRule))
+    rule: MissingRule = checks.choice("missing", missing_rule(X, missing), get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
             raise ValueError("feature_names is only for arrays; a Table has its own names")
         table = dataclasses.replace(
-            X, schema=dataclasses.replace(X.schema, missing=missing, classes=None)
+            X, schema=dataclasses.replace(X.schema, missing=rule, classes=None)
         )
         _check_codes(table, MISSING)
     else:
@@ -552,7 +552,7 @@ def as_table(
             column, feature = _factorise(name, values)
             columns.append(column)
             features.append(feature)
-        table = Table(Schema(tuple(features), missing), tuple(columns))
+        table = Table(Schema(tuple(features), rule), tuple(columns))
     table = _with_special_values(table, special_values)
     _check_values(table)
     return table
@@ -705,15 +705,15 @@ def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
         values = _texts(values.tolist(), feature.name, any_type=True)
     is_text = not isinstance(values, np.ndarray)
     if is_text != (feature.kind in ("text", "ordered")):
-        now = "numeric"
+        now, shown = "numeric", ""
         if is_text:
             texts = dict.fromkeys(one for one in values if one is not None)
             strays = [text for text in texts if not _NUMBER.fullmatch(text)]
-            now = f"categorical (with {_listed(strays or list(texts), 3)})"
+            now, shown = "categorical", f" (it has {_listed(strays or list(texts), 3)})"
         of_kind = {"number": "numeric", "text": "categorical", "ordered": "an ordered category"}
         was = of_kind.get(feature.kind, feature.kind)
         raise ValueError(
-            f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first"
+            f"column {feature.name!r} of X is {now}, but was {was} in fit{shown}; convert it first"
         )
     if feature.levels is not None:
         return _known_levels(feature, values)
@@ -974,7 +974,7 @@ def _declared_order(values: Any) -> list[Any]:
     """The categories of an ordered categorical column in order, all that its type declares; none
     for anything else.
     """
-    kind = getattr(values, "dtype", getattr(values, "type", None))
+    kind: Any = getattr(values, "dtype", getattr(values, "type", None))
     if type(kind).__name__ == "Enum":  # polars
         return list(getattr(kind, "categories", ()))
     if not getattr(kind, "ordered", False):

@@ -834,7 +834,7 @@ def test_nearly_a_category_per_row_is_worth_a_warning(form: Any) -> None:
 
 def test_text_in_a_numeric_column_is_named_at_prediction() -> None:
     schema = jr.as_table({"a": [1.0, 2.0]}).schema
-    with pytest.raises(ValueError, match="'a' of X is categorical .with 'unknown'., but was num"):
+    with pytest.raises(ValueError, match="but was numeric in fit .it has 'unknown'.; convert"):
         conform({"a": ["3.041", "unknown"]}, schema)
 
 
