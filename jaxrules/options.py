@@ -411,9 +411,9 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 if asks(getattr(made, "monotone", None)):
                     model = getattr(given[0], "schema", None) if data[0] == "model" else None
                     require_ordered(given[data.index("y")], model and model.classes)
-                told = _reading(made, given)
                 found = body(*given, made)
                 _warn_of_unused(found, made, given)
+                told = _reading(made, given)
                 return _told(found, told) if told else found
 
         def with_options(*args: Any) -> Any:

@@ -656,10 +656,11 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
     known = [source.name for source in sources]
     names, raw, named = _read(X, None, None if exact else known)
     if named:
-        if further := [name for name in names if name not in known]:
-            raise ValueError(f"X has further columns {_listed(further)}; drop them first")
         _chosen(names, known)
-        raw = [raw[names.index(name)] for name in known]
+        place = {name: index for index, name in enumerate(names)}
+        if further := sorted(place.keys() - set(known)):
+            raise ValueError(f"X has further columns {_listed(further)}; drop them first")
+        raw = [raw[place[name]] for name in known]
     elif len(raw) != len(sources):
         raise ValueError(
             f"X has {len(raw)} columns, but the model was fitted on {len(sources)}; an array has "
@@ -839,7 +840,8 @@ def _read(
     if isinstance(X, Table):
         pairs = dict(zip(X.schema.sources, _joined(X), strict=True))
         names = _chosen([source.name for source in pairs], wanted)
-        raw = [_raw(f, c) for f, c in pairs.items() if f.name in names]
+        there = set(names)
+        raw = [_raw(f, c) for f, c in pairs.items() if f.name in there]
         named = True
     else:
         names, raw, named = _read_dataframe(X, wanted) or _read_records(X, wanted) or _read_array(X)
@@ -882,11 +884,12 @@ def _chosen(names: list[str], wanted: Sequence[str] | None) -> list[str]:
     """
     if wanted is None:
         return names
-    if absent := [name for name in wanted if name not in names]:
-        others = [name for name in names if name not in wanted]
+    there, chosen = set(names), set(wanted)
+    if absent := [name for name in wanted if name not in there]:
+        others = [name for name in names if name not in chosen]
         has = f"; of the others, it has {_listed(others)}" if others else ""
         raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on{has}")
-    return [name for name in names if name in wanted]
+    return [name for name in names if name in chosen]
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
@@ -938,7 +941,8 @@ def _read_dataframe(
     if not frame.columns:
         raise ValueError("X has no columns")
     chosen = _chosen([str(name) for name in frame.columns], wanted)
-    kept = [name for name in frame.columns if str(name) in chosen]
+    there = set(chosen)
+    kept = [name for name in frame.columns if str(name) in there]
     return chosen, [_frame_column(str(name), frame.get_column(name)) for name in kept], True
 
 
@@ -1020,7 +1024,7 @@ def _read_records(
     if not columns:
         raise ValueError("X has no columns")
     if named:
-        chosen = _chosen([str(name) for name in columns], wanted)
+        chosen = set(_chosen([str(name) for name in columns], wanted))
         columns = {name: values for name, values in columns.items() if str(name) in chosen}
     raw = [_record_column(str(name), values) for name, values in columns.items()]
     if len({len(column) for column in raw}) > 1:
