@@ -14,7 +14,7 @@ import numbers
 import sys
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import jax
 import numpy as np
@@ -90,6 +90,40 @@ def known_arguments(function: Function) -> Function:
         return function(*args, **kwargs)
 
     return cast(Function, call)
+
+
+_signature = functools.cache(inspect.signature)
+
+if TYPE_CHECKING:
+    from functools import singledispatch as verb
+else:
+
+    def verb(function: Function) -> Function:
+        """`functools.singledispatch` of a public function on its first argument, the model, which
+        may also be a keyword. Errors for arguments that its method lacks name the function.
+
+        Raises:
+            TypeError: from the function, as `unknown_argument`; for a missing argument.
+        """
+        generic = functools.singledispatch(function)
+        name, first = function.__name__, next(iter(_signature(function).parameters))
+
+        @functools.wraps(generic)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not args and first in kwargs:
+                args = (kwargs.pop(first),)
+            method = generic.dispatch(type(args[0])) if args else function
+            signature = _signature(method)
+            for one in kwargs:
+                if one not in signature.parameters:
+                    raise unknown_argument(f"jaxrules.{name}", one, list(signature.parameters))
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{name}() {error}") from None
+            return method(*args, **kwargs)
+
+        return call
 
 
 def its_conjunctions(value: object) -> str:

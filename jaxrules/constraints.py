@@ -24,7 +24,10 @@ signs are exchanged.
 With K > 2 classes, one score each, the score of the last class never falls and that of the first
 never rises in x_j; the others do not depend on it. The label, the class of the greatest score, then
 never moves to an earlier class: only the last can overtake another, and only the first can be
-overtaken.
+overtaken. Nor does P(y >= k) fall for any k: probabilities are positive increasing functions of the
+scores divided by their sum, in which a rise of the last part, or a fall of the first, raises every
+upper share. The order is that of numbers, or the one that y declares
+(`jaxrules.table.label_order`); `jaxrules.training.require_ordered` refuses other labels.
 """
 
 from __future__ import annotations

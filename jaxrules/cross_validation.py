@@ -30,7 +30,7 @@ from jaxrules.metrics import support
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.options import Folds, Learner
 from jaxrules.runs import Deadline, Run
-from jaxrules.table import Table, TableLike
+from jaxrules.table import OrderedLabels, Table, TableLike
 from jaxrules.training import TrainingData, content_order, model_loss
 from jaxrules.workers import carry_out_all, check_workers
 
@@ -315,7 +315,7 @@ def arguments_of(data: TrainingData) -> tuple[Table, Any, NDArray[np.float64]]:
     """The rows as arguments of a learner: X, y and sample_weight."""
     y: Any = data.target
     if data.classes is not None:
-        y = np.array(data.classes)[(y > 0).astype(int) if y.ndim == 1 else y.argmax(axis=1)]
+        y = OrderedLabels.of(np.array(data.classes)[data.codes], data.classes)
     return data.table, y, data.weights
 
 

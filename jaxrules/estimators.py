@@ -55,14 +55,17 @@ from jaxrules.options import (
 from jaxrules.paths import fitting
 from jaxrules.paths.fitting import CostName
 from jaxrules.table import (
+    OrderedLabels,
     Table,
     TableLike,
     check_order,
     check_sample_weight,
     conform,
     holds_classes,
+    label_order,
     target_array,
 )
+from jaxrules.training import warn_of_counts
 
 __all__ = [
     "CoordinatePathRegressor",
@@ -276,17 +279,16 @@ class _Classifier(ClassifierMixin, _RuleModel):
         if self.class_weight is not None:
             of_class = _weights_of_classes(self.class_weight, labels)
             sample_weight = of_class * check_sample_weight(sample_weight, len(labels))
-        return self._fit(X, labels, sample_weight)
+        return self._fit(X, OrderedLabels.of(labels, label_order(y)), sample_weight)
 
     @property
-    def _is_turned(self) -> bool:
-        """Whether the model's positive class is the first of ``classes_``, which is sorted."""
-        return bool(self.model_.schema.classes[0] != self.classes_[0])
+    def _sorted(self) -> list[int]:
+        """The places of ``classes_``, which is sorted, among the classes of the model."""
+        return [self.model_.schema.classes.index(label) for label in self.classes_.tolist()]
 
     def predict_proba(self, X: TableLike) -> NDArray[np.float64]:
         """Class probabilities in the order of ``classes_``, shape (rows, classes)."""
-        probabilities = self._ask(models.predict_proba, X)
-        return probabilities[:, ::-1] if self._is_turned else probabilities
+        return self._ask(models.predict_proba, X)[:, self._sorted]
 
     def predict_log_proba(self, X: TableLike) -> NDArray[np.float64]:
         """The logarithms of `predict_proba`, shape (rows, classes)."""
@@ -296,13 +298,17 @@ class _Classifier(ClassifierMixin, _RuleModel):
 
 class _ScoredClassifier(_Classifier):
     def decision_function(self, X: TableLike) -> NDArray[np.float64]:
-        """The scores, shape (rows,) for two classes, else (rows, classes).
+        """The scores, shape (rows,) for two classes, else (rows, classes), in the order of
+        ``classes_``.
 
-        For two classes, scores above 0 mean ``classes_[1]``, as in scikit-learn, even if `positive`
-        is the other class; in `jaxrules.decision_function` of ``model_``, they mean `positive`.
+        For two classes, scores above 0 mean ``classes_[1]``, as in scikit-learn, even if the
+        positive class is the other one; in `jaxrules.decision_function` of ``model_``, they mean
+        the positive class.
         """
         scores = self._ask(models.decision_function, X)
-        return -scores if self._is_turned else scores
+        if scores.ndim > 1:
+            return scores[:, self._sorted]
+        return scores if self._sorted == [0, 1] else -scores
 
 
 class _Regressor(RegressorMixin, _RuleModel):
@@ -348,9 +354,10 @@ def _target(estimator: _RuleModel, y: Any) -> NDArray[Any]:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    return column_or_1d(
-        target_array(y) if isinstance(y, (list, tuple, np.ma.MaskedArray)) else y, warn=True
-    )
+    if isinstance(y, (list, tuple, np.ma.MaskedArray)) or label_order(y):
+        return target_array(y)
+    column = column_or_1d(y, warn=True)
+    return target_array(column) if column.dtype.kind == "O" else column
 
 
 def _weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
@@ -412,6 +419,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
         """
         estimator = self.estimator
         if estimator is None:
+            warn_of_counts(y, "estimator=RuleFitRegressor(), or RuleFitClassifier() for classes")
             estimator = RuleFitClassifier() if holds_classes(y) else RuleFitRegressor()
         if not isinstance(estimator, _RuleModel) or isinstance(estimator, CoordinatePathRegressor):
             raise TypeError(

@@ -157,6 +157,7 @@ class Fit(Generic[ModelT]):
         history: one `Step` per recorded step.
         seconds: wall time of the fit.
         details: what only this learner reports, in its own class of `Details`.
+        read_as: the classes that integers were taken for without a `loss`; else empty.
     """
 
     model: ModelT
@@ -167,6 +168,7 @@ class Fit(Generic[ModelT]):
     history: tuple[Step, ...] = ()
     seconds: float = 0.0
     details: Details = field(default_factory=Details)
+    read_as: str = ""
 
     if not TYPE_CHECKING:  # type checkers would take every attribute for known
 
@@ -209,6 +211,7 @@ class Fit(Generic[ModelT]):
         head = (
             f"Fit(status={self.status.value}, objective={self.objective:.6g} "
             f"({self.sense}){certificate}, {self.seconds:.2f} s, {type(self.model).__name__})"
+            f"{' ' * bool(self.read_as)}{self.read_as}"
         )
         return "\n".join([head, self.advice, *more])
 

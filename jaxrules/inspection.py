@@ -4,7 +4,6 @@ and choice of a threshold.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -48,7 +47,7 @@ class Importance(NamedTuple):
     weight: float | None
 
 
-@functools.singledispatch
+@checks.verb
 def importance(model: Any, X: TableLike) -> tuple[Importance, ...]:
     """The importance of rules and linear terms, the most important first,
     without those of importance 0.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,7 +33,7 @@ from jaxrules.table import (
 Measure = Literal["propositions", "conditions", "nonzeros"]
 
 
-@functools.singledispatch
+@checks.verb
 def complexity(model: object, measure: Measure = "propositions") -> int:
     """Number of rules in use plus the size of each (plus linear terms).
 

@@ -14,7 +14,6 @@ fails every condition that does not allow it.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
@@ -488,7 +487,7 @@ def not_a_model(model: object) -> NoReturn:
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
 
 
-@functools.singledispatch
+@checks.verb
 def decision_function(model: object, X: TableLike) -> Array:
     """The score of each row, shape (rows,), or (rows, outputs) with one output per class.
 
@@ -504,7 +503,7 @@ def decision_function(model: object, X: TableLike) -> Array:
     not_a_model(model)
 
 
-@functools.singledispatch
+@checks.verb
 def predict(
     model: object,
     X: TableLike,
@@ -530,7 +529,7 @@ def predict(
     not_a_model(model)
 
 
-@functools.singledispatch
+@checks.verb
 def predict_proba(model: object, X: TableLike) -> Array:
     """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
 
@@ -638,7 +637,7 @@ class Explanation:
         ]
 
 
-@functools.singledispatch
+@checks.verb
 def explain(model: object, X: TableLike) -> list[Explanation]:
     """For each row, the rules that it satisfies, their weights and the sum.
 
@@ -1003,7 +1002,7 @@ def _(model: RuleList, X: TableLike) -> list[Explanation]:
 # LaTeX
 
 
-@functools.singledispatch
+@checks.verb
 def to_latex(model: object) -> str:
     """The model as a LaTeX tabular, in the order in which `print` shows it.
 

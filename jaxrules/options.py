@@ -51,12 +51,15 @@ from jaxrules.guard import deferred
 from jaxrules.losses import Loss
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Deadline, ProgressOption, Run
-from jaxrules.table import Label, MissingRule, TableLike
+from jaxrules.table import Label, MissingRule, TableLike, missing_rule
 from jaxrules.training import (
     TrainingData,
     loss_for,
     plain,
+    read_as,
+    require_ordered,
     training_data,
+    warn_of_counts,
     warn_of_unused,
     without_offset,
 )
@@ -167,13 +170,14 @@ class FitOptions(RunOptions):
     """The options that all learners have.
 
     Attributes:
-        missing: rule for missing values, see `jaxrules.as_table`.
+        missing: rule for missing values, see `jaxrules.as_table`: None for that of a Table, and
+            for "refuse" otherwise.
         positive: for two classes, the label that the score, monotone columns, thresholds and alarms
             refer to: the second of the model's ``schema.classes``. None for the second label in
-            sorted order.
+            the order that y declares, else in sorted order.
     """
 
-    missing: MissingRule = "refuse"
+    missing: MissingRule | None = None
     positive: Label | None = option(_label, default=None)
 
     def training_data(
@@ -407,13 +411,20 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                     hint = "; pass its X and its y" if one else ""
                     raise TypeError(f"{body.__name__}() {error}{hint}") from None
                 given = [bound.pop(name, None) for name in data]
+                if issubclass(of, FitOptions):
+                    bound["missing"] = missing_rule(given[0], bound.get("missing"))
                 made = make(**bound)
                 shift = 0.0
                 if isinstance(made, ScoreOptions):
                     given[1], given[-1], made, shift = made.relative(given[1], given[-1])
+                if asks(getattr(made, "monotone", None)):
+                    model = getattr(given[0], "schema", None) if data[0] == "model" else None
+                    require_ordered(given[data.index("y")], model and model.classes)
                 found = body(*given, made)
                 _warn_of_unused(found, made, given)
-                return _shifted(found, shift) if shift else found
+                found = _shifted(found, shift) if shift else found
+                told = _reading(made, given)
+                return _told(found, told) if told else found
 
         def with_options(*args: Any) -> Any:
             with deferred(body):
@@ -441,6 +452,27 @@ def _shifted(found: Any, shift: float) -> Any:
         model=_shifted(found.model, shift),
         details=dataclasses.replace(found.details, **details),
     )
+
+
+def _reading(made: RunOptions, given: list[Any]) -> str:
+    """How a learner reads integers if no loss is given, see `jaxrules.training.read_as`; warns if
+    they look like counts.
+    """
+    loss, known = getattr(made, "loss", None), hasattr(made, "loss")
+    if len(given) != 3 or loss is not None or hasattr(made, "cost"):  # X, y, sample_weight
+        return ""
+    for_counts = "" if made.learner == "lire" else 'loss="poisson" for counts, '
+    remedy = f'{for_counts}loss="squared" for numbers' if known else ""
+    if known:
+        warn_of_counts(given[1], f'{remedy}, or loss="logistic" for classes')
+    return read_as(given[1], remedy)
+
+
+def _told(found: Any, told: str) -> Any:
+    """A Fit, or a list of them, that says how y was read."""
+    if isinstance(found, list):
+        return [_told(one, told) for one in found]
+    return dataclasses.replace(found, read_as=told) if isinstance(found, Fit) else found
 
 
 def _warn_of_unused(found: Any, made: RunOptions, given: list[Any]) -> None:

@@ -27,6 +27,8 @@ from jaxrules.models import RuleList
 from jaxrules.options import FitOptions, present_names
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import (
+    Label,
+    OrderedLabels,
     Table,
     TableLike,
     as_dataframe,
@@ -34,6 +36,7 @@ from jaxrules.table import (
     check_order,
     check_sample_weight,
     conform,
+    label_order,
     regression_target,
     target_array,
     with_categories_of,
@@ -262,7 +265,7 @@ def _on_all_rows(
         sample=sums.rated(found.objective, found.bound),
         rated=rated.rated(objective, bound),
         rows=sample.rows,
-        class_counts={} if found.model.schema.classes is None else sample.labels,
+        class_counts={one: sample.labels[one] for one in found.model.schema.classes or ()},
         of_learner=found.details,
         cross_validation=found.details.cross_validation,
     )
@@ -326,7 +329,7 @@ def _source(X: Any, y: Any, sample_weight: Any, missing: Any, block_rows: int) -
             sample_weight = weights if isinstance(sample_weight, str) else sample_weight
         check_order(X, y=y, sample_weight=sample_weight)
         table = as_table(X, missing=missing)
-        labels = target_array(y, table.n_rows)
+        labels = OrderedLabels.of(target_array(y, table.n_rows), label_order(y))
         given = None if sample_weight is None else check_sample_weight(sample_weight, table.n_rows)
 
         def blocks() -> Iterator[Block]:
@@ -473,6 +476,7 @@ class _Sample:
         self.weights = self.keys = np.zeros(0)
         self.rows = self.blocks = 0
         self.labels: dict[Any, int] = {}
+        self.order: tuple[Label, ...] = ()
         self.weighted = False
 
     def add(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
@@ -483,7 +487,7 @@ class _Sample:
         check_order(X, y=y, sample_weight=sample_weight)
         old, table = self._read(X)
         target, weights = target_array(y, table.n_rows), _weights_of(sample_weight, table.n_rows)
-        self._check(target)
+        self._check(target, label_order(y))
         draws = self.random.random(table.n_rows)  # one per row, whatever the blocks
         used = np.flatnonzero(weights > 0)
         labels = self._counted(target[used])
@@ -507,7 +511,7 @@ class _Sample:
             return None, as_table(X, missing=self.options.missing)
         try:
             schema = with_categories_of(X, self.table.schema)
-            return conform(self.table, schema), conform(X, schema)
+            return conform(self.table, schema), conform(X, schema, exact=True)
         except ValueError as error:
             raise ValueError(
                 f"{self._block} of X does not fit the blocks before: {error}"
@@ -517,11 +521,17 @@ class _Sample:
     def _block(self) -> str:
         return f"block {self.blocks + 1}"
 
-    def _check(self, target: NDArray[Any]) -> None:
+    def _check(self, target: NDArray[Any], order: tuple[Label, ...]) -> None:
         if len(self.y) and _kind(target) != _kind(self.y):
             raise ValueError(
                 f"y holds {_kind(target)} in {self._block}, but {_kind(self.y)} before"
             )
+        if len(self.y) and order != self.order:
+            raise ValueError(
+                f"y declares the order {order} in {self._block}, but {self.order} before; declare "
+                "the same in all blocks"
+            )
+        self.order = order
         if self.loss is not None and self.loss.target != "sign":
             check_target(self.loss, regression_target(target))
 
@@ -555,13 +565,14 @@ class _Sample:
         checks.require(self.rows > 0, "X has no rows with a positive sample_weight")
         assert self.table is not None
         has_loss = hasattr(self.options, "loss")
-        loss = loss_for(np.array(list(self.labels)), self.given) if has_loss else logistic
+        labels = OrderedLabels.of(np.array(list(self.labels)), self.order)
+        loss = loss_for(labels, self.given) if has_loss else logistic
         few, classes = len(self.labels) <= _MOST_CLASSES, loss.target == "sign"
         checks.require(few or not classes, f"y has more than {_MOST_CLASSES} classes")
         kept = self._kept(self.keys, self.y, self._size(self.table), classes)
         weights = self.weights[kept] if self.weighted else None
         option = {"loss": loss.name} if has_loss and self.given is None and not classes else {}
-        return (self.table[kept], self.y[kept], weights), option
+        return (self.table[kept], OrderedLabels.of(self.y[kept], self.order), weights), option
 
 
 def _kind(target: NDArray[Any]) -> str:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -164,8 +165,8 @@ class Schema:
     Attributes:
         features: the columns in order.
         missing: the rule for missing values given to fit.
-        classes: the class labels in sorted order, of two the positive one last; None for
-            regression and counts.
+        classes: the class labels, in the order that the target declares (see `label_order`), else
+            sorted; of two the positive one last. None for regression and counts.
         target: name of the target, for display.
     """
 
@@ -505,7 +506,7 @@ dataframe (`Readable`); a list of rows, each of numbers or a dict; a dict of col
 def as_table(
     X: TableLike,
     *,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     feature_names: Sequence[str] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
 ) -> Table:
@@ -519,7 +520,8 @@ def as_table(
             order of its declared categories: rules compare it, as in ``size <= M``. Columns of
             True and False (with or without missing ones) are such: rules say ``flag`` or
             ``not flag``. Dates and durations are refused: convert them to numbers, such as days.
-        missing: "refuse", or "own_category" to let "is missing" be a category of its own.
+        missing: "refuse", or "own_category" to let "is missing" be a category of its own. None for
+            the rule that a Table was read with, and for "refuse" otherwise.
         feature_names: names for the columns of an array (default x0, x1, ...).
         special_values: codes among the numbers of some columns, by name or position:
             ``{"months": [-7, -8]}``. They are categories beside the numbers: thresholds are learned
@@ -533,12 +535,12 @@ def as_table(
             missing values; for special values of a column that does not exist or has no other
             values.
     """
-    missing = checks.choice("missing", missing, get_args(MissingRule))
+    rule: MissingRule = checks.choice("missing", missing_rule(X, missing), get_args(MissingRule))
     if isinstance(X, Table):
         if feature_names is not None:
             raise ValueError("feature_names is only for arrays; a Table has its own names")
         table = dataclasses.replace(
-            X, schema=dataclasses.replace(X.schema, missing=missing, classes=None)
+            X, schema=dataclasses.replace(X.schema, missing=rule, classes=None)
         )
         _check_codes(table, MISSING)
     else:
@@ -550,10 +552,17 @@ def as_table(
             column, feature = _factorise(name, values)
             columns.append(column)
             features.append(feature)
-        table = Table(Schema(tuple(features), missing), tuple(columns))
+        table = Table(Schema(tuple(features), rule), tuple(columns))
     table = _with_special_values(table, special_values)
     _check_values(table)
     return table
+
+
+def missing_rule(X: object, given: MissingRule | None) -> MissingRule:
+    """The rule for missing values: None means that of a Table, and "refuse" for other data."""
+    if given is not None:
+        return given
+    return X.schema.missing if isinstance(X, Table) else "refuse"
 
 
 def _with_special_values(table: Table, given: object) -> Table:
@@ -618,41 +627,45 @@ def _joined(table: Table) -> list[NDArray[Any]]:
     return columns
 
 
-def conform(X: TableLike, schema: Schema) -> Table:
+def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
     """New data in the columns of a model's schema.
 
-    Columns of dataframes, records and Tables are matched by name and may come in any order; arrays
-    are matched by position. Categories that fit did not see become `UNSEEN`; a column with no known
-    category causes a warning. Special values are those of the schema, and another code is a number.
-    Where fit had booleans, the numbers 0 and 1 count as False and True, and the other way round.
-    The text of an ordered category is enough. `X` may have no rows.
+    Columns of dataframes, records and Tables are matched by name: they may come in any order, and
+    further ones, such as the target, are left out unread. Arrays are matched by position.
+    Categories that fit did not see become `UNSEEN`; a column with no known category causes a
+    warning. Special values are those of the schema, and another code is a number. Where fit had
+    booleans, the numbers 0 and 1 count as False and True, and the other way round. The text of an
+    ordered category is enough. `X` may have no rows.
+
+    Args:
+        X: the data.
+        schema: of the model.
+        exact: refuse further columns.
 
     Raises:
-        ValueError: for missing or extra columns, a column whose kind changed, infinite values,
-            missing values where fit refused them, or an ordered category without a place in the
-            order.
+        ValueError: for missing columns, an array with another number of columns, a column whose
+            kind changed, infinite values, missing values where fit refused them, or an ordered
+            category without a place in the order.
     """
     if isinstance(X, Table) and X.schema.features == schema.features:
         table = Table(schema, X.columns)
         _check_codes(table, UNSEEN)
         _check_values(table)
         return table
-    names, raw, named = _read(X, None)
     sources = schema.sources
+    known = [source.name for source in sources]
+    names, raw, named = _read(X, None, None if exact else known)
     if named:
-        columns_by_name = dict(zip(names, raw, strict=True))
-        known = [source.name for source in sources]
-        absent = [name for name in known if name not in columns_by_name]
-        extra = sorted(columns_by_name.keys() - set(known))
-        if absent:
-            raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on")
-        if extra:
-            raise ValueError(
-                f"X has columns {_listed(extra)} that the model was not fitted on; drop them first"
-            )
-        raw = [columns_by_name[name] for name in known]
+        _chosen(names, known)
+        place = {name: index for index, name in enumerate(names)}
+        if further := sorted(place.keys() - set(known)):
+            raise ValueError(f"X has further columns {_listed(further)}; drop them first")
+        raw = [raw[place[name]] for name in known]
     elif len(raw) != len(sources):
-        raise ValueError(f"X has {len(raw)} columns, but the model was fitted on {len(sources)}")
+        raise ValueError(
+            f"X has {len(raw)} columns, but the model was fitted on {len(sources)}; an array has "
+            f"the columns of the model in order: {_listed(known)}"
+        )
     columns = list(map(_conformed, sources, raw))
     for index in schema.companions:
         columns[index], codes = _separated(sources[index], columns[index])
@@ -693,11 +706,15 @@ def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
         values = _texts(values.tolist(), feature.name, any_type=True)
     is_text = not isinstance(values, np.ndarray)
     if is_text != (feature.kind in ("text", "ordered")):
-        now = "categorical" if is_text else "numeric"
+        now, shown = "numeric", ""
+        if is_text:
+            texts = dict.fromkeys(one for one in values if one is not None)
+            strays = [text for text in texts if not _NUMBER.fullmatch(text)]
+            now, shown = "categorical", f" (it has {_listed(strays or list(texts), 3)})"
         of_kind = {"number": "numeric", "text": "categorical", "ordered": "an ordered category"}
         was = of_kind.get(feature.kind, feature.kind)
         raise ValueError(
-            f"column {feature.name!r} of X is {now}, but was {was} in fit; convert it first"
+            f"column {feature.name!r} of X is {now}, but was {was} in fit{shown}; convert it first"
         )
     if feature.levels is not None:
         return _known_levels(feature, values)
@@ -784,7 +801,17 @@ class Levelled(NamedTuple):
         return [None if code != code else self.levels[int(code)] for code in listed]
 
 
+class _Declared(list[str | None]):
+    """The texts of a column whose type declares that they are categories."""
+
+
 _Column = NDArray[np.float64] | list[str | None] | Levelled
+
+
+def declares_categories(values: Any) -> bool:
+    """Whether the type of a column is that of categories, of pandas, polars or pyarrow."""
+    kind = getattr(values, "dtype", getattr(values, "type", None))
+    return hasattr(kind, "categories") or type(kind).__name__ in ("Categorical", "DictionaryType")
 
 
 def _are_booleans(values: Sequence[object]) -> bool:
@@ -799,15 +826,25 @@ def _booleans(values: Iterable[Any]) -> Levelled:
     return Levelled(np.array(codes, np.float64), BOOLEAN)
 
 
-def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], list[_Column], bool]:
-    """Names, columns, and whether the names came with the data."""
+def _read(
+    X: object, feature_names: Sequence[str] | None, wanted: Sequence[str] | None = None
+) -> tuple[list[str], list[_Column], bool]:
+    """Names, columns, and whether the names came with the data.
+
+    Args:
+        X: as in `as_table`.
+        feature_names: of an array.
+        wanted: the columns to read from data with names, which must have them; None for all.
+    """
     checks.concrete("X", X)
     if isinstance(X, Table):
-        sources = X.schema.sources
-        raw = [_raw(f, c) for f, c in zip(sources, _joined(X), strict=True)]
-        names, named = [source.name for source in sources], True
+        pairs = dict(zip(X.schema.sources, _joined(X), strict=True))
+        names = _chosen([source.name for source in pairs], wanted)
+        there = set(names)
+        raw = [_raw(f, c) for f, c in pairs.items() if f.name in there]
+        named = True
     else:
-        names, raw, named = _read_dataframe(X) or _read_records(X) or _read_array(X)
+        names, raw, named = _read_dataframe(X, wanted) or _read_records(X, wanted) or _read_array(X)
     if feature_names is not None:
         if (
             isinstance(feature_names, (str, bytes))
@@ -837,6 +874,22 @@ def _read(X: object, feature_names: Sequence[str] | None) -> tuple[list[str], li
             f"X has several columns named {_listed(repeated)}; give every column its own name"
         )
     return names, raw, named
+
+
+def _chosen(names: list[str], wanted: Sequence[str] | None) -> list[str]:
+    """The wanted names in their order here.
+
+    Raises:
+        ValueError: if one is not among the names.
+    """
+    if wanted is None:
+        return names
+    there, chosen = set(names), set(wanted)
+    if absent := [name for name in wanted if name not in there]:
+        others = [name for name in names if name not in chosen]
+        has = f"; of the others, it has {_listed(others)}" if others else ""
+        raise ValueError(f"X lacks the columns {_listed(absent)} that the model was fitted on{has}")
+    return [name for name in names if name in chosen]
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
@@ -878,15 +931,19 @@ def as_dataframe(X: object) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _read_dataframe(X: object) -> tuple[list[str], list[_Column], bool] | None:
+def _read_dataframe(
+    X: object, wanted: Sequence[str] | None
+) -> tuple[list[str], list[_Column], bool] | None:
     """The columns of a dataframe, or None if `X` is not one."""
     frame = as_dataframe(X)
     if frame is None:
         return None
     if not frame.columns:
         raise ValueError("X has no columns")
-    raw = [_frame_column(str(name), frame.get_column(name)) for name in frame.columns]
-    return [str(name) for name in frame.columns], raw, True
+    chosen = _chosen([str(name) for name in frame.columns], wanted)
+    there = set(chosen)
+    kept = [name for name in frame.columns if str(name) in there]
+    return chosen, [_frame_column(str(name), frame.get_column(name)) for name in kept], True
 
 
 def _frame_column(name: str, column: Any) -> _Column:
@@ -896,12 +953,11 @@ def _frame_column(name: str, column: Any) -> _Column:
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         values = _exact_float64(column.cast(nw.Float64).to_numpy(), name, column)
         return Levelled(values, BOOLEAN) if column.dtype == nw.Boolean else values
-    if ordered := _declared_order(column):
-        feature = Feature(name, levels=tuple(map(category_text, ordered)))
-        texts = _texts(column.to_list(), name, any_type=True)
-        return Levelled(_known_levels(feature, texts), feature.levels or ())
+    if ordered := _declared_order(column.to_native()):
+        return _in_order(name, column.to_list(), ordered)
     if column.dtype in (nw.String, nw.Categorical, nw.Enum):
-        return _texts(column.to_list(), name, any_type=True)
+        texts = _texts(column.to_list(), name, any_type=True)
+        return texts if column.dtype == nw.String else _Declared(texts)
     if column.dtype == nw.Object:
         values = column.to_list()
         return _booleans(values) if _are_booleans(values) else _texts(values, name, any_type=False)
@@ -911,21 +967,32 @@ def _frame_column(name: str, column: Any) -> _Column:
     return [None] * len(column)
 
 
-def _declared_order(column: Any) -> list[Any]:
+def _in_order(name: str, values: Iterable[object], order: Sequence[object]) -> Levelled:
+    """A column of ordered categories."""
+    feature = Feature(name, levels=tuple(map(category_text, order)))
+    texts = _texts(values, name, any_type=True)
+    return Levelled(_known_levels(feature, texts), feature.levels or ())
+
+
+def _declared_order(values: Any) -> list[Any]:
     """The categories of an ordered categorical column in order, all that its type declares; none
-    for other columns.
+    for anything else.
     """
-    import narwhals as nw
+    kind: Any = getattr(values, "dtype", getattr(values, "type", None))
+    if type(kind).__name__ == "Enum":  # polars
+        return list(getattr(kind, "categories", ()))
+    if not getattr(kind, "ordered", False):
+        return []
+    if hasattr(kind, "categories"):  # pandas
+        return list(kind.categories)
+    one = values.unify_dictionaries().chunk(0) if hasattr(values, "chunk") else values
+    return list(one.dictionary.to_pylist())  # pyarrow
 
-    native = column.to_native()
-    if getattr(native.dtype if hasattr(native, "dtype") else native.type, "ordered", False):
-        if hasattr(native, "dtype"):  # pandas
-            return list(native.dtype.categories)
-        return list(native.unify_dictionaries().chunk(0).dictionary.to_pylist())  # pyarrow
-    is_enum = column.dtype == nw.Enum and hasattr(column.dtype, "categories")
-    return list(column.dtype.categories) if is_enum else []
 
-
+_DATES_TO_NUMBERS = (
+    "convert it to a number, such as the days since a fixed date or up to the prediction, the "
+    "month or the hour"
+)
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -933,17 +1000,16 @@ def _refuse_type(name: str, kind: object) -> NoReturn:
     """Refuse a column of another type; dates with what to make of them."""
     words = str(kind).lower()
     if any(word in words for word in ("date", "time", "duration", "period", "timestamp")):
-        raise TypeError(
-            f"column {name!r} of X holds dates or times ({kind}); convert it to a number, such as "
-            "the days since a fixed date or up to the prediction, the month or the hour"
-        )
+        raise TypeError(f"column {name!r} of X holds dates or times ({kind}); {_DATES_TO_NUMBERS}")
     raise TypeError(
         f"column {name!r} of X has type {kind}, not numbers, booleans or text; convert it to "
         "numbers or to text"
     )
 
 
-def _read_records(X: object) -> tuple[list[str], list[_Column], bool] | None:
+def _read_records(
+    X: object, wanted: Sequence[str] | None
+) -> tuple[list[str], list[_Column], bool] | None:
     """The columns of a dict of columns, of a list of dicts or of a 2-D array of objects."""
     columns: dict[Any, Any]
     if isinstance(X, Mapping):
@@ -957,6 +1023,9 @@ def _read_records(X: object) -> tuple[list[str], list[_Column], bool] | None:
         return None
     if not columns:
         raise ValueError("X has no columns")
+    if named:
+        chosen = set(_chosen([str(name) for name in columns], wanted))
+        columns = {name: values for name, values in columns.items() if str(name) in chosen}
     raw = [_record_column(str(name), values) for name, values in columns.items()]
     if len({len(column) for column in raw}) > 1:
         lengths = {str(name): len(column) for name, column in zip(columns, raw, strict=True)}
@@ -978,6 +1047,10 @@ def _record_column(name: str, values: Any) -> _Column:
     known = [value for value in listed if not _is_missing(value)]
     if not known:
         return [None] * len(listed)
+    if ordered := _declared_order(values):
+        return _in_order(name, listed, ordered)
+    if declares_categories(values):
+        return _Declared(_texts(listed, name, any_type=True))
     if _are_booleans(known):
         return _booleans(listed)
     if not all(isinstance(value, (int, float, np.number, np.bool_)) for value in known):
@@ -1017,6 +1090,14 @@ def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | No
             texts[value] = category_text(value)
         elif isinstance(value, _TIMES):
             _refuse_type(name, type(value).__name__)
+        elif isinstance(value, (int, float, np.number)) and (
+            words := sorted(one for one in distinct if isinstance(one, str))
+        ):
+            raise TypeError(
+                f"column {name!r} of X holds text ({_listed(words, 3)}) among values of type "
+                f"{type(value).__name__}; convert it to numbers, {_TO_NUMBERS}, or to text, with "
+                "astype(str)"
+            )
         else:
             raise TypeError(
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
@@ -1117,12 +1198,89 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], Feature]:
         return values.codes, Feature(name, levels=values.levels)
     if isinstance(values, np.ndarray):
         return values, Feature(name)
+    _check_texts(name, values)
     categories = _categories(values)
     codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {
         None: MISSING
     }
     column = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
     return column, Feature(name, categories)
+
+
+_FEWEST_NUMBERS, _NEARLY_ALL = 10, 0.9
+_FEWEST_CATEGORIES, _FEWEST_ROWS_EACH = 20, 2
+_NUMBER = re.compile(
+    r"[$€£]?[-+]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(,\d{3})+(\.\d*)?)([eE][-+]?\d+)?\s?%?", re.ASCII
+)
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)([T ].*)?"
+    r"|\d\d?:\d\d(:\d\d(\.\d+)?)?",
+    re.ASCII,
+)
+_TO_NUMBERS = 'with pandas.to_numeric(column, errors="coerce") and missing="own_category"'
+
+
+def _check_texts(name: str, values: list[str | None]) -> None:
+    """Refuse numbers and dates written as text; warn of a column with nearly a category per row.
+
+    A column is one of numbers if at least ten of its categories are, and nearly all of its rows, or
+    nearly all of its categories and half of its rows: fewer may be codes. Columns with leading
+    zeros or whole numbers beyond 2^53 are identifiers; those of whole numbers only may be, and
+    cause a warning. A type that declares categories is believed.
+
+    A category with a single row says what that row was. With fewer than two rows per category, on
+    average and without the most frequent one, there is little else.
+    """
+    rows = Counter(value for value in values if value is not None)
+    if len(rows) < _FEWEST_NUMBERS:
+        return
+    if not isinstance(values, _Declared):
+        numbers = [one for one in rows if _NUMBER.fullmatch(one)]
+        strays = sorted(rows.keys() - set(numbers))
+        if _are_most(numbers, rows) and not any(map(_is_code, numbers)):
+            which = f"most of its values are numbers; others are {_listed(strays, 5)}"
+            if not strays:
+                which = f"its values are numbers, such as {numbers[0]!r}"
+            signs = sorted(set("".join(numbers)) & set("$€£%,"))
+            first = f"remove {' '.join(signs)} and " if signs else ""
+            said = (
+                f"column {name!r} of X is text, but {which}: {first}convert it to numbers, "
+                f'{_TO_NUMBERS}; if they are categories, declare them, with astype("category")'
+            )
+            if strays or not all(map(str.isdigit, numbers)):
+                raise ValueError(said)
+            checks.warn(said)
+            return
+        dates = [one for one in rows if _DATE.fullmatch(one)]
+        if _are_most(dates, rows):
+            raise ValueError(
+                f"column {name!r} of X holds dates or times as text, such as {dates[0]!r}; "
+                f"{_DATES_TO_NUMBERS}; if the values are categories, declare them, with "
+                'astype("category")'
+            )
+    n_rows, often = rows.total(), max(rows.values())
+    if len(rows) >= _FEWEST_CATEGORIES and n_rows - often < _FEWEST_ROWS_EACH * (len(rows) - 1):
+        checks.warn(
+            f"column {name!r} of X has {len(rows)} categories in {n_rows} rows, so that a rule on "
+            "one of them is about a row or two and does not generalise; drop the column, group its "
+            "categories, or convert it to numbers if it holds some"
+        )
+
+
+def _is_code(text: str) -> bool:
+    """Whether a number as text is an identifier: with leading zeros, or beyond 2^53."""
+    digits = text.lstrip("+-")
+    whole = digits.isascii() and digits.isdigit()
+    return whole and (digits[0] == "0" != digits or int(digits) >= _LARGEST_EXACT_INTEGER)
+
+
+def _are_most(some: Sequence[str], rows: Counter[str]) -> bool:
+    """Whether these categories are most of a column, see `_check_texts`."""
+    share = sum(rows[one] for one in some) / rows.total()
+    of_categories = len(some) / len(rows)
+    return len(some) >= _FEWEST_NUMBERS and (
+        share >= _NEARLY_ALL or (of_categories >= _NEARLY_ALL and share >= 0.5)
+    )
 
 
 def _categories(values: Iterable[str | None]) -> tuple[str, ...]:
@@ -1196,9 +1354,9 @@ def refuse_large(table: Table, largest: float, why: str) -> None:
             )
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 # Targets and weights
@@ -1212,7 +1370,8 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
     """`y` as a one-dimensional array of numbers, booleans or text without missing values, shape
     (rows,).
 
-    Errors refer to it as `name`.
+    Ordered categories of other types, such as the intervals of `pandas.cut`, become text. Errors
+    refer to it as `name`.
 
     Raises:
         ValueError: for a wrong shape or length, or missing or infinite values.
@@ -1233,6 +1392,8 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
     if not len(array):
         raise ValueError(f"{name} is empty")
     if array.dtype.kind in "OT":
+        if not _are_labels(_declared_order(y)):
+            array = _each_text(array)
         array = _plain(array, name)
     if array.dtype.kind not in "biufU":
         raise TypeError(
@@ -1243,6 +1404,17 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(f"{name} has {len(array)} values, but X has {n_rows} rows")
     return array
+
+
+def _are_labels(values: Iterable[object]) -> bool:
+    return all(isinstance(value, (str, int, float, np.number, np.bool_)) for value in values)
+
+
+def _each_text(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """Categories as text, missing ones as they are, in an array of objects."""
+    texts = np.empty(len(values), object)
+    texts[:] = [value if _is_missing(value) else category_text(value) for value in values]
+    return texts
 
 
 def _plain(objects: NDArray[Any], name: str) -> NDArray[Any]:
@@ -1302,9 +1474,78 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
     return values
 
 
+_FEWEST_COUNTS = 4
+_LARGEST_TAIL = 0.1
+
+
+def integer_classes(y: ArrayLike) -> list[int]:
+    """The values of a target of integers that `holds_classes` takes for more than two classes,
+    though it may hold numbers; empty for other targets.
+    """
+    array = target_array(y)
+    values = np.unique(array).tolist()
+    declared = declares_categories(y) or label_order(y)
+    return values if 2 < len(values) <= 10 and array.dtype.kind in "iu" and not declared else []
+
+
+def look_like_counts(y: ArrayLike) -> bool:
+    """Whether `integer_classes` look like counts: 0, 1, 2, ... up to at least 3, ever rarer from
+    the most frequent one on (up to two standard errors), the largest with less than a tenth of its
+    rows.
+
+    Codes of classes rarely are: their frequencies follow no order, or all are of one size.
+    """
+    values = integer_classes(y)
+    if len(values) < _FEWEST_COUNTS or values[0]:
+        return False
+    rows = np.bincount(target_array(y))
+    falling = rows[rows.argmax() :]
+    rises = np.diff(falling) > 2 * np.sqrt(falling[:-1] + 1)
+    return bool(not rises.any() and falling[-1] < _LARGEST_TAIL * falling[0])
+
+
+class OrderedLabels(np.ndarray):
+    """Labels that keep their declared order when they are sliced, copied or pickled.
+
+    Attributes:
+        order: the labels from first to last; empty for none.
+    """
+
+    order: tuple[Label, ...]
+
+    @classmethod
+    def of(cls, labels: NDArray[Any], order: tuple[Label, ...]) -> NDArray[Any]:
+        """The labels, in an array of this type if there is an order."""
+        if not order:
+            return labels
+        made = np.asarray(labels).view(cls)
+        made.order = order
+        return made
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.order = getattr(source, "order", ())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedLabels.of, (np.asarray(self), self.order)
+
+
+def label_order(y: object) -> tuple[Label, ...]:
+    """The labels that a target declares, in order: the categories of an ordered categorical
+    (pandas, pyarrow), or of an Enum of polars; empty for other targets. Rows need not have all.
+    """
+    if isinstance(y, OrderedLabels):
+        return y.order
+    given = _declared_order(y)
+    if not given:
+        return ()
+    labels = np.empty(len(given), object)
+    labels[:] = given
+    return tuple(_plain(labels if _are_labels(given) else _each_text(given), "y").tolist())
+
+
 def holds_classes(y: ArrayLike) -> bool:
-    """Whether a target looks like classes: text, booleans, at most ten distinct integers, or any
-    two values.
+    """Whether a target looks like classes: text, booleans, categories of any type, at most ten
+    distinct integers, or any two values.
 
     Raises:
         TypeError, ValueError: as `target_array`.
@@ -1313,6 +1554,8 @@ def holds_classes(y: ArrayLike) -> bool:
     values = np.unique(array)
     return (
         array.dtype.kind in "bU"
+        or declares_categories(y)
+        or bool(label_order(y))
         or len(values) == 2
         or (array.dtype.kind in "iu" and len(values) <= 10)
     )
@@ -1321,7 +1564,8 @@ def holds_classes(y: ArrayLike) -> bool:
 def class_target(
     y: ArrayLike, n_rows: int | None = None, positive: Label | None = None
 ) -> tuple[NDArray[np.int64], tuple[Label, ...]]:
-    """Class codes, shape (rows,), and the labels in sorted order; of two, `positive` is the last.
+    """Class codes, shape (rows,), and the labels, in the order that y declares (see `label_order`),
+    else sorted; of two, `positive` is the last. Declared labels that no row has are left out.
 
     Raises:
         ValueError: for a wrong shape or length, missing values or a single class; for a `positive`
@@ -1336,6 +1580,9 @@ def class_target(
             f"y has {len(labels)} distinct numbers, which look like a regression target; "
             "use a regression loss, or convert class labels to integers or text"
         )
+    if order := label_order(y):
+        place = np.argsort([order.index(label) for label in labels.tolist()])
+        labels, codes = labels[place], np.argsort(place)[codes]
     classes = tuple(label.item() for label in labels)
     if positive is not None and _is_first(positive, classes):
         codes, classes = 1 - codes, classes[::-1]
@@ -1359,8 +1606,8 @@ def _is_first(positive: Label, classes: tuple[Label, ...]) -> bool:
 def binary_target(
     y: ArrayLike, n_rows: int | None = None, positive: Label | None = None
 ) -> tuple[NDArray[np.float64], tuple[Label, ...]]:
-    """1.0 for the positive class (`positive`, None for the second label in sorted order), 0.0 for
-    the other; and both labels, the positive one last.
+    """1.0 for the positive class (`positive`, None for the second label, see `class_target`), 0.0
+    for the other; and both labels, the positive one last.
 
     Raises:
         ValueError: as `class_target`, and for more than two classes.
@@ -1369,7 +1616,8 @@ def binary_target(
     if len(classes) > 2:
         raise ValueError(
             f"y has {len(classes)} classes {_listed([str(c) for c in classes])}; this learner is "
-            "binary: fit one class against the rest, e.g. y == label"
+            "binary: fit one class against the rest, e.g. y == label; if y holds numbers, choose "
+            'the loss or cost "squared"'
         )
     return codes.astype(np.float64), classes
 

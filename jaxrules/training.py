@@ -48,6 +48,9 @@ from jaxrules.table import (
     class_target,
     conform,
     holds_classes,
+    integer_classes,
+    label_order,
+    look_like_counts,
     regression_target,
     target_array,
     total_offset,
@@ -228,7 +231,7 @@ def training_data(
     loss: Loss,
     *,
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     positive: Label | None = None,
     binary: bool = False,
     constant: bool = False,
@@ -320,12 +323,13 @@ def data_for(
     data = training_data(
         table, y, loss, sample_weight=sample_weight, missing=model.schema.missing, constant=True
     )
-    classes = model.schema.classes
-    if data.positive is not None and data.classes == (classes or ())[::-1]:  # see `positive=`
-        return dataclasses.replace(data, target=-data.target, schema=model.schema)
-    if data.classes != classes:
-        raise ValueError(f"y has the classes {data.classes}, but the model was fitted on {classes}")
-    return dataclasses.replace(data, schema=model.schema)
+    classes, found, target = model.schema.classes or (), data.classes or (), data.target
+    if set(found) != set(classes):
+        raise ValueError(f"y has the classes {found}, but the model was fitted on {classes}")
+    if found != classes:  # in another order, by `positive` or as y declares
+        several = target.ndim > 1
+        target = target[:, [found.index(one) for one in classes]] if several else -target
+    return dataclasses.replace(data, target=target, schema=model.schema)
 
 
 def linear_terms_of(
@@ -431,6 +435,45 @@ def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsembl
             "max_rules or time_limit, keep the intercept, or check the loss"
         )
     return fit
+
+
+def read_as(y: ArrayLike, remedy: str) -> str:
+    """What a printed fit says of a target of integers that is read as more than two classes, with
+    the remedy if it holds numbers; empty for other targets.
+    """
+    classes = integer_classes(y)
+    told = f"{len(classes)} classes: {', '.join(map(str, classes))}"
+    return f"{told}{'; ' * bool(remedy)}{remedy}" if classes else ""
+
+
+def warn_of_counts(y: ArrayLike, remedy: str) -> None:
+    """Warn of integers that are read as classes and look like counts."""
+    if look_like_counts(y):
+        classes = integer_classes(y)
+        checks.warn(
+            f"y holds the integers {classes[0]} to {classes[-1]}, which look like counts but are "
+            f"read as {len(classes)} classes; pass {remedy}"
+        )
+
+
+def require_ordered(y: ArrayLike, classes: tuple[Label, ...] | None = None) -> None:
+    """Refuse a target of more than two classes without an order, for `monotone`: text that declares
+    none. Classes of a model in another order than the alphabet's were declared.
+
+    Raises:
+        ValueError: naming the remedy.
+    """
+    labels = target_array(y)
+    if labels.dtype.kind != "U" or label_order(y) or (classes and list(classes) != sorted(classes)):
+        return
+    found = np.unique(labels).tolist()
+    if len(found) > 2:
+        example = ", ".join(map(repr, found[:3])) + ", ..." * (len(found) > 3)
+        raise ValueError(
+            f"monotone needs an order of the classes, but y holds text ({example}), whose "
+            "alphabetical order means nothing; declare the order, as in y = pandas.Categorical(y, "
+            "[lowest, ..., highest], ordered=True), or number the classes 0, 1, ... in it"
+        )
 
 
 def warn_of_unused(

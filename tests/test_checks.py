@@ -257,6 +257,32 @@ def test_penalties_may_be_below_one() -> None:
     assert checks.penalties("l1_penalties", [0.5, 0]) == (0.5, 0.0)
 
 
+def test_errors_for_arguments_of_verbs_name_them() -> None:
+    X = np.arange(12.0)[:, None]
+    models = [learner.fit(X, X[:, 0] > 5).model for learner in (jr.boosting, jr.ssrl)]
+    models.append(jr.paths.fit(X, X[:, 0] > 5, steps=1).model)
+    for model in models:
+        for verb in (
+            jr.predict, jr.predict_proba, jr.decision_function, jr.explain, jr.importance,
+            jr.complexity, jr.to_latex,
+        ):  # fmt: skip
+            name, rows = verb.__name__, {"X": X} if verb not in (jr.complexity, jr.to_latex) else {}
+            unknown = (
+                rf"^jaxrules\.{name}\(\) got an unexpected keyword argument 'unlike'; see help"
+            )
+            with pytest.raises(TypeError, match=unknown):
+                verb(model, **rows, unlike=3)
+            with pytest.raises(TypeError, match=rf"^{name}\(\) missing .*: 'model'"):
+                verb()
+            if rows:
+                with pytest.raises(TypeError, match=rf"^{name}\(\) missing .*: 'X'"):
+                    verb(model)
+        assert (jr.predict(model=model, X=X) == jr.predict(model, X)).all()
+    with pytest.raises(TypeError, match="did you mean 'offset'"):
+        jr.predict(models[0], X, offsets=3)
+    assert jr.predict(models[2], X, step=1).shape == (12,)
+
+
 LEARNERS = ["boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet"]
 LEARNERS += ["paths", "rulefit", "ssrl"]
 

@@ -821,7 +821,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     "lire.max_rules": integers(1),
     "paths.method": one_of('"exact"', None),
     "exact_list.method": one_of('"auto"', None),
-    "missing": one_of('"refuse"', None),
+    "missing": one_of('"refuse"'),
     "n_folds": (*integers(2), NEVER_NONE),
     "objective": one_of('"second_order"', None),
     "objective_tolerance": PENALTY,

@@ -303,3 +303,18 @@ def test_a_search_over_settings_in_workers() -> None:
     scores = [one.cv_results_["mean_test_score"] for one in found.values()]
     np.testing.assert_array_equal(*scores)
     np.testing.assert_array_equal(*(one.predict(X) for one in found.values()))
+
+
+@pytest.mark.parametrize("name", ["RuleBoostingClassifier", "SSRLClassifier"])
+def test_missing_labels_are_named(name: str) -> None:
+    labels = ["a", "b"] * 10
+    X = np.arange(20.0)[:, None]
+    for y in (
+        [*labels[:-1], None],
+        np.array([*labels[:-1], np.nan], object),
+        pd.Series([*labels[:-1], None]),
+        pd.Series([*labels[:-1], None], dtype="category"),
+        pd.Categorical([*labels[:-1], None], ["b", "a"], ordered=True),
+    ):
+        with pytest.raises(ValueError, match="y has missing values; drop those rows"):
+            getattr(estimators, name)().fit(X, y)

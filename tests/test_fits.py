@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -88,3 +89,37 @@ def test_pickles_of_learners_that_were_one_module_load(learner: str, name: str) 
 def test_a_data_set_is_two_arguments() -> None:
     with pytest.raises(TypeError, match="missing a required argument: 'y'; pass its X and its y"):
         jr.boosting.fit(jr.datasets.load("iris"))  # type: ignore[call-arg]
+
+
+def test_the_first_line_says_which_classes_integers_were_taken_for() -> None:
+    X = np.random.default_rng(3).normal(size=(300, 2))
+    y = np.random.default_rng(4).poisson(1.0 + (X[:, 0] > 0))
+    labels = list(range(y.max() + 1))
+    told = f"{len(labels)} classes: {', '.join(map(str, labels))}"
+    remedy = 'loss="poisson" for counts, loss="squared" for numbers'
+    with pytest.warns(UserWarning, match=f"look like counts .* pass {remedy}, or loss=.logistic"):
+        fit = jr.boosting.fit(X, y, max_rules=1)
+    assert repr(fit).splitlines()[0].endswith(f"RuleEnsemble) {told}; {remedy}")
+    with pytest.warns(UserWarning, match="look like counts"):
+        path = jr.boosting.path(X, y, max_rules=2)
+    assert [one.read_as for one in path] == [fit.read_as] * 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        three = jr.boosting.fit(X, np.minimum(y, 2), max_rules=1)
+        assert three.read_as == f"3 classes: 0, 1, 2; {remedy}"
+        assert jr.ssrl.fit(X, y, max_rules=1).read_as == told
+        for given in ({"loss": "logistic"}, {"loss": "poisson"}):
+            assert not jr.boosting.fit(X, y, max_rules=1, **given).read_as
+        assert not jr.boosting.fit(X, y.astype(str), max_rules=1).read_as
+        assert not jr.boosting.fit(X, y > 1, max_rules=1).read_as
+    with pytest.raises(ValueError, match='binary.* choose the loss or cost "squared"'):
+        jr.paths.fit(X, y)
+
+
+def test_a_table_keeps_its_rule_for_missing_values() -> None:
+    table = jr.as_table({"a": [1.0, np.nan, 3.0] * 10}, missing="own_category")
+    y = ["no", "yes", "no"] * 10
+    for fit in (jr.boosting.fit(table, y), jr.ssrl.fit(table, y)):
+        assert fit.model.schema.missing == dict(fit.model.options)["missing"] == "own_category"
+    with pytest.raises(ValueError, match="X has missing values in 'a'"):
+        jr.boosting.fit(table, y, missing="refuse")

@@ -2,8 +2,11 @@
 schema, targets, weights.
 """
 
+import copy
 import datetime
 import pathlib
+import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,11 +25,14 @@ from jaxrules.table import (
     MISSING,
     UNSEEN,
     EncodedColumn,
+    OrderedLabels,
     binary_target,
     check_sample_weight,
     class_target,
     conform,
     holds_classes,
+    label_order,
+    look_like_counts,
     regression_target,
     target_array,
 )
@@ -95,7 +101,7 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         ({"a": {1.0}}, ValueError, "'a' of X must be a list of values"),
         ({"a": np.ones((2, 2))}, ValueError, "'a' of X must be a list of values"),
         ({"a": [1.0], "b": [1.0, 2.0]}, ValueError, "different lengths {'a': 1, 'b': 2}"),
-        ({"a": [1.0, "x"]}, TypeError, "'a' of X holds Python objects .float among them"),
+        ({"a": [1.0, "x"]}, TypeError, "'a' of X holds text .'x'. among values of type float"),
         ({"a": [[1], [1, 2]]}, TypeError, "'a' of X holds Python objects .list among them"),
         ({"a": [2**53]}, ValueError, "2\\*\\*53"),
         ({"a": [10**400]}, ValueError, "2\\*\\*53"),
@@ -394,8 +400,9 @@ def test_a_table_may_change_its_rule_for_missing_values() -> None:
     table = own(pd.DataFrame({"a": [1.0, None], "b": ["x", "y"]}))
     assert jr.as_table(table, missing="own_category") is not None
     with pytest.raises(ValueError, match="missing values in 'a'"):
-        jr.as_table(table)
-    assert jr.as_table(table[:1]).schema.missing == "refuse"
+        jr.as_table(table, missing="refuse")
+    assert jr.as_table(table[:1], missing="refuse").schema.missing == "refuse"
+    assert jr.as_table(table).schema.missing == "own_category"
 
 
 def test_a_table_with_unseen_categories_is_no_training_table() -> None:
@@ -472,12 +479,19 @@ def test_tables_are_matched_by_name_and_categories() -> None:
 
 
 @FRAMES
-def test_missing_and_extra_columns_are_named(frame: Any) -> None:
+def test_missing_columns_are_named_and_further_ones_left_out(frame: Any) -> None:
     schema = jr.as_table(frame({"a": [1.0], "b": [2.0]})).schema
-    with pytest.raises(ValueError, match="lacks the columns 'b'"):
-        conform(frame({"a": [1.0]}), schema)
-    with pytest.raises(ValueError, match=r"columns 'c'.*was not fitted on"):
-        conform(frame({"a": [1.0], "b": [2.0], "c": [3.0]}), schema)
+    with pytest.raises(ValueError, match="lacks the columns 'b' .*it has 'B', 'c'"):
+        conform(frame({"a": [1.0], "B": [2.0], "c": [3.0]}), schema)
+    wide = {"c": ["x"], "b": [2.0], "day": [datetime.date(2024, 1, 1)], "a": [1.0]}
+    for X in (frame(wide), wide, [{name: values[0] for name, values in wide.items()}]):
+        assert [column.tolist() for column in conform(X, schema).columns] == [[1.0], [2.0]]
+    del wide["day"]
+    assert conform(jr.as_table(wide), schema).columns[1].tolist() == [2.0]
+    with pytest.raises(ValueError, match="further columns 'c'"):
+        conform(frame(wide), schema, exact=True)
+    with pytest.raises(ValueError, match="has 3 columns, .* fitted on 2; .* in order: 'a', 'b'"):
+        conform(np.ones((1, 3)), schema)
     with pytest.raises(ValueError, match="'a' of X is categorical, but was numeric"):
         conform(frame({"a": ["1"], "b": [2.0]}), schema)
 
@@ -556,7 +570,24 @@ LABELS = {
     "polars category": (pl.Series(["b", "a", "b"], dtype=pl.Categorical), ("a", "b")),
     "polars integers": (pl.Series([7, 3, 7]), (3, 7)),
     "variable-width text": (np.array(["b", "a", "b"], np.dtypes.StringDType()), ("a", "b")),
+    "an order of pandas": (pd.Categorical(list("aba"), ["c", "b", "a"], ordered=True), ("b", "a")),
+    "of a series": (pd.Series(pd.Categorical([3, 7, 3], [7, 3], ordered=True)), (7, 3)),
+    "of polars": (pl.Series(["a", "b", "a"], dtype=pl.Enum(["b", "a"])), ("b", "a")),
+    "of intervals": (pd.cut(np.array([10.0, 2.0, 10.0]), [0, 9, 11]), ("(0, 9]", "(9, 11]")),
 }
+
+
+def test_labels_keep_their_order() -> None:
+    y = pd.Categorical(["low", "high"], ["low", "mid", "high"], ordered=True)
+    labels = OrderedLabels.of(target_array(y), label_order(y))
+    for one in (labels, labels[::-1], copy.copy(labels), pickle.loads(pickle.dumps(labels))):
+        assert label_order(one) == ("low", "mid", "high")
+        assert class_target(one)[1] == ("low", "high")
+    assert label_order(np.asarray(labels)) == ()
+    assert type(OrderedLabels.of(np.arange(2), ())) is np.ndarray
+    for missing in (pd.Categorical([*y, None], y.categories, ordered=True), pd.cut([1, 9], [0, 2])):
+        with pytest.raises(ValueError, match="y has missing values"):
+            class_target(missing)
 
 
 @pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS.keys())
@@ -709,10 +740,107 @@ def test_bad_sample_weights_are_refused(weights: Any, error: type[Exception], me
     [
         (["a", "b", "c"], True), ([True, False], True), ([0, 1, 2], True), ([0.5, 7.0, 7.0], True),
         ([0.0, 1.0, 2.0], False), (list(range(11)), False), ([1.5], False),
+        (pd.Categorical(range(11)), True), (pd.Categorical(range(11), ordered=True), True),
     ],
 )  # fmt: skip
 def test_what_looks_like_classes(y: Any, classes: bool) -> None:
     assert holds_classes(y) == classes
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [
+        ((82, 86, 60, 42, 20, 8, 2), True), ((900, 70, 20, 5), True), ((20, 30, 12, 3, 0, 1), True),
+        ((50, 50, 50, 50), False), ((178, 182, 177, 183, 181, 182, 181, 179, 174, 180), False),
+        ((0, 82, 60, 42, 8, 2), False), ((80, 20, 5), False), ((500, 20, 300, 30, 10), False),
+    ],
+)  # fmt: skip
+def test_what_looks_like_counts(rows: tuple[int, ...], counts: bool) -> None:
+    y = np.repeat(np.arange(len(rows)), rows)
+    assert look_like_counts(y) == counts
+    assert not look_like_counts(y.astype(float))
+    assert not look_like_counts(y.astype(str))
+    assert not look_like_counts(pd.Categorical(y))
+
+
+# Text that may be something else
+
+_NUMBERS = [f"{k / 7:.3f}" for k in range(40)]
+SUSPECT = {
+    "one stray value": (["unknown", *_NUMBERS], r"most of its values .* others are 'unknown'"),
+    "many of one": ([*["?"] * 15, *_NUMBERS], r"most of its values are numbers; others are '\?'"),
+    "no stray value": (_NUMBERS, r"its values are numbers, such as '0.000'"),
+    "whole numbers": (["n/a", *map(str, range(18, 80))], r"others are 'n/a'"),
+    "missing ones": ([None, *_NUMBERS, "-"], r"others are '-'"),
+    "shares": ([f"{k}%" for k in range(30)], r"such as '0%': remove % and convert it"),
+    "dates": ([f"2024-01-{k:02d}" for k in range(1, 32)], r"dates or times .* '2024-01-01'"),
+    "times": ([f"{k}/12/2024 10:30" for k in range(1, 30)], r"dates or times as text"),
+}
+FORMS: dict[str, Callable[[list[Any]], Any]] = {
+    "pandas": lambda texts: pd.DataFrame({"a": texts}),
+    "pandas objects": lambda texts: pd.DataFrame({"a": pd.Series(texts, dtype=object)}),
+    "polars": lambda texts: pl.DataFrame({"a": texts}),
+    "columns": lambda texts: {"a": texts},
+    "records": lambda texts: [{"a": text} for text in texts],
+    "array": lambda texts: np.array([[text, 1.0] for text in texts], object),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize(("texts", "words"), SUSPECT.values(), ids=SUSPECT.keys())
+def test_numbers_and_dates_as_text_are_refused(form: Any, texts: list[Any], words: str) -> None:
+    with pytest.raises(ValueError, match=f"column '(a|x0)' of X .*{words}"):
+        own(form(texts * 3))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["0", "1", "2", "3", "8+"], ["1.5", "2.5", "unknown"], [f"{k:05d}" for k in range(30)],
+        ["none", *(f"{k:05d}" for k in range(30))], [str(10**17 + k) for k in range(30)],
+        [f"{k} to {k + 9}" for k in range(30)], [f"1.2.{k}" for k in range(30)], ["True", "False"],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_codes_are_categories(texts: list[str]) -> None:
+    assert jr.as_table({"a": texts * 3}).schema.features[0].categories == tuple(sorted(texts))
+
+
+def test_declared_categories_are_believed() -> None:
+    texts = ["unknown", *_NUMBERS] * 3
+    for X in (
+        pd.DataFrame({"a": pd.Categorical(texts)}),
+        pl.DataFrame({"a": pl.Series(texts, dtype=pl.Categorical)}),
+        {"a": pd.Categorical(texts)},
+    ):
+        assert len(jr.as_table(X).schema.features[0].categories or ()) == 41
+    with pytest.warns(UserWarning, match="its values are numbers, such as '0': convert it"):
+        assert jr.as_table({"a": [*map(str, range(12))] * 3}).schema.features[0].kind == "text"
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_nearly_a_category_per_row_is_worth_a_warning(form: Any) -> None:
+    names = [f"n{k}" for k in range(60)]
+    for texts in (names, [*["other"] * 90, *names], [*names, *names[:50]]):
+        words = f"has {len(set(texts))} categories in {len(texts)} rows.* does not generalise"
+        with pytest.warns(UserWarning, match=words):
+            jr.as_table(form(texts))
+    for texts in (names[:19], names * 2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            jr.as_table(form(texts))
+
+
+def test_text_in_a_numeric_column_is_named_at_prediction() -> None:
+    schema = jr.as_table({"a": [1.0, 2.0]}).schema
+    with pytest.raises(ValueError, match="but was numeric in fit .it has 'unknown'.; convert"):
+        conform({"a": ["3.041", "unknown"]}, schema)
+
+
+def test_ordered_categories_of_a_dict_keep_their_order() -> None:
+    sizes = pd.Categorical(["M", "S"], ["S", "M"], ordered=True)
+    assert jr.as_table({"size": sizes}).schema.features[0].levels == ("S", "M")
 
 
 def test_numbers_whose_products_overflow_or_vanish_are_refused() -> None:

@@ -21,6 +21,7 @@ from jaxrules.metrics import Measure, used_rules
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule, TableLike, holds_classes
+from jaxrules.training import warn_of_counts
 from jaxrules.workers import carry_out, check_workers
 
 Model = RuleEnsemble | RuleList
@@ -165,7 +166,7 @@ def stability(
     replicates: int = 20,
     measure: Measure = "propositions",
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     n_jobs: int | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,
@@ -210,6 +211,7 @@ def stability(
         chosen = Method(FITS[checks.choice("method", method, tuple(FITS))])
     else:
         chosen = method_of("method", method)
+    warn_of_counts(y, "y as float for numbers, or as text for classes")
     sample = Sample.of(X, y, sample_weight, missing, holds_classes(y))
     share = (
         None

@@ -28,7 +28,17 @@ from jaxrules.metrics import Measure, complexity
 from jaxrules.paths import fitting
 from jaxrules.paths.model import CoordinatePath, column_names, design_matrix, encoded_columns
 from jaxrules.runs import Deadline
-from jaxrules.table import EncodedColumn, MissingRule, Table, TableLike, as_table, target_array
+from jaxrules.table import (
+    EncodedColumn,
+    Label,
+    MissingRule,
+    OrderedLabels,
+    Table,
+    TableLike,
+    as_table,
+    label_order,
+    target_array,
+)
 from jaxrules.training import training_data
 
 Floats = NDArray[np.float64]
@@ -47,6 +57,7 @@ class Sample:
         y: labels or numbers, shape (rows,).
         weights: of the rows, shape (rows,); None if the user gave none.
         encoded: the columns of a linear model on the table.
+        order: of the labels, as y declares it, see `jaxrules.table.label_order`.
     """
 
     X: Any
@@ -54,6 +65,7 @@ class Sample:
     y: NDArray[Any]
     weights: Floats | None
     encoded: tuple[EncodedColumn, ...]
+    order: tuple[Label, ...] = ()
 
     @classmethod
     def of(
@@ -61,7 +73,7 @@ class Sample:
         X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
-        missing: MissingRule,
+        missing: MissingRule | None,
         classes: bool,
     ) -> Sample:
         """All rows that have weight.
@@ -81,7 +93,8 @@ class Sample:
         labels = target_array(y)[data.rows] if classes else data.target
         table = Table(data.schema, data.table.columns)
         weights = None if sample_weight is None else data.weights
-        return cls(_rows(X, data.rows), table, labels, weights, encoded_columns(table))
+        order = label_order(y) if classes else ()
+        return cls(_rows(X, data.rows), table, labels, weights, encoded_columns(table), order)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -162,7 +175,8 @@ class Method:
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
         if sample.weights is not None and "sample_weight" not in taken:
             raise ValueError("the method does not take sample_weight")
-        found = self.path(getattr(sample, self.reads), sample.y, **taken)
+        y = OrderedLabels.of(sample.y, sample.order)
+        found = self.path(getattr(sample, self.reads), y, **taken)
         if isinstance(found, Mapping):
             return {str(setting): one for setting, one in found.items()}
         several = isinstance(found, (list, tuple)) and not isinstance(found, Fit)

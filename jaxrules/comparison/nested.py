@@ -23,6 +23,7 @@ from jaxrules.guard import guarded
 from jaxrules.metrics import Measure
 from jaxrules.runs import Deadline, ProgressOption, Run
 from jaxrules.table import MissingRule, TableLike, holds_classes
+from jaxrules.training import warn_of_counts
 from jaxrules.workers import carry_out, check_workers
 
 Risk = Literal["error", "log_loss", "brier", "squared", "absolute"]
@@ -186,7 +187,7 @@ class Design:
 
     methods: Mapping[str, Method]
     choice: Choice
-    missing: MissingRule
+    missing: MissingRule | None
     seed: int
 
 
@@ -470,7 +471,7 @@ def compare(
     one_standard_error: bool = False,
     max_complexity: float | None = None,
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
     n_jobs: int | None = None,
     seed: int = 0,
     time_limit: float | Deadline | None = None,
@@ -541,6 +542,7 @@ def compare(
     seed, workers = checks.seed(seed), check_workers(n_jobs)
     if risk is None:
         risk = "error" if holds_classes(y) else "squared"
+        warn_of_counts(y, 'risk="squared" for numbers, or risk="error" for classes')
     sample = Sample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
     codes = np.unique(sample.y, return_inverse=True)[1] if risk in OF_CLASSES else None
     design = Design(_methods(methods, sample), choice, missing, seed)

@@ -43,7 +43,7 @@ def greedy(
     standardise: bool = False,
     forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
 ) -> CoordinatePath:
     """Forward stagewise: every step lowers the mean squared error as much as one coefficient can,
     Eq. (3).
@@ -76,7 +76,7 @@ def direct(
     standardise: bool = False,
     forbidden: Iterable[str | int] = (),
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
 ) -> CoordinatePath:
     """Set the final coefficients one by one, in the best order (the "direct" path of Fig. 3b).
 
@@ -118,7 +118,7 @@ def lasso_sequence(
     intercept: bool = True,
     standardise: bool = False,
     sample_weight: ArrayLike | None = None,
-    missing: MissingRule = "refuse",
+    missing: MissingRule | None = None,
 ) -> ModelSequence:
     """Linear models with 1, 2, ... features, in the order in which they enter the LASSO's path
     (Fig. 4b).
