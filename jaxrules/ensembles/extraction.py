@@ -23,8 +23,24 @@ from numpy.typing import NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, all_propositions
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
-from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
+from jaxrules.ensembles.forests import (
+    NO_NODE,
+    NO_SET,
+    Forest,
+    estimators_of,
+    holds_trees,
+    is_fitted,
+    read_forest,
+    reads_float32,
+)
+from jaxrules.ensembles.growing import (
+    DEFAULT_KIND,
+    N_TREES,
+    GrownTrees,
+    TreeKind,
+    grow,
+    tree_matrix,
+)
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
@@ -318,7 +334,12 @@ def _fitted(model: Any, data: TrainingData) -> Any:
     from sklearn.base import clone
 
     given = {} if (data.weights == data.weights[0]).all() else {"sample_weight": data.weights}
-    return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
+    if not reads_float32(model):
+        return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
+    matrix, spreads = tree_matrix(data.table)
+    fitted = clone(model).fit(matrix, data.labels, **given)
+    trees = tuple(estimators_of(fitted))
+    return GrownTrees(trees, matrix.shape[1], spreads) if spreads else fitted
 
 
 # Trees of any library

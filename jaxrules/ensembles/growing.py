@@ -9,19 +9,21 @@ their order in X has no effect, except for "forest". The loss is the logistic lo
 the squared error for numbers, whatever the learner: with equal data, weights and seeds, all
 learners get equal trees, and so equal rules.
 
-Trees see categories as indicators (`Table.one_hot`), and missing values unchanged.
+Trees see categories as indicators (`Table.one_hot`), and missing values unchanged. Numbers too
+close together for scikit-learn's trees are spread apart (`jaxrules.ensembles.forests.Spread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
+from jaxrules.ensembles.forests import Spread
 from jaxrules.table import (
     Table,
     TableLike,
@@ -62,10 +64,12 @@ class GrownTrees:
     Attributes:
         estimators_: the trees.
         n_features_in_: the number of training columns.
+        spreads: by column, the numbers that the trees read as others.
     """
 
     estimators_: tuple[Any, ...]
     n_features_in_: int
+    spreads: Mapping[int, Spread] = field(default_factory=dict)
 
 
 @checks.known_arguments
@@ -93,8 +97,8 @@ def default_forest(
         seed: seed of the sampled rows and columns.
 
     Returns:
-        Trees, a fitted random forest of scikit-learn for "forest"; pass them to
-        `extract_rules` with the same `X`.
+        Trees, for "forest" a fitted random forest of scikit-learn (its trees alone if a column has
+        numbers too close together for it); pass them to `extract_rules` with the same `X`.
 
     Raises:
         ValueError: for a target or weights that do not fit the rows, an unknown kind, or "both"
@@ -135,15 +139,16 @@ def grow(
 ) -> Any:
     """`default_forest`; only the first trees if stopped, None if there was no time for any."""
     refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
-    with np.errstate(under="ignore"):
-        matrix = table.one_hot()[0].astype(np.float32)
-    used = weight > 0
+    if not (used := weight > 0).all():
+        table, target, weight = table[used], target[used], weight[used]
+    matrix, spreads = tree_matrix(table)
     if kind == "forest":  # scikit-learn draws rows by position, as in the LIRE paper's experiments
-        data = matrix[used], target[used], weight[used]
-        return _forest(*data, classification, n_trees, max_depth, seed, stopped)
+        data = matrix, target, weight
+        forest = _forest(*data, classification, n_trees, max_depth, seed, stopped)
+        trees = [] if forest is None or not spreads else forest.estimators_
+        return GrownTrees(tuple(trees), matrix.shape[1], spreads) if trees else forest
     codes = np.unique(target, return_inverse=True)[1]
     order = content_order(table, codes, weight)
-    order = order[used[order]]
     data = matrix[order], target[order], weight[order]
     boosted, trees = n_trees // 2 if kind == "both" else n_trees, []
     for tree in _boosted(*data, classification, max_depth, seed):
@@ -154,10 +159,28 @@ def grow(
         forest = _forest(*data, classification, n_trees - boosted, max_depth, seed, stopped)
         trees += [] if forest is None else forest.estimators_
     return (
-        GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1])
+        GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1], spreads)
         if trees
         else None
     )
+
+
+def tree_matrix(table: Table) -> tuple[NDArray[np.float32], dict[int, Spread]]:
+    """The columns of `Table.one_hot` as scikit-learn's trees read them, and those that are spread,
+    by column of the matrix.
+    """
+    columns, spread_of = list(table.columns), {}
+    for index, feature in enumerate(table.schema.features):
+        if feature.categories is None and (spread := Spread.of(columns[index])) is not None:
+            columns[index], spread_of[index] = spread.read(columns[index]), spread
+    matrix, encoded = replace(table, columns=tuple(columns)).one_hot()
+    spreads = {
+        place: spread_of[column.feature]
+        for place, column in enumerate(encoded)
+        if column.feature in spread_of
+    }
+    with np.errstate(under="ignore"):
+        return matrix.astype(np.float32), spreads
 
 
 def _rounded(n: int, whole: int) -> int:
