@@ -246,7 +246,10 @@ def _length(direction: Direction, cut: float) -> int:
 def _interval(
     feature: int | Direction, values: Floats, side: float, threshold: float, missing: bool
 ) -> tuple[Condition, Rows]:
-    """side * values >= threshold, and the rows that satisfy it."""
+    """side * values >= threshold, and the rows that satisfy it; if no value is missing, a missing
+    one will not satisfy it.
+    """
+    missing = missing and bool(np.isnan(values).any())
     condition = (Condition.at_least if side > 0 else Condition.at_most)(
         feature, side * threshold, missing
     )
