@@ -1113,7 +1113,7 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
                 for operator in operators
             ]
         else:
-            codes = [code for code in np.unique(table.columns[index]).tolist() if code >= 0]
+            codes = table.compared_categories(index)
             given += [(Category(index, "==", code), no_value) for code in codes]
             given += [(Category(index, "!=", code), no_value) for code in codes]
         if missing.any():

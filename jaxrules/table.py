@@ -42,6 +42,10 @@ UNSEEN = -2
 """Code of a category that is not in the schema."""
 
 _LARGEST_EXACT_INTEGER = 2**53
+MANY_CATEGORIES = 1000
+"""Learners compare a column of more categories with the most frequent ones only."""
+COMPARED = 500
+"""That many."""
 
 
 BOOLEAN = (False, True)
@@ -476,9 +480,23 @@ class Table:
             )
         return np.stack(_joined(self), axis=1).astype(dtype or np.float64)
 
-    def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
+    def compared_categories(self, index: int) -> list[int]:
+        """The codes of the categories that learners compare a column with: all that occur or, of
+        more than a thousand, the 500 most frequent, ascending.
+        """
+        column = self.columns[index]
+        counts = np.bincount(column[column >= 0])
+        codes = np.flatnonzero(counts)
+        if len(codes) > MANY_CATEGORIES:
+            codes = np.sort(codes[np.argsort(-counts[codes], kind="stable")[:COMPARED]])
+        return codes.tolist()
+
+    def one_hot(
+        self, only_compared: bool = False
+    ) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
         """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing
-        ones.
+        ones; `only_compared`: of columns with more than a thousand categories, see
+        `compared_categories`.
         """
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
@@ -489,9 +507,10 @@ class Table:
                 matrix.append(column)
                 encoded.append(EncodedColumn(index, None))
                 continue
-            codes = list(range(len(feature.categories))) + [MISSING] * bool(
-                (column == MISSING).any()
-            )
+            codes = list(range(len(feature.categories)))
+            if only_compared and len(codes) > MANY_CATEGORIES:
+                codes = self.compared_categories(index)
+            codes += [MISSING] * bool((column == MISSING).any())
             matrix.extend((column == code).astype(np.float64) for code in codes)
             encoded.extend(EncodedColumn(index, code) for code in codes)
         return np.stack(matrix, axis=1), tuple(encoded)

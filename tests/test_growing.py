@@ -304,3 +304,40 @@ def test_rules_separate_close_numbers(name, rules):
     if rules in KINDS:
         some = extracted(X, y, kind=rules, sample_weight=weight)
         assert same(some, extracted(X[:300], y[:300], kind=rules))
+
+
+# Columns of very many categories
+
+
+def test_columns_of_many_categories_are_compared_with_the_most_frequent():
+    rng = np.random.default_rng(0)
+    town = np.concatenate([np.repeat(np.arange(20), 50), np.arange(20, 1220)])
+    X = pandas.DataFrame({"town": [f"t{k}" for k in town], "age": rng.normal(size=2200)})
+    y = np.where(town < 3, "yes", "no")
+    table = jr.as_table(X)
+    codes = table.compared_categories(0)
+    assert len(codes) == 500
+    frequent = {table.schema.features[0].categories.index(f"t{k}") for k in range(20)}
+    assert frequent <= set(codes)
+    assert table.one_hot()[0].shape == (2200, 1221)
+    assert table.one_hot(only_compared=True)[0].shape == (2200, 501)
+    some = jr.as_table(X[:1500])
+    assert len(some.compared_categories(0)) == len(set(town[:1500]))  # few enough to name all
+    with pytest.warns(UserWarning, match=r"'town' of X has 1220 categories.* 500 most frequent"):
+        fitted = jr.rulefit.fit(X, y)
+    assert (jr.predict(fitted.model, X) == y).mean() > 0.99
+    with pytest.warns(UserWarning, match="500 most frequent"):
+        fitted = jr.boosting.fit(X, y, max_rules=3)
+    assert (jr.predict(fitted.model, X) == y).all()
+    for kind in KINDS:
+        trees = jr.default_forest(X, y, kind=kind, n_trees=4)
+        assert trees.n_features_in_ == 501
+        rules = tree_rules(trees, X, leaves_only=True)
+        assert (rules.conjunctions.satisfied(table).sum(axis=1) == 4).all()
+
+
+def test_columns_that_do_not_fit_in_memory_are_refused(monkeypatch):
+    X, y = frame_of(200)
+    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match="columns on 200 distinct rows.*group categories"):
+        jr.default_forest(X, y)

@@ -27,7 +27,6 @@ from jaxrules.ensembles.forests import (
     NO_NODE,
     NO_SET,
     Forest,
-    estimators_of,
     holds_trees,
     is_fitted,
     read_forest,
@@ -36,10 +35,9 @@ from jaxrules.ensembles.forests import (
 from jaxrules.ensembles.growing import (
     DEFAULT_KIND,
     N_TREES,
-    GrownTrees,
+    TreeColumns,
     TreeKind,
     grow,
-    tree_matrix,
 )
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
 from jaxrules.rows import Activations
@@ -336,10 +334,8 @@ def _fitted(model: Any, data: TrainingData) -> Any:
     given = {} if (data.weights == data.weights[0]).all() else {"sample_weight": data.weights}
     if not reads_float32(model):
         return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
-    matrix, spreads = tree_matrix(data.table)
-    fitted = clone(model).fit(matrix, data.labels, **given)
-    trees = tuple(estimators_of(fitted))
-    return GrownTrees(trees, matrix.shape[1], spreads) if spreads else fitted
+    columns = TreeColumns.of(data.table)
+    return columns.read(clone(model).fit(columns.matrix, data.labels, **given))
 
 
 # Trees of any library
@@ -406,7 +402,7 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
         if len(listed) != len(forest.category_lists or ()):
             listed = [column for column in listed if kinds[column] == "text"]
         return _with_listed_categories(forest, listed), [EncodedColumn(f, None) for f in features]
-    encoded = _encoding(table)
+    encoded = _encoding(table) if forest.encoded is None else forest.encoded
     if forest.names is None and forest.n_columns == len(encoded):
         return forest, encoded
     raise ValueError(

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.table import EncodedColumn
+
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
     "of scikit-learn, LGBMClassifier, LGBMRegressor, LGBMRanker and Booster of LightGBM"
@@ -73,6 +75,7 @@ class Forest:
         category_lists: LightGBM's values by code for its dataframe columns of type
             category, which it does not name.
         constant_columns: columns that LightGBM dropped, categorical or not.
+        encoded: what the columns are; None for those of X, or of ``one_hot()``.
     """
 
     trees: Trees
@@ -81,6 +84,7 @@ class Forest:
     categories: Mapping[int, Mapping[int, Any]]
     category_lists: Sequence[Sequence[Any]] = ()
     constant_columns: Sequence[int] = ()
+    encoded: tuple[EncodedColumn, ...] | None = None
 
 
 def read_forest(forest: Any) -> Forest:
@@ -278,7 +282,8 @@ def _read_sklearn(forest: Any) -> Forest:
             )
         )
     trees = _binary_trees(splits, np.empty((0, 0), bool))
-    return Forest(trees, forest.n_features_in_, _own_names(forest), categories={})
+    encoded = getattr(forest, "encoded", None)
+    return Forest(trees, forest.n_features_in_, _own_names(forest), {}, encoded=encoded)
 
 
 # HistGradientBoosting

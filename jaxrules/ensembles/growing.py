@@ -15,16 +15,20 @@ close together for scikit-learn's trees are spread apart (`jaxrules.ensembles.fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.ensembles.forests import Spread
+from jaxrules.ensembles.forests import Spread, estimators_of
+from jaxrules.ensembles.oblique import FEWER_COLUMNS, n_encoded
+from jaxrules.rows import check_memory
 from jaxrules.table import (
+    MANY_CATEGORIES,
+    EncodedColumn,
     Table,
     TableLike,
     as_table,
@@ -65,11 +69,13 @@ class GrownTrees:
         estimators_: the trees.
         n_features_in_: the number of training columns.
         spreads: by column, the numbers that the trees read as others.
+        encoded: what the columns are, if not those of ``one_hot()``.
     """
 
     estimators_: tuple[Any, ...]
     n_features_in_: int
     spreads: Mapping[int, Spread] = field(default_factory=dict)
+    encoded: tuple[EncodedColumn, ...] | None = None
 
 
 @checks.known_arguments
@@ -141,15 +147,14 @@ def grow(
     refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
     if not (used := weight > 0).all():
         table, target, weight = table[used], target[used], weight[used]
-    matrix, spreads = tree_matrix(table)
+    columns = TreeColumns.of(table)
     if kind == "forest":  # scikit-learn draws rows by position, as in the LIRE paper's experiments
-        data = matrix, target, weight
+        data = columns.matrix, target, weight
         forest = _forest(*data, classification, n_trees, max_depth, seed, stopped)
-        trees = [] if forest is None or not spreads else forest.estimators_
-        return GrownTrees(tuple(trees), matrix.shape[1], spreads) if trees else forest
+        return columns.read(forest) if forest is not None else None
     codes = np.unique(target, return_inverse=True)[1]
     order = content_order(table, codes, weight)
-    data = matrix[order], target[order], weight[order]
+    data = columns.matrix[order], target[order], weight[order]
     boosted, trees = n_trees // 2 if kind == "both" else n_trees, []
     for tree in _boosted(*data, classification, max_depth, seed):
         trees.append(tree)
@@ -158,29 +163,54 @@ def grow(
     if len(trees) == boosted and boosted < n_trees and not stopped():
         forest = _forest(*data, classification, n_trees - boosted, max_depth, seed, stopped)
         trees += [] if forest is None else forest.estimators_
-    return (
-        GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1], spreads)
-        if trees
-        else None
-    )
+    return columns.trees(trees[: _rounded(len(trees), n_trees)]) if trees else None
 
 
-def tree_matrix(table: Table) -> tuple[NDArray[np.float32], dict[int, Spread]]:
-    """The columns of `Table.one_hot` as scikit-learn's trees read them, and those that are spread,
-    by column of the matrix.
+class TreeColumns(NamedTuple):
+    """The columns of a table as scikit-learn's trees read them.
+
+    Attributes:
+        matrix: (rows, columns).
+        spreads, encoded: see `GrownTrees`.
     """
-    columns, spread_of = list(table.columns), {}
-    for index, feature in enumerate(table.schema.features):
-        if feature.categories is None and (spread := Spread.of(columns[index])) is not None:
-            columns[index], spread_of[index] = spread.read(columns[index]), spread
-    matrix, encoded = replace(table, columns=tuple(columns)).one_hot()
-    spreads = {
-        place: spread_of[column.feature]
-        for place, column in enumerate(encoded)
-        if column.feature in spread_of
-    }
-    with np.errstate(under="ignore"):
-        return matrix.astype(np.float32), spreads
+
+    matrix: NDArray[np.float32]
+    spreads: dict[int, Spread]
+    encoded: tuple[EncodedColumn, ...] | None
+
+    @classmethod
+    def of(cls, table: Table) -> TreeColumns:
+        """Those of the table.
+
+        Raises:
+            ValueError: if they do not fit in memory.
+        """
+        check_memory(table.n_rows, n_encoded(table), 20.0, what="columns", remedy=FEWER_COLUMNS)
+        columns, spread_of = list(table.columns), {}
+        for index, feature in enumerate(table.schema.features):
+            if feature.categories is None and (spread := Spread.of(columns[index])) is not None:
+                columns[index], spread_of[index] = spread.read(columns[index]), spread
+        spaced = replace(table, columns=tuple(columns))
+        matrix, encoded = spaced.one_hot(only_compared=True)
+        spreads = {
+            place: spread_of[column.feature]
+            for place, column in enumerate(encoded)
+            if column.feature in spread_of
+        }
+        sizes = [len(feature.categories or ()) for feature in table.schema.features]
+        own = encoded if max(sizes) > MANY_CATEGORIES else None
+        with np.errstate(under="ignore"):
+            return cls(matrix.astype(np.float32), spreads, own)
+
+    def trees(self, estimators: Sequence[Any]) -> GrownTrees:
+        """Trees fitted to the matrix."""
+        return GrownTrees(tuple(estimators), self.matrix.shape[1], self.spreads, self.encoded)
+
+    def read(self, model: Any) -> Any:
+        """A model fitted to the matrix: its trees alone if its columns are not those of the
+        table.
+        """
+        return self.trees(estimators_of(model)) if self.spreads or self.encoded else model
 
 
 def _rounded(n: int, whole: int) -> int:
