@@ -444,6 +444,8 @@ def test_conditions_stand_in_the_order_of_the_path():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 5)
     forest = DecisionTreeClassifier(random_state=0).fit(X, 2 * X[:, 1] + (X[:, 1] == 1) * X[:, 0])
     rules = jr.extract_rules(forest, X, leaves_only=True)
+    assert rules.describe(0) == "x1 <= 0.5000000298023224"  # the numbers that float32 rounds to 0.5
+    rules = rules.with_short_thresholds(jr.as_table(X))
     assert [rules.describe(r) for r in range(3)] == [
         "x1 <= 0.5",
         "x1 > 0.5 & x0 <= 0.5",

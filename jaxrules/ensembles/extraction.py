@@ -123,6 +123,9 @@ def extract_rules(
         because the forest has not learned where to send it. Elsewhere it follows the routing of the
         forest.
 
+        Thresholds are exact, such as 0.5000000298023224 for the numbers that scikit-learn's float32
+        rounds to 0.5. ``rules.with_short_thresholds(table)`` keeps the rows of the table only.
+
         The number of propositions of a rule is the number of splits that lead to its node, and the
         smallest such number for rules with the same conditions.
 
