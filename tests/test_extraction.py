@@ -482,7 +482,8 @@ def test_of_equal_rules_the_fewest_splits_count():
         rules = jr.extract_rules(forest, drop_duplicates=True)
         texts = [rules.describe(r) for r in range(len(rules))]
         assert rules.propositions[texts.index("x0 <= 2.5000001192092896")] == 1
-        assert rules.propositions[[("2.5 < x0 <= 5.5" in text) for text in texts]].tolist() == [2]
+        between = ["2.5000001192092896 < x0 <= 5.5" in text for text in texts]
+        assert rules.propositions[between].tolist() == [2]
 
 
 def test_duplicates_complements_and_constant_rules():
