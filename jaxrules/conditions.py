@@ -253,17 +253,16 @@ class Condition:
         """As text, e.g. ``31 < Age <= 45``, ``Sex == Male``; mentions missing values if the schema
         admits them, and special values if the text would mislead about them.
         """
-        levels, special, digits = None, cast(tuple[float, ...], ()), 5
+        levels, special = None, cast(tuple[float, ...], ())
         if isinstance(self.feature, Direction):  # the name says that it adds numbers
             name, columns = self.feature.describe(schema), self.feature.features
-            digits = display.EVERY_DIGIT  # a reader may add up
         else:
             feature, columns = schema.features[self.feature], (self.feature,)
             if feature.categories is not None:
-                missing = self.missing if schema.missing != "refuse" else None
+                missing = self.missing if schema.mentions_missing(columns) else None
                 return feature.set_text(self.categories or (), self.unseen, missing)
-            name, levels, special = feature.name, feature.levels, feature.special_values or ()
-        absent = schema.absent(columns)
+            name, levels, special = feature.shown, feature.levels, feature.special_values or ()
+        absent = schema.absent(columns, in_text=True)
         missing = self.missing and absent is not None
         if levels is not None:
             return display.levels_text(name, levels, self.levels_of(feature), missing)
@@ -271,11 +270,34 @@ class Condition:
             return f"{name} is {absent}" if missing else f"{name} never"
         text = display.interval_text(
             name, self.lower, self.upper, self.lower_closed, self.upper_closed, missing,
-            absent or "missing", digits,
+            absent or "missing",
         )  # fmt: skip
         bounded = math.isfinite(self.lower) or math.isfinite(self.upper)
         unlike = bounded and not missing and any(map(self.admits, special))
         return f"({text} and not special)" if unlike else text
+
+    def describe_with(self, companion: Condition, schema: Schema) -> str:
+        """A condition on a number with special values and one on its companion as one text, e.g.
+        ``(months > 1 or months == -8)``.
+        """
+        assert isinstance(self.feature, int)
+        assert isinstance(companion.feature, int)
+        feature, allowed = schema.features[self.feature], companion.categories or frozenset()
+        if math.isinf(self.lower) and math.isinf(self.upper) and not self.admits_no_number:
+            return (companion if self.missing else self).describe(schema)
+        *values, _ = schema.features[companion.feature].categories or ("",)
+        codes = allowed & set(range(len(values))) if self.missing else frozenset()
+        missing = self.missing and companion.missing and schema.mentions_missing((self.feature,))
+        if len(values) not in allowed or self.admits_no_number:
+            return display.special_text(feature.shown, values, codes, missing)
+        interval = display.interval_text(
+            feature.shown, self.lower, self.upper, self.lower_closed, self.upper_closed, False
+        )
+        special = enumerate(feature.special_values or ())
+        covered = [code for code, value in special if self.admits(value)]
+        return display.number_or_special_text(
+            interval, covered, feature.shown, values, codes, missing
+        )
 
 
 def _position(feature: object) -> int:
@@ -712,9 +734,14 @@ class Conjunctions:
 
     def describe(self, index: int, both: str = " & ") -> str:
         """One rule as text, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
-        return (
-            both.join(condition.describe(self.schema) for condition in self.rule(index)) or "always"
-        )
+        rule, texts = {condition.feature: condition for condition in self.rule(index)}, []
+        pairs = {f: c for f, c in self.schema.companions.items() if f in rule and c in rule}
+        for feature, condition in rule.items():
+            if feature in pairs:
+                texts.append(condition.describe_with(rule[pairs[feature]], self.schema))
+            elif feature not in pairs.values():
+                texts.append(condition.describe(self.schema))
+        return both.join(texts) or "always"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rules, {len(self.feature)} conditions)"
@@ -1086,7 +1113,7 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
                 for operator in operators
             ]
         else:
-            codes = [code for code in np.unique(table.columns[index]).tolist() if code >= 0]
+            codes = table.compared_categories(index)
             given += [(Category(index, "==", code), no_value) for code in codes]
             given += [(Category(index, "!=", code), no_value) for code in codes]
         if missing.any():

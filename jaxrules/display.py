@@ -25,6 +25,22 @@ def plain(text: str) -> str:
     )
 
 
+def name_text(name: str) -> str:
+    """The name of a column in a rule: in quotes if it could be read as a number or as part of the
+    rule.
+    """
+    words = _NAME.fullmatch(name) and not _PART_OF_RULE.search(f" {name} ")
+    return name if words and name.isprintable() else repr(name)
+
+
+_NAME = re.compile(r"[^\s,{}&'\"<>=!([+-](?:[^,{}&'\"<>=!]*[^\s,{}&'\"<>=!])?")
+_PART_OF_RULE = re.compile(
+    r"^ (?:[\d.]+(?:e[-+]?\d+)?|nan|inf|infinity) | (?:and|or|is|not|any|never|always|[-+]) "
+    r"|^ (?:number|rank)\(",
+    re.IGNORECASE,
+)
+
+
 def number(value: float, digits: int = 5) -> str:
     """A number for display: whole numbers in full, others with at least `digits` digits; only 0
     shows as 0.
@@ -70,22 +86,20 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
     return near
 
 
-EVERY_DIGIT = 17
+_EVERY_DIGIT = 17
 """Significant digits that distinguish all float64 numbers."""
-_SHORT = 15
-"""Significant digits of a decimal number that a float64 keeps; more are of no decimal number."""
 _ENOUGH_DECIMALS = 25
 """Digits after the first that distinguish neighbouring float64 numbers."""
 
 
 def interval_text(
     subject: str, lower: float, upper: float, lower_closed: bool, upper_closed: bool, missing: bool,
-    absent: str = "missing", digits: int = 5,
+    absent: str = "missing",
 ) -> str:  # fmt: skip
     """A nonempty interval, e.g. ``31 < Age <= 45``; `missing`: whether a missing value belongs to
-    it, which is called `absent`; `digits`: at least so many of an end that is not short.
+    it, which is called `absent`.
     """
-    subject, (low, high) = plain(subject), _distinct(lower, upper, digits)
+    subject, low, high = plain(subject), _in_full(lower), _in_full(upper)
     if lower == upper:
         text = f"{subject} == {low}"
     elif math.isinf(lower) and math.isinf(upper):
@@ -101,20 +115,12 @@ def interval_text(
     return f"({text} or {absent})" if missing else text
 
 
-def _distinct(lower: float, upper: float, digits: int) -> tuple[str, str]:
-    """Both ends in full if they are short, else with enough digits to distinguish them."""
-    while lower < upper and digits < 17 and number(lower, digits) == number(upper, digits):
-        digits += 1
-    return _in_full(lower, digits), _in_full(upper, digits)
-
-
-def _in_full(value: float, digits: int) -> str:
-    """A threshold, or a weight of a direction: all of its digits if there are at most fifteen."""
-    short = (number(value, d) for d in range(5, _SHORT + 1))
-    return next(
-        (text for text in short if float(text) == value),
-        number(value, digits),
-    )
+def _in_full(value: float) -> str:
+    """A threshold, or a weight of a direction: the fewest digits, at least five, that distinguish
+    it from all other numbers, so that the text decides every row as the model does.
+    """
+    texts = (number(value, digits) for digits in range(5, _EVERY_DIGIT + 1))
+    return next(text for text in texts if float(text) == value)
 
 
 def set_text(
@@ -152,6 +158,23 @@ def special_text(
         return f"({text} or missing)" if missing else text
     numbers = number in codes
     return set_text(name, values, codes & every, numbers, numbers if missing is None else missing)
+
+
+def number_or_special_text(
+    interval: str, covered: Iterable[int], name: str, values: Sequence[str], allowed: Iterable[int],
+    missing: bool,
+) -> str:  # fmt: skip
+    """Numbers of an interval, some special values, and perhaps missing ones, e.g.
+    ``(x > 1 or x == -8)``; `covered`: the special values that, as numbers, lie in the interval.
+    """
+    every, codes = set(range(len(values))), set(allowed)
+    parts = [f"({interval} and not special)" if set(covered) - codes else interval]
+    if codes == every:
+        parts.append("special")
+    elif codes:
+        parts.append(set_text(name, values, codes, False, False))
+    parts += ["missing"] * missing
+    return f"({' or '.join(parts)})" if len(parts) > 1 else parts[0]
 
 
 def levels_text(
@@ -193,7 +216,7 @@ def difference_text(name: str, origin: float) -> str:
     """
     if origin == 0:
         return name
-    return f"({name} {'-' if origin > 0 else '+'} {_in_full(abs(origin), EVERY_DIGIT)})"
+    return f"({name} {'-' if origin > 0 else '+'} {_in_full(abs(origin))})"
 
 
 def sum_text(terms: Iterable[tuple[float, str]]) -> str:
@@ -201,7 +224,7 @@ def sum_text(terms: Iterable[tuple[float, str]]) -> str:
     text = ""
     for weight, name in terms:
         sign = "-" if weight < 0 else "+" if text else ""
-        size = "" if abs(weight) == 1 else f"{_in_full(abs(weight), EVERY_DIGIT)} "
+        size = "" if abs(weight) == 1 else f"{_in_full(abs(weight))} "
         text += f" {sign} {size}{plain(name)}" if text else f"{sign}{size}{plain(name)}"
     return text
 

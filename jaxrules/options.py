@@ -60,6 +60,7 @@ from jaxrules.training import (
     require_ordered,
     training_data,
     warn_of_counts,
+    warn_of_many_categories,
     warn_of_unused,
     without_offset,
 )
@@ -177,17 +178,25 @@ class FitOptions(RunOptions):
             the order that y declares, else in sorted order.
     """
 
+    compares_categories: ClassVar[bool] = True
+    """Whether models compare columns with single categories, see `Table.compared_categories`."""
+
     missing: MissingRule | None = None
     positive: Label | None = option(_label, default=None)
 
     def training_data(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, loss: Loss, **how: bool
     ) -> TrainingData:
-        """See `jaxrules.training.training_data`; `how` passes its other arguments."""
-        return training_data(
+        """See `jaxrules.training.training_data`; `how` passes its other arguments. Warns of columns
+        with too many categories for rules on each.
+        """
+        data = training_data(
             X, y, loss, sample_weight=sample_weight, missing=self.missing, positive=self.positive,
             **how,
         )  # fmt: skip
+        if self.compares_categories:
+            warn_of_many_categories(data.table)
+        return data
 
 
 @options

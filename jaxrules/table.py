@@ -25,7 +25,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, get_args
 
@@ -43,6 +43,10 @@ UNSEEN = -2
 """Code of a category that is not in the schema."""
 
 _LARGEST_EXACT_INTEGER = 2**53
+MANY_CATEGORIES = 1000
+"""Learners compare a column of more categories with the most frequent ones only."""
+COMPARED = 500
+"""That many."""
 
 
 BOOLEAN = (False, True)
@@ -133,13 +137,18 @@ class Feature:
         return "number" if self.levels is None else "True / False" if self.is_boolean else "ordered"
 
     @property
+    def shown(self) -> str:
+        """The name of the column of X as rules show it."""
+        return display.name_text(self.source or self.name)
+
+    @property
     def as_number(self) -> str:
         """What a sum adds: the name; ``number(x)`` if x has special values; ``[flag]`` for 1 if
         True; ``rank(size)`` for the place of an ordered category, from 0.
         """
         if self.levels is None:
-            return self.name if self.special_values is None else f"number({self.name})"
-        return f"[{self.name}]" if self.is_boolean else f"rank({self.name})"
+            return self.shown if self.special_values is None else f"number({self.shown})"
+        return f"[{self.shown}]" if self.is_boolean else f"rank({self.shown})"
 
     def set_text(self, codes: Iterable[int], unseen: bool, missing: bool | None) -> str:
         """A set of its categories as text; `missing`: None if missing values are refused. See
@@ -147,10 +156,10 @@ class Feature:
         """
         categories = self.categories or ()
         if self.source is not None:
-            return display.special_text(self.source, categories[:-1], codes, missing)
+            return display.special_text(self.shown, categories[:-1], codes, missing)
         # The texts of `unseen` conditions imply missing values.
         missing = unseen if missing is None else missing
-        return display.set_text(self.name, categories, codes, unseen, missing)
+        return display.set_text(self.shown, categories, codes, unseen, missing)
 
     def companion(self) -> Feature:
         """The companion of a number with special values."""
@@ -168,12 +177,15 @@ class Schema:
         classes: the class labels, in the order that the target declares (see `label_order`), else
             sorted; of two the positive one last. None for regression and counts.
         target: name of the target, for display.
+        never_missing: the numbers with special values, and their companions, that were not missing
+            in fit. Conditions on them do not mention missing values, which count as special.
     """
 
     features: tuple[Feature, ...]
     missing: MissingRule = "refuse"
     classes: tuple[Label, ...] | None = None
     target: str = "target"
+    never_missing: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,13 +206,17 @@ class Schema:
             if feature.source is not None
         }
 
-    def absent(self, features: Iterable[int]) -> str | None:
+    def absent(self, features: Collection[int], in_text: bool = False) -> str | None:
         """What a row can be that has no value in one of these columns: "missing", "special",
-        "special or missing"; None if every row has one.
+        "special or missing"; None if every row has one. `in_text`: as far as rules mention it.
         """
         special = any(self.features[f].special_values is not None for f in features)
-        absent = ["special"] * special + ["missing"] * (self.missing != "refuse")
-        return " or ".join(absent) or None
+        missing = self.mentions_missing(features) if in_text else self.missing != "refuse"
+        return " or ".join(["special"] * special + ["missing"] * missing) or None
+
+    def mentions_missing(self, features: Collection[int]) -> bool:
+        """Whether conditions on these columns say if a missing value satisfies them."""
+        return self.missing != "refuse" and not set(features) <= set(self.never_missing)
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, tuple) or not all(
@@ -465,9 +481,23 @@ class Table:
             )
         return np.stack(_joined(self), axis=1).astype(dtype or np.float64)
 
-    def one_hot(self) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
+    def compared_categories(self, index: int) -> list[int]:
+        """The codes of the categories that learners compare a column with: all that occur or, of
+        more than a thousand, the 500 most frequent, ascending.
+        """
+        column = self.columns[index]
+        counts = np.bincount(column[column >= 0])
+        codes = np.flatnonzero(counts)
+        if len(codes) > MANY_CATEGORIES:
+            codes = np.sort(codes[np.argsort(-counts[codes], kind="stable")[:COMPARED]])
+        return codes.tolist()
+
+    def one_hot(
+        self, only_compared: bool = False
+    ) -> tuple[NDArray[np.float64], tuple[EncodedColumn, ...]]:
         """Numbers unchanged (NaN for missing), one 0/1 column per category and one for missing
-        ones.
+        ones; `only_compared`: of columns with more than a thousand categories, see
+        `compared_categories`.
         """
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
@@ -478,9 +508,10 @@ class Table:
                 matrix.append(column)
                 encoded.append(EncodedColumn(index, None))
                 continue
-            codes = list(range(len(feature.categories))) + [MISSING] * bool(
-                (column == MISSING).any()
-            )
+            codes = list(range(len(feature.categories)))
+            if only_compared and len(codes) > MANY_CATEGORIES:
+                codes = self.compared_categories(index)
+            codes += [MISSING] * bool((column == MISSING).any())
             matrix.extend((column == code).astype(np.float64) for code in codes)
             encoded.extend(EncodedColumn(index, code) for code in codes)
         return np.stack(matrix, axis=1), tuple(encoded)
@@ -555,7 +586,12 @@ def as_table(
         table = Table(Schema(tuple(features), rule), tuple(columns))
     table = _with_special_values(table, special_values)
     _check_values(table)
-    return table
+    pairs = table.schema.companions.items()
+    never = [pair for pair in pairs if not table.missing_mask(pair[1]).any()]
+    never_missing = tuple(sorted(column for pair in never for column in pair))
+    return dataclasses.replace(
+        table, schema=dataclasses.replace(table.schema, never_missing=never_missing)
+    )
 
 
 def missing_rule(X: object, given: MissingRule | None) -> MissingRule:

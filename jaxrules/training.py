@@ -36,6 +36,7 @@ from jaxrules.metrics import used_rules
 from jaxrules.models import LinearTerms, RuleEnsemble, decision_function
 from jaxrules.runs import Deadline, Run
 from jaxrules.table import (
+    MANY_CATEGORIES,
     Label,
     MissingRule,
     Schema,
@@ -282,6 +283,19 @@ def training_data(
             "y has only one value among the rows of positive sample_weight; nothing can be learned"
         )
     return data
+
+
+def warn_of_many_categories(table: Table) -> None:
+    """Warn of columns that learners compare with their most frequent categories only."""
+    for index, feature in enumerate(table.schema.features):
+        if len(feature.categories or ()) <= MANY_CATEGORIES:
+            continue
+        n, compared = len(feature.categories or ()), len(table.compared_categories(index))
+        if compared < len(np.unique(table.columns[index])):
+            checks.warn(
+                f"column {feature.name!r} of X has {n} categories, of which rules name only the "
+                f"{compared} most frequent; group its categories, or drop it if it numbers the rows"
+            )
 
 
 def content_order(

@@ -149,7 +149,7 @@ def test_sets_in_words(condition: jr.Condition, text: str) -> None:
         (C.above(Direction((0, 2), (-1.0, 3.0), (), (40.0, -0.5)), 1),
          "-(age - 40) + 3 (income + 0.5) > 1"),
         (C.at_most(Direction((0, 2), (1.0, 0.1 + 0.2)), 1 / 3),
-         "age + 0.30000000000000004 income <= 0.33333333333333331"),
+         "age + 0.30000000000000004 income <= 0.3333333333333333"),
     ],
 )  # fmt: skip
 def test_directions_in_words(condition: jr.Condition, text: str) -> None:
@@ -423,12 +423,13 @@ def test_a_shortest_number_is_inside_and_near(
             assert len(repr(abs(found))) <= max(len(repr(abs(near))), len(f"{abs(near):.17g}"))
 
 
-def test_thresholds_that_are_short_are_printed_in_full() -> None:
+def test_thresholds_are_printed_in_full() -> None:
     assert display.interval_text("x", 1234.5678, np.inf, False, True, False) == "x > 1234.5678"
     assert (
         display.interval_text("x", 0.048919999599456787, np.inf, False, True, False)
-        == "x > 0.04892"
+        == "x > 0.04891999959945679"
     )
     assert (
-        display.interval_text("x", -np.inf, 699.0499877929688, False, True, False) == "x <= 699.05"
+        display.interval_text("x", -np.inf, 699.0499877929688, False, True, False)
+        == "x <= 699.0499877929688"
     )

@@ -444,10 +444,12 @@ def test_conditions_stand_in_the_order_of_the_path():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 5)
     forest = DecisionTreeClassifier(random_state=0).fit(X, 2 * X[:, 1] + (X[:, 1] == 1) * X[:, 0])
     rules = jr.extract_rules(forest, X, leaves_only=True)
+    assert rules.describe(0) == "x1 <= 0.5000000298023224"  # the numbers that float32 rounds to 0.5
+    rules = rules.with_short_thresholds(jr.as_table(X))
     assert [rules.describe(r) for r in range(3)] == [
-        "x1 <= 0.5",
-        "x1 > 0.5 & x0 <= 0.5",
-        "x1 > 0.5 & x0 > 0.5",
+        "x1 <= 0",
+        "x1 > 0 & x0 <= 0",
+        "x1 > 0 & x0 > 0",
     ]
 
 
@@ -479,8 +481,9 @@ def test_of_equal_rules_the_fewest_splits_count():
         forest.estimators_ = trees
         rules = jr.extract_rules(forest, drop_duplicates=True)
         texts = [rules.describe(r) for r in range(len(rules))]
-        assert rules.propositions[texts.index("x0 <= 2.5")] == 1
-        assert rules.propositions[[("2.5 < x0 <= 5.5" in text) for text in texts]].tolist() == [2]
+        assert rules.propositions[texts.index("x0 <= 2.5000001192092896")] == 1
+        between = ["2.5000001192092896 < x0 <= 5.5" in text for text in texts]
+        assert rules.propositions[between].tolist() == [2]
 
 
 def test_duplicates_complements_and_constant_rules():

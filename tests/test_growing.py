@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
 
 import jaxrules as jr
 from jaxrules.ensembles import growing
 from jaxrules.ensembles.extraction import rule_pool, tree_rules
+from jaxrules.ensembles.forests import Spread
 from jaxrules.losses import logistic, squared
 from jaxrules.runs import Run
 from jaxrules.training import training_data
@@ -252,3 +254,90 @@ def test_learners_take_a_recipe():
 def test_what_holds_no_rules_is_refused(fit, wrong, error, message):
     with pytest.raises(error, match=message):
         fit(np.arange(20.0)[:, None], np.arange(20) > 9, rules=wrong)
+
+
+# Numbers that differ too little for scikit-learn's trees
+
+NEIGHBOURS = np.cumsum(np.full(10, 2.0**-53)) * 2 + 0.4  # neighbouring float64 numbers
+CLOSE = {
+    "seconds": 1.7e9 + np.arange(30.0),
+    "steps of 1e-7": 5 + 1e-7 * np.arange(30),
+    "neighbours": NEIGHBOURS,
+    "tiny": 1e-300 * np.arange(-5.0, 5.0),
+    "largest": 3.4e38 * (1 - 1e-12 * np.arange(12.0)),
+    "some close": np.concatenate([np.arange(-4.0, 4.0), [1 + 2e-9, 1 + 3e-9, 1e12, 1e12 + 1]]),
+}
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_trees_split_between_any_two_numbers(name):
+    values = np.sort(CLOSE[name])
+    assert (np.diff(values) > 0).all()
+    spread = Spread.of(np.append(values, np.nan))
+    places = spread.read(values).astype(np.float32)[:, None]
+    assert np.isnan(spread.read(np.array([np.nan]))).all()
+    tree = DecisionTreeRegressor().fit(places, np.arange(len(values)))
+    assert tree.get_n_leaves() == len(values)
+    inner = tree.tree_.feature == 0
+    cuts = np.sort(spread.thresholds(tree.tree_.threshold[inner]))
+    assert ((values[:-1] <= cuts) & (cuts < values[1:])).all()
+
+
+def test_only_close_numbers_are_spread():
+    assert Spread.of(np.random.default_rng(0).normal(size=100)) is None
+    values = np.sort(CLOSE["some close"])
+    places = Spread.of(values).places
+    moved = places != values
+    np.testing.assert_array_equal(values[moved], [1 + 2e-9, 1 + 3e-9, 1e12 + 1])
+
+
+@pytest.mark.parametrize("rules", [*KINDS, RandomForestClassifier(20, max_depth=3)])
+@pytest.mark.parametrize("name", ["seconds", "steps of 1e-7", "neighbours"])
+def test_rules_separate_close_numbers(name, rules):
+    rng = np.random.default_rng(0)
+    values = np.sort(CLOSE[name])
+    X = np.column_stack([rng.choice(values, 400), rng.normal(size=400)])
+    y = np.where(X[:, 0] > values[5], "late", "early")
+    for fitted in (jr.lire.fit(X, y, rules=rules), jr.rulefit.fit(X, y, rules=rules)):
+        assert (jr.predict(fitted.model, X) == y).all()
+    weight = np.where(np.arange(400) < 300, 1.0, 0.0)
+    if rules in KINDS:
+        some = extracted(X, y, kind=rules, sample_weight=weight)
+        assert same(some, extracted(X[:300], y[:300], kind=rules))
+
+
+# Columns of very many categories
+
+
+def test_columns_of_many_categories_are_compared_with_the_most_frequent():
+    rng = np.random.default_rng(0)
+    town = np.concatenate([np.repeat(np.arange(20), 50), np.arange(20, 1220)])
+    X = pandas.DataFrame({"town": [f"t{k}" for k in town], "age": rng.normal(size=2200)})
+    y = np.where(town < 3, "yes", "no")
+    table = jr.as_table(X)
+    codes = table.compared_categories(0)
+    assert len(codes) == 500
+    frequent = {table.schema.features[0].categories.index(f"t{k}") for k in range(20)}
+    assert frequent <= set(codes)
+    assert table.one_hot()[0].shape == (2200, 1221)
+    assert table.one_hot(only_compared=True)[0].shape == (2200, 501)
+    some = jr.as_table(X[:1500])
+    assert len(some.compared_categories(0)) == len(set(town[:1500]))  # few enough to name all
+    with pytest.warns(UserWarning, match=r"'town' of X has 1220 categories.* 500 most frequent"):
+        fitted = jr.rulefit.fit(X, y)
+    assert (jr.predict(fitted.model, X) == y).mean() > 0.99
+    with pytest.warns(UserWarning, match="500 most frequent"):
+        fitted = jr.boosting.fit(X, y, max_rules=3)
+    assert (jr.predict(fitted.model, X) == y).all()
+    for kind in KINDS:
+        trees = jr.default_forest(X, y, kind=kind, n_trees=4)
+        assert trees.n_features_in_ == 501
+        rules = tree_rules(trees, X, leaves_only=True)
+        assert (rules.conjunctions.satisfied(table).sum(axis=1) == 4).all()
+
+
+def test_columns_that_do_not_fit_in_memory_are_refused(monkeypatch):
+    X, y = frame_of(200)
+    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match="columns on 200 distinct rows.*group categories"):
+        jr.default_forest(X, y)

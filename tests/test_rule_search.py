@@ -808,3 +808,16 @@ def test_a_description_that_may_be_longer_than_needed_proves_nothing() -> None:
     patient = shortest.conclude(space, problem, terms, (2, 3, 4), Status.OPTIMAL, 1, -np.inf)
     assert known.propositions == patient.propositions == (0, 1)
     assert known.status == patient.status == Status.OPTIMAL
+
+
+@given(
+    st.integers(0, 20),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 22)), min_size=1, max_size=12),
+)
+def test_cells_of_nested_thresholds_are_numbered_as_their_matrix_is(largest, thresholds):
+    above, cell = (np.array(part) for part in zip(*thresholds, strict=True))
+    values = np.arange(largest + 1)[:, None]
+    holds = np.where(above, values >= cell, values <= cell)
+    expected = np.unique(holds, axis=0, return_inverse=True)[1].reshape(-1)
+    found = rule_space._numbered_cells(largest, above, cell.astype(np.uint16))
+    np.testing.assert_array_equal(found, expected)

@@ -23,8 +23,22 @@ from numpy.typing import NDArray
 from jaxrules import checks
 from jaxrules.conditions import Conjunctions, all_propositions
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.forests import NO_NODE, NO_SET, Forest, holds_trees, is_fitted, read_forest
-from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeKind, grow
+from jaxrules.ensembles.forests import (
+    NO_NODE,
+    NO_SET,
+    Forest,
+    holds_trees,
+    is_fitted,
+    read_forest,
+    reads_float32,
+)
+from jaxrules.ensembles.growing import (
+    DEFAULT_KIND,
+    N_TREES,
+    TreeColumns,
+    TreeKind,
+    grow,
+)
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
 from jaxrules.rows import Activations
 from jaxrules.runs import Run
@@ -108,6 +122,9 @@ def extract_rules(
         In a numeric column without missing values in `X`, a missing value satisfies no condition,
         because the forest has not learned where to send it. Elsewhere it follows the routing of the
         forest.
+
+        Thresholds are exact, such as 0.5000000298023224 for the numbers that scikit-learn's float32
+        rounds to 0.5. ``rules.with_short_thresholds(table)`` keeps the rows of the table only.
 
         The number of propositions of a rule is the number of splits that lead to its node, and the
         smallest such number for rules with the same conditions.
@@ -318,7 +335,10 @@ def _fitted(model: Any, data: TrainingData) -> Any:
     from sklearn.base import clone
 
     given = {} if (data.weights == data.weights[0]).all() else {"sample_weight": data.weights}
-    return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
+    if not reads_float32(model):
+        return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
+    columns = TreeColumns.of(data.table)
+    return columns.read(clone(model).fit(columns.matrix, data.labels, **given))
 
 
 # Trees of any library
@@ -385,7 +405,7 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
         if len(listed) != len(forest.category_lists or ()):
             listed = [column for column in listed if kinds[column] == "text"]
         return _with_listed_categories(forest, listed), [EncodedColumn(f, None) for f in features]
-    encoded = _encoding(table)
+    encoded = _encoding(table) if forest.encoded is None else forest.encoded
     if forest.names is None and forest.n_columns == len(encoded):
         return forest, encoded
     raise ValueError(

@@ -4,6 +4,8 @@ The conditions route every float64 value exactly as the library does:
 
 - Scikit-learn's trees round a value to float32 and compare it with a float64 threshold.
   `float64_thresholds` gives the float64 threshold that separates the same values without rounding.
+  They do not split between values that differ by at most 1e-7, or only in float64: the trees that
+  jaxrules fits read such columns with their neighbours spread apart (`Spread`).
 - HistGradientBoosting compares in float64. The node says where a missing value goes; an unknown
   category goes the same way.
 - LightGBM compares in float64 after it has read every number of size at most 1e-35 (in
@@ -21,6 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jaxrules.table import EncodedColumn
 
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
@@ -71,6 +75,7 @@ class Forest:
         category_lists: LightGBM's values by code for its dataframe columns of type
             category, which it does not name.
         constant_columns: columns that LightGBM dropped, categorical or not.
+        encoded: what the columns are; None for those of X, or of ``one_hot()``.
     """
 
     trees: Trees
@@ -79,6 +84,7 @@ class Forest:
     categories: Mapping[int, Mapping[int, Any]]
     category_lists: Sequence[Sequence[Any]] = ()
     constant_columns: Sequence[int] = ()
+    encoded: tuple[EncodedColumn, ...] | None = None
 
 
 def read_forest(forest: Any) -> Forest:
@@ -101,6 +107,12 @@ def read_forest(forest: Any) -> Forest:
 def holds_trees(model: Any) -> bool:
     """Whether `read_forest` can read the model."""
     return _reader(model) is not None
+
+
+def reads_float32(model: Any) -> bool:
+    """Whether the model's trees are those of scikit-learn that round to float32."""
+    reader = _reader(model)
+    return reader is not None and reader[1] is _read_sklearn
 
 
 def is_fitted(forest: Any) -> bool:
@@ -191,13 +203,74 @@ def float64_thresholds(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(thresholds == np.inf, np.inf, exact)
 
 
+_APART = 2.0**-22
+"""Scikit-learn's trees separate places this far apart, relative to their size or 1."""
+
+
+class Spread(NamedTuple):
+    """A column as scikit-learn's trees can split it anywhere.
+
+    Attributes:
+        values: its distinct numbers, ascending, shape (values,).
+        places: what the trees read instead: a value itself, unless it is too close to the place
+            before.
+    """
+
+    values: NDArray[np.float64]
+    places: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, column: NDArray[np.float64]) -> Spread | None:
+        """The spread of a column (NaN for missing); None if the trees can read it as it is."""
+        values = np.unique(column[~np.isnan(column)])
+        close = np.flatnonzero(np.diff(values) < _APART * np.maximum(np.abs(values[:-1]), 1))
+        if not len(close):
+            return None
+        places = values.tolist()
+        for i in close.tolist():
+            while i + 1 < len(places):
+                least = places[i] + _APART * max(abs(places[i]), 1.0)
+                if places[i + 1] >= least:
+                    break
+                places[i + 1] = least
+                i += 1
+        if places[-1] > np.finfo(np.float32).max:
+            places = list(range(len(places)))
+        return cls(values, np.array(places, np.float64))
+
+    def read(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The places of numbers of the column; NaN stays."""
+        at = np.minimum(np.searchsorted(self.values, column), len(self.values) - 1)
+        return np.where(np.isnan(column), column, self.places[at])
+
+    def thresholds(self, of_places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The thresholds of values that separate as those of places do in the trees: midpoints
+        where a place is not the value.
+        """
+        k = np.searchsorted(self.places.astype(np.float32), of_places, side="right")
+        inner = (k > 0) & (k < len(self.values))
+        below, above = np.where(inner, k - 1, 0), np.where(inner, k, 0)
+        low, high = self.values[below], self.values[above]
+        moved = inner & ((low != self.places[below]) | (high != self.places[above]))
+        middle = low / 2 + high / 2
+        middle = np.where((low <= middle) & (middle < high), middle, low)
+        return np.where(moved, middle, float64_thresholds(of_places))
+
+
+def estimators_of(forest: Any) -> list[Any]:
+    """The single trees of a fitted model of scikit-learn."""
+    return list(np.ravel(forest.estimators_)) if hasattr(forest, "estimators_") else [forest]
+
+
 def _read_sklearn(forest: Any) -> Forest:
-    estimators = np.ravel(forest.estimators_) if hasattr(forest, "estimators_") else [forest]
     splits = []
-    for tree in (estimator.tree_ for estimator in estimators):
+    for tree in (estimator.tree_ for estimator in estimators_of(forest)):
         no_set = np.full(tree.node_count, NO_SET)
         missing_left = np.asarray(tree.missing_go_to_left, bool)
         thresholds = float64_thresholds(tree.threshold)
+        for column, spread in getattr(forest, "spreads", {}).items():
+            on = tree.feature == column
+            thresholds[on] = spread.thresholds(tree.threshold[on])
         splits.append(
             _Splits(
                 tree.children_left,
@@ -209,7 +282,8 @@ def _read_sklearn(forest: Any) -> Forest:
             )
         )
     trees = _binary_trees(splits, np.empty((0, 0), bool))
-    return Forest(trees, forest.n_features_in_, _own_names(forest), categories={})
+    encoded = getattr(forest, "encoded", None)
+    return Forest(trees, forest.n_features_in_, _own_names(forest), {}, encoded=encoded)
 
 
 # HistGradientBoosting

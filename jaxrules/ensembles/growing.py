@@ -9,20 +9,26 @@ their order in X has no effect, except for "forest". The loss is the logistic lo
 the squared error for numbers, whatever the learner: with equal data, weights and seeds, all
 learners get equal trees, and so equal rules.
 
-Trees see categories as indicators (`Table.one_hot`), and missing values unchanged.
+Trees see categories as indicators (`Table.one_hot`), and missing values unchanged. Numbers too
+close together for scikit-learn's trees are spread apart (`jaxrules.ensembles.forests.Spread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
+from jaxrules.ensembles.forests import Spread, estimators_of
+from jaxrules.ensembles.oblique import FEWER_COLUMNS, n_encoded
+from jaxrules.rows import check_memory
 from jaxrules.table import (
+    MANY_CATEGORIES,
+    EncodedColumn,
     Table,
     TableLike,
     as_table,
@@ -62,10 +68,14 @@ class GrownTrees:
     Attributes:
         estimators_: the trees.
         n_features_in_: the number of training columns.
+        spreads: by column, the numbers that the trees read as others.
+        encoded: what the columns are, if not those of ``one_hot()``.
     """
 
     estimators_: tuple[Any, ...]
     n_features_in_: int
+    spreads: Mapping[int, Spread] = field(default_factory=dict)
+    encoded: tuple[EncodedColumn, ...] | None = None
 
 
 @checks.known_arguments
@@ -93,8 +103,8 @@ def default_forest(
         seed: seed of the sampled rows and columns.
 
     Returns:
-        Trees, a fitted random forest of scikit-learn for "forest"; pass them to
-        `extract_rules` with the same `X`.
+        Trees, for "forest" a fitted random forest of scikit-learn (its trees alone if a column has
+        numbers too close together for it); pass them to `extract_rules` with the same `X`.
 
     Raises:
         ValueError: for a target or weights that do not fit the rows, an unknown kind, or "both"
@@ -135,16 +145,16 @@ def grow(
 ) -> Any:
     """`default_forest`; only the first trees if stopped, None if there was no time for any."""
     refuse_large(table, float(np.finfo(np.float32).max), "which decision trees cannot read")
-    with np.errstate(under="ignore"):
-        matrix = table.one_hot()[0].astype(np.float32)
-    used = weight > 0
+    if not (used := weight > 0).all():
+        table, target, weight = table[used], target[used], weight[used]
+    columns = TreeColumns.of(table)
     if kind == "forest":  # scikit-learn draws rows by position, as in the LIRE paper's experiments
-        data = matrix[used], target[used], weight[used]
-        return _forest(*data, classification, n_trees, max_depth, seed, stopped)
+        data = columns.matrix, target, weight
+        forest = _forest(*data, classification, n_trees, max_depth, seed, stopped)
+        return columns.read(forest) if forest is not None else None
     codes = np.unique(target, return_inverse=True)[1]
     order = content_order(table, codes, weight)
-    order = order[used[order]]
-    data = matrix[order], target[order], weight[order]
+    data = columns.matrix[order], target[order], weight[order]
     boosted, trees = n_trees // 2 if kind == "both" else n_trees, []
     for tree in _boosted(*data, classification, max_depth, seed):
         trees.append(tree)
@@ -153,11 +163,54 @@ def grow(
     if len(trees) == boosted and boosted < n_trees and not stopped():
         forest = _forest(*data, classification, n_trees - boosted, max_depth, seed, stopped)
         trees += [] if forest is None else forest.estimators_
-    return (
-        GrownTrees(tuple(trees[: _rounded(len(trees), n_trees)]), matrix.shape[1])
-        if trees
-        else None
-    )
+    return columns.trees(trees[: _rounded(len(trees), n_trees)]) if trees else None
+
+
+class TreeColumns(NamedTuple):
+    """The columns of a table as scikit-learn's trees read them.
+
+    Attributes:
+        matrix: (rows, columns).
+        spreads, encoded: see `GrownTrees`.
+    """
+
+    matrix: NDArray[np.float32]
+    spreads: dict[int, Spread]
+    encoded: tuple[EncodedColumn, ...] | None
+
+    @classmethod
+    def of(cls, table: Table) -> TreeColumns:
+        """Those of the table.
+
+        Raises:
+            ValueError: if they do not fit in memory.
+        """
+        check_memory(table.n_rows, n_encoded(table), 20.0, what="columns", remedy=FEWER_COLUMNS)
+        columns, spread_of = list(table.columns), {}
+        for index, feature in enumerate(table.schema.features):
+            if feature.categories is None and (spread := Spread.of(columns[index])) is not None:
+                columns[index], spread_of[index] = spread.read(columns[index]), spread
+        spaced = replace(table, columns=tuple(columns))
+        matrix, encoded = spaced.one_hot(only_compared=True)
+        spreads = {
+            place: spread_of[column.feature]
+            for place, column in enumerate(encoded)
+            if column.feature in spread_of
+        }
+        sizes = [len(feature.categories or ()) for feature in table.schema.features]
+        own = encoded if max(sizes) > MANY_CATEGORIES else None
+        with np.errstate(under="ignore"):
+            return cls(matrix.astype(np.float32), spreads, own)
+
+    def trees(self, estimators: Sequence[Any]) -> GrownTrees:
+        """Trees fitted to the matrix."""
+        return GrownTrees(tuple(estimators), self.matrix.shape[1], self.spreads, self.encoded)
+
+    def read(self, model: Any) -> Any:
+        """A model fitted to the matrix: its trees alone if its columns are not those of the
+        table.
+        """
+        return self.trees(estimators_of(model)) if self.spreads or self.encoded else model
 
 
 def _rounded(n: int, whole: int) -> int:

@@ -22,11 +22,14 @@ from jaxrules.conditions import Condition, whole_thresholds
 from jaxrules.constraints import Constraints
 from jaxrules.display import shortest_number
 from jaxrules.lowered import Direction, Directions
-from jaxrules.table import MISSING, EncodedColumn, Table
+from jaxrules.rows import check_memory
+from jaxrules.table import COMPARED, MANY_CATEGORIES, MISSING, EncodedColumn, Table
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
+FEWER_COLUMNS = "group categories, or use fewer rows or columns"
+"""The remedy if the columns, with an indicator per category, do not fit in memory."""
 _ENOUGH_DIGITS = 17
 """Significant digits that distinguish all float64 numbers."""
 _QUICK = 1 << 20
@@ -92,7 +95,8 @@ class Standardised:
         Raises:
             ValueError: for a column that varies too little.
         """
-        matrix, encoded = table.one_hot()
+        check_memory(table.n_rows, n_encoded(table), 25.0, what="columns", remedy=FEWER_COLUMNS)
+        matrix, encoded = table.one_hot(only_compared=True)
         values, missing = np.ascontiguousarray(matrix.T), np.isnan(matrix.T)
         centre, scale = np.zeros(len(values)), np.zeros(len(values))
         for column, absent, j in zip(values, missing, range(len(values)), strict=True):
@@ -144,6 +148,14 @@ class Standardised:
         return [
             Direction((f,), (1.0,), (_code(c),)).describe(table.schema) for f, c in self.encoded
         ]
+
+
+def n_encoded(table: Table) -> int:
+    """The number of numeric columns and of indicators of categories that learners compare with."""
+    sizes = [len(f.categories or ()) for f in table.schema.features]
+    return sum(
+        1 if size == 0 else 1 + (size if size <= MANY_CATEGORIES else COMPARED) for size in sizes
+    )
 
 
 def readable(
@@ -246,7 +258,10 @@ def _length(direction: Direction, cut: float) -> int:
 def _interval(
     feature: int | Direction, values: Floats, side: float, threshold: float, missing: bool
 ) -> tuple[Condition, Rows]:
-    """side * values >= threshold, and the rows that satisfy it."""
+    """side * values >= threshold, and the rows that satisfy it; if no value is missing, a missing
+    one will not satisfy it.
+    """
+    missing = missing and bool(np.isnan(values).any())
     condition = (Condition.at_least if side > 0 else Condition.at_most)(
         feature, side * threshold, missing
     )

@@ -18,7 +18,7 @@ from jaxrules.conditions import (
 )
 from jaxrules.runs import checkpoint
 from jaxrules.solvers.rule_search.space import check_cut_points
-from jaxrules.table import MISSING, Table
+from jaxrules.table import Table
 
 
 def literals_of(
@@ -78,9 +78,8 @@ def literals_of(
             for cut in values.tolist():
                 literals += [Threshold(index, "<", cut), Threshold(index, ">=", cut)]
         else:
-            for code in np.unique(table.columns[index]).tolist():
-                if code != MISSING and code >= 0:
-                    literals += [Category(index, "==", code), Category(index, "!=", code)]
+            for code in table.compared_categories(index):
+                literals += [Category(index, "==", code), Category(index, "!=", code)]
         if missing.any():
             literals += [Missing(index), Missing(index, present=True)]
     return PropositionPool.of(table.schema, literals).distinct(table)

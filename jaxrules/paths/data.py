@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,6 +67,8 @@ class ModelOptions(FitOptions):
         standardise: divide the columns, and the target of the squared cost, by their standard
             deviations; coefficients, bounds and costs are then in these units.
     """
+
+    compares_categories: ClassVar[bool] = False
 
     start: Coefficients = None
     forbidden: Iterable[str | int] = ()

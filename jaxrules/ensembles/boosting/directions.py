@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from jaxrules.bits import n_words
 from jaxrules.conditions import Condition
 from jaxrules.constraints import Constraints
-from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
 from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.lars import Subset, lasso_subsets
@@ -164,7 +164,7 @@ class ObliqueSpace:
         self.table = table
         blanked = constraints.blanked(table)
         check_memory(
-            table.n_rows, _n_encoded(table), 32.0, what="columns",
+            table.n_rows, n_encoded(table), 32.0, what="columns",
             remedy="set max_nonzeros=1 for conditions on single columns only",
         )  # fmt: skip
         self.columns = Standardised.of(blanked, weights)
@@ -257,12 +257,7 @@ class ObliqueSpace:
 
 def seconds_to_make(table: Table) -> float:
     """Roughly how long it takes to make an `ObliqueSpace`."""
-    return _SECONDS_PER_ENTRY * table.n_rows * _n_encoded(table)
-
-
-def _n_encoded(table: Table) -> int:
-    """The number of numeric columns and of indicators of categories."""
-    return sum(1 if f.is_numeric else len(f.categories or ()) + 1 for f in table.schema.features)
+    return _SECONDS_PER_ENTRY * table.n_rows * n_encoded(table)
 
 
 def row_terms(objective: Objective, n_rows: int) -> Floats:

@@ -95,31 +95,28 @@ class SearchSpace:
         """
         check_memory(len(codes), len(column))
         columns = [np.flatnonzero(column == one) for one in np.unique(column)]
-        keys, cells = [np.zeros(len(codes), np.uint64)], []
+        keys = [np.zeros(len(codes), np.uint64)]
         room = 1  # the number of values that the last key may have
         for some in columns:  # equal cells of all columns are equal propositions
             of_column = codes[:, column[some[0]]]
-            values = np.arange(int(of_column.max(initial=0)) + 1)[:, None]
-            holds = np.where(above[some], values >= cell[some], values <= cell[some])
-            number = np.unique(holds, axis=0, return_inverse=True)[1].reshape(-1)
+            number = _numbered_cells(int(of_column.max(initial=0)), above[some], cell[some])
             size = int(number.max(initial=0)) + 1
             if room * size >= 2**63:
                 keys.append(np.zeros(len(codes), np.uint64))
                 room = 1
             keys[-1] = keys[-1] * np.uint64(size) + number.astype(np.uint64)[of_column]
             room *= size
-            cells.append(holds)
         first, pattern = distinct(np.column_stack(keys))
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
         entries = _BLOCK  # since the last check of the clock
-        for some, holds in zip(columns, cells, strict=True):
+        for some in columns:
             entries += len(first) * len(some)
             if entries > _BLOCK:
                 checkpoint()
                 entries = 0
             of_group = codes[first, column[some[0]]]
-            for proposition, where in zip(some.tolist(), holds.T, strict=True):
-                bits[proposition] = pack(where[of_group][None])[0]
+            for p in some.tolist():
+                bits[p] = pack((of_group >= cell[p] if above[p] else of_group <= cell[p])[None])[0]
         return cls(rows.Activations(bits, pattern), column, above, cell)
 
     @classmethod
@@ -210,6 +207,42 @@ class SearchSpace:
     def longest(self, max_length: int | None) -> int:
         """The most propositions that a conjunction can have under this limit."""
         return len(self) if max_length is None else min(max_length, len(self))
+
+
+def _numbered_cells(
+    largest: int, above: NDArray[np.bool_], cell: NDArray[np.uint16]
+) -> NDArray[np.intp]:
+    """Equal numbers for the codes 0, ..., `largest` of a column that no proposition separates, in
+    the order of what holds for them: the first proposition counts most, and False comes first.
+
+    This is ``np.unique(holds, axis=0, return_inverse=True)[1]`` without the matrix `holds`. The
+    boundaries between the codes form a heap-ordered tree, with the first proposition as its root.
+    """
+    starts = np.where(above, cell, cell.astype(np.int64) + 1)
+    inner = np.flatnonzero((starts >= 1) & (starts <= largest))
+    boundaries, first = np.unique(starts[inner], return_index=True)
+    rises, order = above[inner[first]].tolist(), first.tolist()
+    n = len(order)
+    left, right, path = [-1] * n, [-1] * n, list[int]()
+    for node in range(n):
+        below = -1
+        while path and order[path[-1]] > order[node]:
+            below = path.pop()
+        left[node] = below
+        if path:
+            right[path[-1]] = node
+        path.append(node)
+    rank, found = np.zeros(n + 1, np.intp), 0
+    pending = [(path[0], 0)] if path else []  # a node, or -1 for a cell; the first cell
+    while pending:
+        node, start = pending.pop()
+        if node < 0:
+            rank[start] = found
+            found += 1
+            continue
+        children = [(left[node], start), (right[node], node + 1)]
+        pending += reversed(children) if rises[node] else children
+    return rank[np.searchsorted(boundaries, np.arange(largest + 1), side="right")]
 
 
 def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
