@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import n_words
-from jaxrules.conditions import Condition
+from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.rows import Activations, check_memory
@@ -235,8 +235,9 @@ class ObliqueSpace:
         return readable(self.columns, self.table, one.w, one.b, one.missing, among)
 
     def proposition(self, condition: Condition) -> Proposition | None:
-        """A threshold on a single column as a proposition; None for other conditions, and for a
-        column that does not vary.
+        """A threshold on a single column as a proposition, midway between the values on its two
+        sides: a threshold that is a value itself could change sides when it is standardised. None
+        for other conditions, and if no two values are on different sides.
         """
         low, high = math.isfinite(condition.lower), math.isfinite(condition.upper)
         if condition.categories is not None or low == high:
@@ -244,10 +245,15 @@ class ObliqueSpace:
         places = [j for j, c in enumerate(self.columns.encoded) if c.feature == condition.feature]
         if not places:
             return None
-        side, end = (1.0, condition.lower) if low else (-1.0, condition.upper)
-        j = places[0]
-        cut = (end - self.columns.centre[j]) / self.columns.scale[j]
-        return Proposition(side * self.units[j], -side * cut, condition.missing)
+        j, side = places[0], 1.0 if low else -1.0
+        held = Conjunctions.build(self.table.schema, [[condition]]).satisfied(self.table)[:, 0]
+        known = ~self.table.missing_mask(condition.feature)
+        values = side * self.values[j]
+        below = float(values[known & ~held].max(initial=-math.inf))
+        above = float(values[known & held].min(initial=math.inf))
+        if not -math.inf < below < above < math.inf:
+            return None
+        return Proposition(side * self.units[j], -(below + above) / 2, condition.missing)
 
     def signs(self, directions: Floats) -> Signs:
         """Which weights a rule with the condition w'x >= t may have, (directions, 2)."""
