@@ -238,17 +238,22 @@ class Constraints:
         Raises:
             ValueError: naming the argument.
         """
-        n = len(first)
+        n, fewest = len(first), self.fewest(first)
         require(
             n < max_rules,
             f"first has {n} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
         )
-        left = sum(not using.any() for using in self.using(first))
         require(
-            left <= max_rules - n,
-            f"required names {left} columns that first does not use, but max_rules={max_rules}; "
-            "raise max_rules",
+            fewest <= max_rules,
+            f"required names {fewest - n} columns that first does not use, but "
+            f"max_rules={max_rules}; raise max_rules",
         )
+
+    def fewest(self, first: Conjunctions) -> int:
+        """The least `max_rules` with room for the expert's rules, a learned one and the required
+        columns.
+        """
+        return len(first) + max(1, sum(not using.any() for using in self.using(first)))
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
         """Refuse a required column that no rule or proposition uses.

@@ -76,6 +76,6 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
             sample=None if task.searched is None else len(task.searched),
         )
         fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
-        return fit if last else run.earlier(fit, m, Status.CONVERGED)
+        return fit if last else run.earlier(fit, run.history[:m], Status.CONVERGED)
 
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
