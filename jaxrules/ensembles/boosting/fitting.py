@@ -182,9 +182,8 @@ def _n_stages(fits: Sequence[Fit[RuleEnsemble]]) -> int:
 def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
-    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss), constant=True)
-    if options.max_nonzeros > 1:  # rows are drawn by position
-        data = by_content(data)
+    loss = loss_for(y, options.loss)
+    data = by_content(options.training_data(X, y, sample_weight, loss, constant=True))
     schema, n_outputs, joint = data.table.schema, len(data.outputs), options.joins(data)
     several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
     settings = options.settings(loss=data.loss, **several)

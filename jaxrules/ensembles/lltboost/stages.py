@@ -69,7 +69,7 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
         )
         details = LLTBoostDetails(
             stages=tuple(stages[:m]),
-            validation_rows=held_out,
+            validation_rows=held_out[np.argsort(data.rows)],  # in the order of X
             reason=reason if last else "max_rules is reached",
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
