@@ -4,10 +4,12 @@
 them.
 
 **Lists.** A list is monotone in a numeric feature if raising the feature, all else equal, never
-moves the prediction to an earlier class. This holds if conditions with only a lower end ("x >= t")
+moves the label to an earlier class. This holds if conditions with only a lower end ("x >= t")
 occur only in rules of the last class, and conditions with only an upper end ("x < t") only in rules
 of the first class: as the feature rises, the row starts to satisfy only rules of the last class and
-stops satisfying only rules of the first.
+stops satisfying only rules of the first. The probabilities of a list are the shares among the rows
+that each rule decides, so they may move the other way: from one rule of the last class to an
+earlier one with more exceptions.
 
 **Ensembles.** A score b + sum_k w_k r_k(x) never falls when x_j rises, all else equal, if for every
 rule with conditions on x_j, these have only lower ends and w_k >= 0, or only upper ends and w_k <=
@@ -42,7 +44,7 @@ from numpy.typing import NDArray
 from jaxrules import checks
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions, PropositionPool
-from jaxrules.table import Schema, Table
+from jaxrules.table import Label, Schema, Table
 
 Bools = NDArray[np.bool_]
 Given = TypeVar("Given")
@@ -142,6 +144,29 @@ class Constraints:
                 allowed[rule_of[condition]] &= labels
         return allowed
 
+    def check_labels(
+        self,
+        name: str,
+        rules: Conjunctions,
+        labels: NDArray[Any],
+        classes: tuple[Label, ...],
+        remedy: str,
+    ) -> None:
+        """Refuse the rules of a list, the argument of this name, with labels that they may not
+        have.
+
+        Raises:
+            ValueError: naming the first such rule.
+        """
+        allowed = self.allows(rules, len(classes))
+        for k in np.flatnonzero(~allowed[np.arange(len(rules)), labels]).tolist():
+            may = " or ".join(repr(classes[c]) for c in np.flatnonzero(allowed[k]))
+            why = "which has no admissible label under forbidden and monotone; drop it"
+            if may:
+                why = f"whose label must be {may} under monotone, not {classes[labels[k]]!r}; "
+                why += remedy
+            raise ValueError(f"{name} has the rule {rules.describe(k)!r}, {why}")
+
     def signs(self, rules: Conjunctions, output: int = 0, n_outputs: int = 1) -> Bools:
         """Whether the weight of each rule may be negative, and positive, in a score of an ensemble:
         (rules, 2).
@@ -216,17 +241,22 @@ class Constraints:
         Raises:
             ValueError: naming the argument.
         """
-        n = len(first)
+        n, fewest = len(first), self.fewest(first)
         require(
             n < max_rules,
             f"first has {n} rules, but max_rules={max_rules} leaves none to learn; raise max_rules",
         )
-        left = sum(not using.any() for using in self.using(first))
         require(
-            left <= max_rules - n,
-            f"required names {left} columns that first does not use, but max_rules={max_rules}; "
-            "raise max_rules",
+            fewest <= max_rules,
+            f"required names {fewest - n} columns that first does not use, but "
+            f"max_rules={max_rules}; raise max_rules",
         )
+
+    def fewest(self, first: Conjunctions) -> int:
+        """The least `max_rules` with room for the expert's rules, a learned one and the required
+        columns.
+        """
+        return len(first) + max(1, sum(not using.any() for using in self.using(first)))
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
         """Refuse a required column that no rule or proposition uses.

@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
-from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints, rules_for
 from jaxrules.fits import Fit, ModelT, Status
 from jaxrules.losses import exponential, logistic
 from jaxrules.metrics import support
 from jaxrules.models import RuleEnsemble, RuleList
 from jaxrules.options import Folds, Learner
 from jaxrules.runs import Deadline, Run
-from jaxrules.table import OrderedLabels, Table, TableLike
+from jaxrules.table import OrderedLabels, Schema, Table, TableLike
 from jaxrules.training import TrainingData, content_order, model_loss
 from jaxrules.workers import carry_out_all, check_workers
 
@@ -379,19 +379,16 @@ def fit_of_best_setting(
     )
 
 
-def sizes_to_try(first: Any, max_rules: int) -> range:
-    """The numbers of rules on a path up to `max_rules`, which starts with an expert's rules.
+def sizes_to_try(constraints: Constraints, schema: Schema, given: object, max_rules: int) -> range:
+    """The numbers of rules on a path up to `max_rules`, which starts with an expert's rules, the
+    argument `first`.
 
     Raises:
-        ValueError: if the expert's rules leave none to learn.
+        TypeError, ValueError: if these are no rules on the columns, or leave none to learn.
     """
-    n_first = len(first) if isinstance(first, Conjunctions) else 0  # `fit` checks it
-    checks.require(
-        n_first < max_rules,
-        f"first has {n_first} rules, but max_rules={max_rules} leaves none to learn; "
-        "raise max_rules",
-    )
-    return range(n_first + 1, max_rules + 1)
+    first = rules_for(schema, "first", given)
+    constraints.check_room(first, max_rules)
+    return range(constraints.fewest(first), max_rules + 1)
 
 
 def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterator[RuleEnsemble]:

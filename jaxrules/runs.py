@@ -333,9 +333,8 @@ class Run:
             self._bar.close()
         return replace(fit, status=self.limit or fit.status, seconds=self.seconds())
 
-    def earlier(self, fit: Fit[ModelT], steps: int, status: Status) -> Fit[ModelT]:
-        """A result of this run as it was after this many steps, before any limit ended the run."""
-        history = self.history[:steps]
+    def earlier(self, fit: Fit[ModelT], history: tuple[Step, ...], status: Status) -> Fit[ModelT]:
+        """A result of this run as it was after these steps, before any limit ended the run."""
         return replace(
             fit, status=status, history=history, seconds=history[-1].seconds if history else 0.0
         )

@@ -669,14 +669,12 @@ def paths_against_rest(
     data: TrainingData,
     run: Run,
     path: Callable[[TrainingData, Run], list[Fit[RuleEnsemble]]],
-    before: int = 0,
+    fewest: int = 1,
     *,
     joint: bool = False,
 ) -> list[Fit[RuleEnsemble]]:
-    """The fits with `max_rules` = 1, 2, ... from one run; K > 2 classes are joined as in
+    """The fits with `max_rules` = `fewest` or more from one run; K > 2 classes are joined as in
     `one_against_rest`.
-
-    Each has `before` rules in front of the learned ones, which count towards `max_rules`.
 
     The path of one output may end early; its last fit is then reused for the larger sizes.
     """
@@ -698,7 +696,7 @@ def paths_against_rest(
         dataclasses.replace(
             fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m))
         )
-        for m, fit in enumerate(fits[:-1], start=1 + before)
+        for m, fit in enumerate(fits[:-1], start=fewest)
     ]
     return [*shorter, fits[-1]]
 

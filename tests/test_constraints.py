@@ -237,7 +237,8 @@ def test_a_required_column_gets_the_best_rule_that_uses_it(loss):
         "max_evaluations": None,
         "monotone": {"x0": 1},
     }
-    fits = jr.boosting.path(X, y, required=["x2"], **options)
+    free = jr.boosting.path(X, y, **options)
+    fits = [free[0], jr.boosting.fit(X, y, required=["x2"], **options)]
     pool = propositions_of(jr.as_table(X))
     constraints = Constraints.of(jr.as_table(X).schema, (), ["x2"], {"x0": 1})
     signs, must = constraints.signs(pool), constraints.using(pool)[0]
@@ -257,8 +258,55 @@ def test_a_required_column_gets_the_best_rule_that_uses_it(loss):
     )
     assert stage.objective == pytest.approx(expected, rel=1e-5)
     assert stage.bound == pytest.approx(expected, rel=1e-5)
-    free = jr.boosting.fit(X, y, **options)
-    assert free.details["stages"][1].objective >= stage.objective
+    assert free[1].details["stages"][1].objective >= stage.objective
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "squared", "l2_penalty": 1.0},
+        {"loss": "squared"},
+        {"loss": "logistic", "eliminate": True, "required": [3]},
+        {"loss": "squared", "max_nonzeros": 2, "l2_penalty": 4.0},
+        {"loss": "squared", "first": [[jr.Condition.above(3, 0.0)], [jr.Condition.above(0, 0.5)]]},
+        {"loss": "logistic", "n_classes": 3},
+        {"loss": "logistic", "n_classes": 3, "multiclass": "one_vs_rest", "monotone": {0: 1}},
+    ],
+)
+def test_every_size_of_a_path_uses_the_required_columns_as_fit_does(options):
+    X, y = problem(4, loss=options["loss"])
+    X = np.column_stack([X, np.random.default_rng(0).integers(0, 3, (len(y), 2))])
+    X = np.round(X + np.random.default_rng(1).normal(size=X.shape) / 8, 2)
+    if n := options.pop("n_classes", None):
+        y = (X[:, 0] + X[:, 2] > 1).astype(int) + (X[:, 1] > 0.5) * (n - 2)
+    options = {"required": [3, 4], "max_cut_points": 5, "max_rules": 5} | options
+    if "first" in options:
+        options["first"] = jr.Conjunctions.build(jr.as_table(X).schema, options["first"])
+    fits = jr.boosting.path(X, y, **options)
+    sizes = [dict(fit.model.options)["max_rules"] for fit in fits]
+    assert sizes[0] == len(options.get("first", ())) + len(
+        set(options["required"]) - ({3} if "first" in options else set())
+    )
+    assert sizes == list(range(sizes[0], sizes[-1] + 1))
+    for fit, size in zip(fits, sizes, strict=True):
+        alone = jr.boosting.fit(X, y, **options | {"max_rules": size})
+        assert list(fit.model.conjunctions) == list(alone.model.conjunctions)
+        np.testing.assert_array_equal(fit.model.weights, alone.model.weights)
+        assert fit.objective == alone.objective
+        assert len(fit.history) == len(alone.history)
+        assert set.union(*columns_of(fit.model.conjunctions)) >= set(options["required"])
+    if "multiclass" not in options:
+        options.pop("l2_penalty", None)
+        chosen = jr.boosting.cross_validate(X, y, n_folds=2, l2_penalties=[1.0], **options)
+        tried = [setting["max_rules"] for setting in chosen.details.cross_validation.settings]
+        assert tried == list(range(sizes[0], 6))
+
+
+def test_a_fit_of_few_rules_by_the_first_ridge_uses_the_required_columns():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = 3.0 * (X[:, 0] > 0) + (X[:, 1] > 0)  # without noise: the ridge of the first fit stays
+    fit = jr.boosting.fit(X, y, max_rules=2, required=[2], max_cut_points=4)
+    assert 2 in fit.model.conjunctions.feature
 
 
 def test_an_experts_rules_stay():

@@ -2,6 +2,8 @@
 satisfy them.
 """
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,6 +90,66 @@ def test_ssrl_learns_what_an_experts_rule_leaves(subproblem):
         assert fit.model.conjunctions.rule(0) == first.rule(0)
         assert (jr.predict(fit.model, X[got]) == label).all()
         assert fit.history[-1].size <= 3
+
+
+LEARNERS = {"exact_list": jr.exact_list.fit} | {
+    name: partial(fitted, subproblem=name) for name in SUBPROBLEMS
+}
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_an_experts_rule_gets_a_label_that_monotone_allows(learner):
+    X = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 1], [1, 0]] * 4)
+    y = list("bbaaab") * 4
+    c, table = jr.Condition, jr.as_table(X)
+    first = jr.Conjunctions.build(table.schema, [[c.at_least(1, 1.0)]])
+    model = learner(X, y, max_rules=2, monotone={1: 1}, first=first).model
+    assert model.conjunctions.rule(0) == first.rule(0)
+    assert model.labels[0] == 1  # though all of its rows have the other class
+    low, high = X * [1, 0], X * [1, 0] + [0, 1]
+    assert (jr.predict(model, low) <= jr.predict(model, high)).all()
+    interval = jr.Conjunctions.build(table.schema, [[c.at_least(1, 1.0), c.at_most(1, 2.0)]])
+    for options, words in (
+        ({"first": first, "first_labels": ["a"]}, "'x1 >= 1', whose label must be 'b'"),
+        ({"first": interval}, "has no admissible label"),
+        ({"first": first, "monotone": {}, "forbidden": [1]}, "has no admissible label"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            learner(X, y, **{"max_rules": 2, "monotone": {1: 1}} | options)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_lists_that_continue_an_experts_stay_monotone(learner, seed):
+    rng = np.random.default_rng(seed)
+    X, n_classes = rng.integers(0, 3, (40, 3)), int(rng.integers(2, 4))
+    y = rng.integers(0, n_classes, 40)
+    c = jr.Condition
+    rules = [
+        [make(int(rng.integers(0, 3)), float(rng.integers(1, 3))) for make in makes]
+        for makes in ([c.at_least], [c.below, c.at_least])
+    ]
+    rules[1] = rules[1][: 1 if rules[1][0].feature == rules[1][1].feature else 2]
+    first = jr.Conjunctions.build(jr.as_table(X).schema, rules[: int(rng.integers(1, 3))])
+    monotone = {0: int(rng.choice([-1, 1])), 2: 1}
+    options = {"max_length": 2, "literal_penalty": 0.5, "max_rules": 4}
+    try:
+        model = learner(X, y, first=first, monotone=monotone, **options).model
+    except ValueError as error:
+        assert "no admissible label" in str(error)  # noqa: PT017
+        return
+    grid = np.array(np.meshgrid(*[range(4)] * 3, indexing="ij")).reshape(3, -1).T
+    label = jr.predict(model, grid).reshape(4, 4, 4)
+    for column, direction in monotone.items():
+        assert (direction * np.diff(label, axis=column) >= 0).all()
+
+
+def test_a_start_with_a_label_that_monotone_excludes_is_refused():
+    X = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 1], [1, 0]] * 4)
+    y = list("bbaaab") * 4
+    start = jr.ssrl.fit(X, y, max_rules=2)
+    with pytest.raises(ValueError, match="start has the rule 'x1 < 1', whose label must be 'a'"):
+        jr.ssrl.fit(X, y, max_rules=2, start=start, monotone={1: 1})
 
 
 def test_which_labels_a_condition_may_have():

@@ -306,6 +306,38 @@ def test_other_settings_find_directions(options: dict[str, Any]) -> None:
     assert np.mean((jr.predict(found.model, X) - target(X)) ** 2) < 0.6 * np.var(target(X))
 
 
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10_000))
+def test_a_swept_condition_starts_with_its_own_rows(seed: int) -> None:
+    X = jr.as_table(table(seed), missing="own_category")
+    space = ObliqueSpace(X, np.ones(X.n_rows), Constraints(), 2, None, 0)
+    C, known = jr.Condition, X.columns[3][~np.isnan(X.columns[3])]
+    for column, end in itertools.product((0, 1, 3), range(1, 11)):
+        value = float(np.sort(known if column == 3 else X.columns[column])[8 * end])
+        for make in (C.at_most, C.above, C.at_least, C.below):  # the threshold is itself a value
+            condition = make(column, value, seed % 2 == 0)
+            one = space.proposition(condition)
+            assert one is not None
+            held = jr.Conjunctions.build(X.schema, [[condition]]).satisfied(X)[:, 0]
+            np.testing.assert_array_equal(space.holds(one), held)
+    assert space.proposition(C.above(0, 99.0)) is space.proposition(C.one_of(2, [0])) is None
+
+
+def test_a_sweep_sees_weights_as_repeated_rows() -> None:
+    r = np.random.default_rng(185)
+    n = int(r.integers(15, 60))
+    X = r.normal(size=(n, 2))
+    w = r.integers(1, 4, n)
+    y = X @ [2, 1] + r.normal(size=n)
+    options = {"max_rules": 2, "max_nonzeros": 2, "l2_penalty": 2.0, "max_cut_points": None}
+    weighted = fit(X, y, sample_weight=w, **options)
+    repeated = fit(np.repeat(X, w, axis=0), np.repeat(y, w), **options)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
+    np.testing.assert_allclose(
+        jr.predict(weighted.model, X), jr.predict(repeated.model, X), rtol=1e-6
+    )
+
+
 def test_a_rule_has_as_many_units_as_the_model_has_nonzeros(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

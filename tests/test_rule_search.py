@@ -26,7 +26,6 @@ from jaxrules.solvers.rule_search import (
     SecondOrder,
     SignedWeights,
     SumOverClasses,
-    beam,
     depth_first,
     search_beams,
     search_best_first,
@@ -35,6 +34,7 @@ from jaxrules.solvers.rule_search import (
     shortest_equivalent,
 )
 from jaxrules.solvers.rule_search import space as rule_space
+from jaxrules.solvers.rule_search.space import best_first
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
 
@@ -758,9 +758,9 @@ def test_a_search_that_is_stopped_is_not_worse_than_a_wide_beam(seed: int) -> No
 
 def test_rounding_breaks_no_ties_between_extensions() -> None:
     near = np.array([1.0, 2.0, 2.0 - 1e-15, 2.0 + 1e-15, 0.5, 1.0 + 1e-15])
-    assert beam._best_first(near).tolist() == [1, 2, 3, 0, 5, 4]
-    assert beam._best_first(-near).tolist() == [4, 0, 5, 1, 2, 3]
-    assert beam._best_first(np.empty(0)).tolist() == []
+    assert best_first(near).tolist() == [1, 2, 3, 0, 5, 4]
+    assert best_first(-near).tolist() == [4, 0, 5, 1, 2, 3]
+    assert best_first(np.empty(0)).tolist() == []
 
 
 def test_greedy_goes_on_with_both_of_two_equal_beginnings() -> None:

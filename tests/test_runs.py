@@ -98,7 +98,7 @@ def test_an_earlier_result_is_that_of_its_steps() -> None:
             run.step(objective, 1)
     fit = run.finish("model", 2.0, "min", jr.Status.CONVERGED)
     for steps, seconds in ((0, 0.0), (1, 1.5), (2, 3.0)):
-        earlier = run.earlier(fit, steps, jr.Status.CONVERGED)
+        earlier = run.earlier(fit, fit.history[:steps], jr.Status.CONVERGED)
         assert earlier.seconds == seconds
         assert earlier.history == fit.history[:steps]
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, placement
-from jaxrules.bits import take_columns
+from jaxrules.bits import distinct, pack, take_columns
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints, asks
 from jaxrules.cross_validation import (
@@ -61,7 +61,7 @@ from jaxrules.solvers.linear import sparse_glm, sparse_softmax
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.traced_path import TracedPath
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, linear_terms_of, loss_for
+from jaxrules.training import TrainingData, by_content, linear_terms_of, loss_for
 from jaxrules.warm_start import given_start
 
 Bools = NDArray[np.bool_]
@@ -72,6 +72,8 @@ _JOINT_BYTES = 100.0
 """Per row and class of classes fitted together."""
 _JOINT_COLUMNS = 500
 """Of their Gram matrices, for the check of memory."""
+_NEGLIGIBLE = 1e-12
+"""Weights below this share of the largest are rounding."""
 _STEPS = 50
 """Default number of penalties of a path."""
 _SMALLEST_PENALTY = 1e-3
@@ -460,6 +462,8 @@ class _Task:
         loss = loss_for(y, options.loss)
         require(loss, "conjugate", "the certificate of rulefit")
         data = options.training_data(X, y, sample_weight, loss)
+        if options.rules is None or isinstance(options.rules, Conjunctions):
+            data = by_content(data)  # other forests and pools have the order of X
         joint = options.joins(data)
         if data.target.ndim > 1:
             options = replace(options, multiclass="joint" if joint else "one_vs_rest")
@@ -541,7 +545,7 @@ class _Solved(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        return tuple(one.bound for one in self.outputs)
+        return tuple(min(one.bound, one.objective) for one in self.outputs)  # but for rounding
 
     @property
     def statuses(self) -> tuple[Status, ...]:
@@ -691,7 +695,39 @@ class _Problem:
                     run=run.child(1 / (len(self.masters) - k)),
                 )
             )
-        return _Solved(l1_penalty, tuple(solutions))
+        return _Solved(l1_penalty, tuple(map(self._named, solutions)))
+
+    @cached_property
+    def twins(self) -> tuple[NDArray[np.intp], Floats] | None:
+        """For each rule the first with the same penalty that holds for the same rows, or for
+        exactly the other rows, and 1 or -1 accordingly; None under signs.
+        """
+        if self.signs is not None:
+            return None
+        bits, n = self.pool.activations.bits, self.pool.activations.n_patterns
+        other = (bits[:, 0] & np.uint64(1)).astype(bool)  # rules that hold for the first row
+        keys = np.where(other[:, None], bits ^ pack(np.ones((1, n), bool)), bits)
+        free = (np.arange(len(bits)) < len(self.task.first)).astype(np.uint64)
+        first, number = distinct(np.column_stack([keys, free]))
+        twin = first[number]
+        return twin, np.where(other[twin] == other, 1.0, -1.0)
+
+    def _named(self, solution: Any) -> Any:
+        """The same solution, or the one with the same scores and objective that has, of rules with
+        the same or exactly the other rows, only the first; without negligible weights.
+        """
+        b, intercept = solution.coefficients.copy(), solution.intercept
+        first, side = self.twins or (np.zeros(0, np.intp), np.zeros(0))
+        for k in np.flatnonzero(first != np.arange(len(first))).tolist():
+            j, moved = first[k], side[k] * b[k]
+            if np.all(b[j] * moved >= 0):  # as in every optimum
+                b[j], b[k] = b[j] + moved, 0.0
+                if side[k] < 0:
+                    intercept = intercept - moved
+        size = np.abs(b).reshape(len(b), -1).max(axis=1)
+        size *= np.where(self.factors > 0, self.factors, 1.0)
+        b[size <= _NEGLIGIBLE * size.max(initial=0.0)] = 0.0
+        return replace(solution, coefficients=b, intercept=intercept)
 
     def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with nonzero weight."""

@@ -111,9 +111,9 @@ class _Shared(FitOptions):
         restarts: random starts, trained side by side; the fewest training errors win, then the
             lowest complexity.
         forbidden: columns, by name or position, that no rule uses.
-        monotone: 1 or -1 for some numeric columns: the prediction never moves to an earlier class
-            (of two to the one that is not positive) as the column rises, or falls; see
-            `jaxrules.constraints`.
+        monotone: 1 or -1 for some numeric columns: the label never moves to an earlier class (of
+            two to the one that is not positive) as the column rises, or falls; probabilities may.
+            See `jaxrules.constraints`.
         seed: of starts, gates and batches.
         time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
     """

@@ -242,7 +242,7 @@ class ListProblem:
         constraints = Constraints.of(
             table.schema, options.forbidden, options.required, options.monotone
         )
-        first = FirstRules.of(data, class_weights, options, options.max_rules)
+        first = FirstRules.of(data, class_weights, options, options.max_rules, constraints)
         literals = most = None
         parts = rules_for(table.schema, "rules", options.rules)
         if options.rules is None:

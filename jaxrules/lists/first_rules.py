@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import rules_for
+from jaxrules.constraints import Constraints, rules_for
 from jaxrules.fits import Settings
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models import RuleList, first_satisfied
@@ -51,8 +51,10 @@ class FirstRules:
         class_weights: NDArray[np.float64],
         options: ListOptions,
         max_rules: int,
+        constraints: Constraints,
     ) -> FirstRules:
-        """The rules of the options; without `first_labels` their labels are the heaviest classes.
+        """The rules of the options; without `first_labels` their labels are the heaviest classes
+        among those that the constraints allow.
 
         Raises:
             TypeError, ValueError: naming the argument; also if no row or no rule remains to be
@@ -64,7 +66,9 @@ class FirstRules:
         np.add.at(decided, position, class_weights)
         labels = _labels(options.first_labels, len(rules), data.classes or ())
         if labels is None:
-            labels = decided[:-1].argmax(axis=1).astype(np.int32)
+            allowed = constraints.allows(rules, class_weights.shape[1])
+            labels = np.where(allowed, decided[:-1], -np.inf).argmax(axis=1).astype(np.int32)
+        constraints.check_labels("first", rules, labels, data.classes or (), "change first_labels")
         rest = position == len(rules)
         require(rest.any(), "the rules of first cover every row; nothing is left to learn")
         require(

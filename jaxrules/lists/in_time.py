@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.conditions import Conjunctions
+from jaxrules.constraints import Constraints
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import Left
@@ -110,7 +111,7 @@ class Rated:
     ) -> RuleList:
         """The list with the frequencies of all rows; see `FirstRules.before`."""
         of_class = data.codes[:, None] == np.arange(self.decided.shape[1])
-        none = FirstRules.of(data, data.weights[:, None] * of_class, options, 1)
+        none = FirstRules.of(data, data.weights[:, None] * of_class, options, 1, Constraints())
         return none.before(
             self.rules.with_schema(data.schema), self.labels, self.decided, settings, shrinkage
         )

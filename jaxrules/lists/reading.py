@@ -33,11 +33,13 @@ class ListOptions(FitOptions):
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list must use.
-        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction may only
-            move towards the last class, or the first; see `jaxrules.constraints`.
+        monotone: 1 or -1 for some numeric columns: as the column rises, the label may only move
+            towards the last class, or the first; probabilities may also move the other way. See
+            `jaxrules.constraints`.
         first: an expert's rules, which come first; they count towards `max_rules`, and their
             literals are penalised.
-        first_labels: their labels; None for the heaviest class among the rows that each captures.
+        first_labels: their labels; None for the heaviest class among the rows that each captures,
+            of those that `monotone` allows.
         seed: seed of drawn rows, on large data or if time is short; the search itself draws
             nothing.
         time_limit: seconds; the best list so far is returned when they run out, see

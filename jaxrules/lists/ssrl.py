@@ -637,7 +637,7 @@ class _Task:
             data.schema, options.forbidden, options.required, options.monotone
         )
         class_weights = data.weights[:, None] * (codes[:, None] == np.arange(n_classes))
-        before = FirstRules.of(data, class_weights, options, max_rules)
+        before = FirstRules.of(data, class_weights, options, max_rules, constraints)
         given = given_start(start, RuleList, data, constraints)
         begun = None if given is None else before.behind(given, max_rules)
         if begun is not None:
@@ -679,6 +679,9 @@ class _Task:
         """
         n_classes, table = len(self.data.classes or ()), self.data.table
         rules = model.conjunctions.with_schema(table.schema)
+        self.constraints.check_labels(
+            "start", rules, model.labels, self.data.classes or (), "fit it under the same monotone"
+        )
         one_each = table[np.unique(self.rows.pattern, return_index=True)[1]]
         of_pool, of_parts = (
             self.constraints.allows(part, n_classes) for part in (self.pool, propositions_in(rules))

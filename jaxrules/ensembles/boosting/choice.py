@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
 from jaxrules.ensembles.boosting.fitting import fit, path
 from jaxrules.ensembles.boosting.options import Grid, Options
@@ -48,7 +49,9 @@ def cross_validate(
     options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
     run = options.run()
     data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
-    sizes = sizes_to_try(options.first, options.max_rules)
+    schema = data.schema
+    constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
+    sizes = sizes_to_try(constraints, schema, options.first, options.max_rules)
     grid = [
         {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
     ]

@@ -41,13 +41,14 @@ class Combinations:
     classes fitted together; see `jaxrules.ensembles.boosting.directions`.
 
     Attributes:
-        known: the conditions in use, as propositions on standardised columns.
+        known: the conditions in use, as propositions on standardised columns; None for one that
+            has no threshold to move.
     """
 
     space: ObliqueSpace
     options: Options
     constraints: Constraints
-    known: dict[Condition, Proposition] = field(default_factory=dict)
+    known: dict[Condition, Proposition | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: TrainingData, task: Task, run: Run) -> Combinations | None:
@@ -120,7 +121,9 @@ class Combinations:
         move.
         """
         (condition,) = state.candidates.pool.rule(place)
-        return self.known.get(condition) or self.space.proposition(condition)
+        if condition not in self.known:
+            self.known[condition] = self.space.proposition(condition)
+        return self.known[condition]
 
     def _add(
         self, state: Ensemble | JointEnsemble, one: Proposition, among: NDArray[np.bool_]

@@ -40,19 +40,20 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.bits import n_words
-from jaxrules.conditions import Condition
+from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
 from jaxrules.rows import Activations, check_memory
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.lars import Subset, lasso_subsets
 from jaxrules.solvers.rule_search import Objective, SearchSpace
+from jaxrules.solvers.rule_search.space import TIE, best_first
 from jaxrules.table import Table
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,8 @@ _ENTRIES = 1 << 22
 """Entries of the largest array of a product."""
 _MANY_CUTS = 64
 """With more cuts than this, sums come from sorted rows."""
+_EQUAL = 1e-5
+"""Gains closer than this, relative to each other, are equal up to the rounding of float32."""
 _DISTINCT = 1e-9
 """Values of a direction closer than this are equal up to rounding."""
 
@@ -235,8 +238,9 @@ class ObliqueSpace:
         return readable(self.columns, self.table, one.w, one.b, one.missing, among)
 
     def proposition(self, condition: Condition) -> Proposition | None:
-        """A threshold on a single column as a proposition; None for other conditions, and for a
-        column that does not vary.
+        """A threshold on a single column as a proposition, midway between the values on its two
+        sides: a threshold that is a value itself could change sides when it is standardised. None
+        for other conditions, and if no two values are on different sides.
         """
         low, high = math.isfinite(condition.lower), math.isfinite(condition.upper)
         if condition.categories is not None or low == high:
@@ -244,10 +248,15 @@ class ObliqueSpace:
         places = [j for j, c in enumerate(self.columns.encoded) if c.feature == condition.feature]
         if not places:
             return None
-        side, end = (1.0, condition.lower) if low else (-1.0, condition.upper)
-        j = places[0]
-        cut = (end - self.columns.centre[j]) / self.columns.scale[j]
-        return Proposition(side * self.units[j], -side * cut, condition.missing)
+        j, side = places[0], 1.0 if low else -1.0
+        held = Conjunctions.build(self.table.schema, [[condition]]).satisfied(self.table)[:, 0]
+        known = ~self.table.missing_mask(condition.feature)
+        values = side * self.values[j]
+        below = float(values[known & ~held].max(initial=-math.inf))
+        above = float(values[known & held].min(initial=math.inf))
+        if not -math.inf < below < above < math.inf:
+            return None
+        return Proposition(side * self.units[j], -(below + above) / 2, condition.missing)
 
     def signs(self, directions: Floats) -> Signs:
         """Which weights a rule with the condition w'x >= t may have, (directions, 2)."""
@@ -408,7 +417,8 @@ class _Stage:
             sums[..., 0] > 0, may[..., 0][:, :, None], may[..., 1][:, :, None]
         )  # a positive sum of gradients gives a negative weight
         gains = np.moveaxis(gains, 0, 2).reshape(len(directions), -1, len(sets))
-        place = gains.argmax(axis=1)
+        # the first of equal ones: float32 sums round a cut and its complement differently
+        place = (gains >= gains.max(axis=1, keepdims=True) * (1 - _EQUAL)).argmax(axis=1)
         gain = np.take_along_axis(gains, place[:, None], axis=1)[:, 0]
         n_ways = len(ways)
         result: list[list[_Candidate | None]] = []
@@ -439,12 +449,18 @@ class _Stage:
         return signs if len(self.space.missing) else signs[:2]
 
 
+def _rising(w: Floats) -> Floats:
+    """The direction, or its negative, whose first weight is positive."""
+    return np.asarray(np.sign(w[np.flatnonzero(w)[0]]) * w)
+
+
 def _distinct(directions: Iterable[Floats], n_columns: int) -> Floats:
-    """The directions that differ in two digits from all earlier ones and their negatives."""
+    """The directions that differ in two digits from all earlier ones and their negatives, with a
+    positive first weight: of equal sides, "at least" comes first.
+    """
     kept: dict[bytes, Floats] = {}
-    for w in directions:
-        side = np.sign(w[np.flatnonzero(w)[0]])
-        kept.setdefault((np.round(side * w, 2) + 0.0).tobytes(), w)
+    for w in map(_rising, directions):
+        kept.setdefault((np.round(w, 2) + 0.0).tobytes(), w)
     return np.array(list(kept.values())).reshape(-1, n_columns)
 
 
@@ -506,7 +522,7 @@ def best_rule(
         most, length = max(most, best), length + 1
         level = _extended(stage, level, reused, reused_cuts)
         found += level
-    found = sorted((one for one in found if one.is_oblique), key=lambda one: -one.worth)
+    found = _best_first((one for one in found if one.is_oblique), "worth")
     return _best_on_all_rows(stage, found[:_COMPARED])
 
 
@@ -515,10 +531,8 @@ def _extended(
 ) -> list[_Candidate]:
     """The best conjunctions of a level, each with one further condition."""
     space = stage.space
-    parents = sorted(level, key=lambda one: -one.worth)[:_PARENTS]
-    parents += [
-        one for one in sorted(level, key=lambda one: -one.gain)[:_PARENTS] if one not in parents
-    ]
+    parents = _best_first(level, "worth")[:_PARENTS]
+    parents += [one for one in _best_first(level, "gain")[:_PARENTS] if one not in parents]
     sets: list[_Candidate] = []
     fits: list[bool] = []
     for place, parent in enumerate(parents):
@@ -548,6 +562,13 @@ def _extended(
     return found
 
 
+def _best_first(found: Iterable[_Candidate], by: Literal["worth", "gain"]) -> list[_Candidate]:
+    """By descending worth or gain; equal ones stay in their order."""
+    every = list(found)
+    values = np.array([getattr(one, by) for one in every])
+    return [every[k] for k in best_first(values, _EQUAL)]
+
+
 def _best_on_all_rows(stage: _Stage, found: list[_Candidate]) -> ObliqueRule | None:
     """The best of some rules on all rows, in full precision."""
     if not found:
@@ -560,7 +581,7 @@ def _best_on_all_rows(stage: _Stage, found: list[_Candidate]) -> ObliqueRule | N
         gain / float(stage.objective.divisor(len(one.propositions), one.units))
         for one, gain in zip(found, gains.tolist(), strict=True)
     ]
-    best = int(np.argmax(worths))
+    best = int(np.argmax(np.array(worths) >= max(worths) * (1 - TIE)))
     if not worths[best] > 0:
         return None
     return ObliqueRule(found[best].propositions, float(worths[best]))
@@ -592,7 +613,7 @@ def improved(
     held = others[space.screened]
     if held.sum() < _FEWEST_ROWS:
         return None
-    w = proposition.w / np.linalg.norm(proposition.w)
+    w = _rising(proposition.w) / np.linalg.norm(proposition.w)
     on = np.flatnonzero(w)
     tried = [w]
     if len(on) > 1:
@@ -609,7 +630,7 @@ def improved(
     found = stage.cut(np.array(tried), [root], held[None], None, n_cuts)[0]
     if not found:
         return None
-    best = max(found, key=lambda one: one.gain).propositions[0]
+    best = _best_first(found, "gain")[0].propositions[0]
     rows = np.stack([space.holds(proposition) & others, space.holds(best) & others])
     before, after = stage.objective.value(stage.terms @ rows.T.astype(np.float64))
-    return best if after > before else None
+    return best if after > before * (1 + TIE) else None

@@ -6,6 +6,7 @@ the propositions come from a fit on a sample of the rows (`model_in_time`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -90,9 +91,9 @@ def fit(
     task = task_of(X, y, sample_weight, options)
 
     def fit_one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        fits = _fits(data, task, run)
         if options.max_rules is not None:
-            return fits[-1]
+            return _fits(data, task, run, [options.max_rules])[-1]
+        fits = _fits(data, task, run, task.sizes)
         return run.whole(of_best_size(fits, data, task.constraints, options.most_rules))
 
     return or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
@@ -102,7 +103,7 @@ def fit(
 def path(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
 ) -> list[Fit[RuleEnsemble]]:
-    """One Fit for each number of rules from 1 to `max_rules`, from one run: each is what `fit`
+    """One Fit for each number of rules up to `max_rules`, from one run: each is what `fit`
     returns for that number.
 
     >>> import numpy as np
@@ -115,67 +116,77 @@ def path(
         X, y, sample_weight: as for `fit`.
 
     Returns:
-        The fits. The list is shorter if boosting stops early, and holds only the constant model if
-        no rule was found.
+        The fits. The sizes begin with the smallest in which the rules of `first`, a rule to learn
+        and the columns of `required` have room. The list is shorter if boosting stops early, and
+        holds only the constant model if no rule was found.
 
     Raises:
         ValueError, TypeError: as `fit`.
     """
     task = task_of(X, y, sample_weight, options)
-    before = len(task.candidates.first)
+    sizes = task.sizes
     return paths_against_rest(
-        task.data, task.run, lambda part, run: _fits(part, task, run), before, joint=task.joint
-    )
+        task.data, task.run, lambda part, run: _fits(part, task, run, sizes), sizes[0],
+        joint=task.joint,
+    )  # fmt: skip
 
 
-def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
-    """The fits with 1, 2, ... rules for a target of one output.
+def _fits(
+    data: TrainingData, task: Task, run: Run, sizes: Sequence[int]
+) -> list[Fit[RuleEnsemble]]:
+    """The fits of these sizes for a target of one output; see `boosted`.
 
     If no ridge is given, a first fit of ten rules, in at most half of the time, estimates the
     noise. Its models are returned if its ridge turns out to be the chosen one, or if time runs out.
     """
     if task.options.l2_penalty is not None:
-        return boosted(data, task, run)
+        return boosted(data, task, run, sizes)
     n_first = len(task.candidates.first)
-    wanted, least = task.options.most_rules - n_first, ridge_for(data, task.options, 0.0)
-    trial = run.child(0.5, f"{run.task}, choice of l2_penalty", n_first + FEW_RULES)
-    found = boosted(data, task.with_options(l2_penalty=least, max_rules=n_first + FEW_RULES), trial)
+    few, least = n_first + FEW_RULES, ridge_for(data, task.options, 0.0)
+    smaller = [size for size in sizes if size < few]
+    trial = run.child(0.5, f"{run.task}, choice of l2_penalty", few)
+    first = task.with_options(l2_penalty=least, max_rules=few)
+    tried = boosted(data, first, trial, [*smaller, few])
     run.shortened |= trial.stopped()
-    left = share_left(data, task.options, found[-1])
-    rules = min(len(found), FEW_RULES)
-    chance = 0.0 if task.joint else by_chance(rules, data.weights)
+    left, n_found = share_left(data, task.options, tried[-1]), _n_stages(tried)
+    chance = 0.0 if task.joint else by_chance(max(1, n_found), data.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     growing = DefaultRidge.by_noise(
         ridge, why, least if task.options.corrective else ridge,
         unit(data.loss, data.target, data.weights),
     )  # fmt: skip
-    complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
+    wanted = sizes[-1] - n_first
+    complete = n_found >= wanted or (n_found < FEW_RULES and not trial.stopped())
     fits: list[Fit[RuleEnsemble]] = []
     if not run.stopped() and not (ridge == least and complete):
-        fits = boosted(data, task.with_options(growing, l2_penalty=ridge), run)
-    if len(fits) >= min(len(found), wanted) or (fits and not run.stopped()):
+        fits = boosted(data, task.with_options(growing, l2_penalty=ridge), run, sizes)
+    if fits and (_n_stages(fits) >= min(n_found, wanted) or not run.stopped()):
         return fits
     if ridge != least:
         why = f"no time remained to refit with {ridge:g}"
     kept = Ridge(least, f"l2_penalty={least:g}: {why}")
-    few = [
+    found = [
         replace(
             fit,
             model=replace(fit.model, options=kept.kept(task.settings)),
             details=BoostingDetails(**{**fit.details, "chosen": kept.chosen}),
         )
-        for fit in found[:wanted]
+        for fit in tried[: len(smaller) + (sizes[-1] >= few)]
     ]
-    return [*few[:-1], run.whole(few[-1])]
+    return [*found[:-1], run.whole(found[-1])]
+
+
+def _n_stages(fits: Sequence[Fit[RuleEnsemble]]) -> int:
+    """The stages of the largest fit."""
+    return len(fits[-1].details["stages"])
 
 
 def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
-    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss), constant=True)
-    if options.max_nonzeros > 1:  # rows are drawn by position
-        data = by_content(data)
+    loss = loss_for(y, options.loss)
+    data = by_content(options.training_data(X, y, sample_weight, loss, constant=True))
     schema, n_outputs, joint = data.table.schema, len(data.outputs), options.joins(data)
     several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
     settings = options.settings(loss=data.loss, **several)
@@ -206,7 +217,10 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
     size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
-    return Task(data, found, options, run, settings, size, joint, find, constraints, sketch=sketch)
+    sizes = range(constraints.fewest(first), options.most_rules + 1)
+    return Task(
+        data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch
+    )
 
 
 def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:

@@ -13,6 +13,7 @@ from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
+from jaxrules.runs import Run
 from jaxrules.solvers.rule_search import (
     Found,
     Objective,
@@ -21,7 +22,7 @@ from jaxrules.solvers.rule_search import (
     search_published,
 )
 from jaxrules.table import TableLike
-from jaxrules.training import one_against_rest
+from jaxrules.training import TrainingData, one_against_rest
 
 
 @learner(PublishedOptions)
@@ -52,7 +53,12 @@ def published(
     task = task_of(X, y, sample_weight, own)
     made = options.settings(loss=task.data.loss)
     task = replace(task, settings=made, find=_published_rule)
-    found = one_against_rest(task.data, task.run, lambda part, run: boosted(part, task, run)[-1])
+    size = [options.max_rules]
+
+    def one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
+        return boosted(data, task, run, size)[-1]
+
+    found = one_against_rest(task.data, task.run, one)
     return or_sketch(found, task)
 
 

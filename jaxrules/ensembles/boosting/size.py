@@ -46,7 +46,7 @@ def of_best_size(
     used = np.array(
         [np.sum([c.any() for c in constraints.using(f.model.conjunctions)]) for f in fits]
     )
-    total = np.where(used < used[-1], np.inf, fitted + _PER_RULE * stages)
+    total = np.where(used < used.max(), np.inf, fitted + _PER_RULE * stages)
     best = fits[int(np.argmin(total))]
     why = f"max_rules={len(best.details['stages'])}: least penalised loss of sizes up to {most}"
     chosen = "; ".join(filter(None, (best.details["chosen"], why)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, second
 from jaxrules.ensembles.boosting.search import next_rule, objective_of
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.fits import Fit, Status
+from jaxrules.fits import Step as Progressed
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Run
 from jaxrules.solvers.rule_search import Found
@@ -43,91 +45,140 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     return kind(data, task.candidates, task.options, columns)
 
 
-def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
-    """The fits with 1, 2, ... rules, for one output or classes fitted together."""
-    options = task.options
-    state, steps, risks, stages = _grown(data, task, run)
-    pool = state.candidates.pool
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """An ensemble after some stages.
 
-    def finished(m: int) -> Fit[RuleEnsemble]:
-        step, pruning, ridge = steps[m], None, task.ridge_of_weights(m)
+    Attributes:
+        step: what is reported.
+        risks: the regularised risks of the search, after 0, 1, ... stages.
+        history: the steps of the run.
+        nothing_else: only rules for required columns are left.
+    """
+
+    state: Any
+    step: Step
+    risks: tuple[float, ...]
+    stages: tuple[Stage, ...] = ()
+    history: tuple[Progressed, ...] = ()
+    nothing_else: bool = False
+
+    def must(self, size: int) -> list[NDArray[np.bool_]]:
+        """The propositions on each unused required column, if a model of this size must use them
+        from now on.
+        """
+        unused = self.state.unused()
+        left = size - self.state.n_first - len(self.stages)
+        return unused if self.nothing_else or left <= len(unused) else []
+
+
+def boosted(
+    data: TrainingData, task: Task, run: Run, sizes: Sequence[int]
+) -> list[Fit[RuleEnsemble]]:
+    """The fits with these values of `max_rules`, ascending, for one output or classes fitted
+    together; fewer if boosting ends early.
+
+    All start with the same rules. A size that has to use required columns leaves these for its
+    last rules.
+    """
+    options = task.options
+
+    def finished(one: _Grown, last: bool) -> Fit[RuleEnsemble]:
+        m = len(one.stages)
+        step, pruning, ridge = one.step, None, task.ridge_of_weights(m)
         if options.prune is not None:
-            step, pruning = state.under(ridge.value).pruned(step, options.prune)
+            step, pruning = one.state.under(ridge.value).pruned(step, options.prune)
         rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
-            pool.conjunctions(rules, data.schema), weights, intercept, linear,
+            one.state.candidates.pool.conjunctions(rules, data.schema), weights, intercept, linear,
             "softmax" if task.joint else data.loss.link, ridge.kept(task.settings), data.loss.name,
         )  # fmt: skip
-        status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
+        status = Status.worst((Status.CONVERGED, *(stage.status for stage in one.stages)))
         details = BoostingDetails(
-            stages=tuple(stages[:m]),
+            stages=one.stages,
             propositions=task.candidates.n_searched,
-            risks=tuple(risks[: m + 1]),
+            risks=one.risks,
             sample=task.sample,
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
             pruning=pruning,
         )
         fit = run.finish(model, risk, "min", status, details=details)
-        return fit if m == len(stages) else run.earlier(fit, m, status)
+        return replace(fit, history=one.history) if last else run.earlier(fit, one.history, status)
 
-    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
+    grown = _grown(data, task, run, sizes)
+    return [finished(one, one is grown[-1]) for one in grown]
 
 
-def _grown(
-    data: TrainingData, task: Task, run: Run
-) -> tuple[Any, list[Step], list[float], list[Stage]]:
-    """One rule after another, for one output or classes fitted together. Returns the ensemble, what
-    is reported after 0, 1, ... stages, the regularised risks of the search, and the stages.
-    """
-    options = task.options
-    state: Any = _start(data, task, run)
-    combinations: Combinations | None = None
-    steps = [state.step()]
-    risks = [steps[0].risk]
-    stages: list[Stage] = []
-    to_find = options.most_rules - state.n_first
-    nothing_else = False  # only rules for required columns are left
+def _grown(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> list[_Grown]:
+    """The ensembles of these sizes; at least one, unfinished if the run is stopped."""
+    state = _start(data, task, run)
+    step = state.step()
+    shared = one = _Grown(state, step, (step.risk,))
+    grown: list[_Grown] = []
     with run:
         run.phase = "search"
-        if options.max_nonzeros > 1:
+        combinations = None
+        if task.options.max_nonzeros > 1:
             combinations = Combinations.of(data, task, run)
-        for rule in range(to_find):
-            if run.stopped():
+        for place, size in enumerate(sizes):
+            part, wanted = run.child(1 / (len(sizes) - place)), size - state.n_first
+            one = shared
+            while len(one.stages) < wanted and not run.stopped():
+                must = one.must(size)
+                if one.nothing_else and not must:
+                    break
+                stage = part.child(1 / (wanted - len(one.stages)))
+                done = sizes[place - 1] - state.n_first if place else 0
+                longer = _longer(one, task, combinations, must, stage, run, done)
+                if one is shared and not must:
+                    shared = longer
+                one = longer
+            if run.stopped() or shared.nothing_else:
                 break
-            unused = state.unused()
-            must = unused if nothing_else or to_find - rule <= len(unused) else []
-            if nothing_else and not must:
-                break
-            stage = run.child(1 / (to_find - rule))
-            before = copy.copy(state)
-            found, bound, term = _next(state, task, combinations, must, stage)
-            seconds = stage.seconds()
-            rows = state.candidates.selected(found.propositions)
-            everywhere = term is None and bool(rows.all())
-            if everywhere and not must and options.intercept and options.corrective:
-                nothing_else = not state.shifted()  # such a rule belongs to the intercept
-                continue
-            weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
-            if not (must or state.gain > NOTHING_LEFT * abs(risks[0])):
-                run.shortened |= found.status is Status.TIME_LIMIT
-                nothing_else, state = True, before
-                continue
-            if combinations is not None and options.corrective:
-                state = combinations.swept(state, run.stopped)
-            if options.eliminate:
-                gain = (risks[-1] - state.step().risk) / state.units(found.propositions)
-                state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
-            step = state.step()
-            risks.append(step.risk)
-            ridge = task.ridge_of_weights(len(steps)).value
-            if ridge != options.l2_penalty:
-                step = state.under(ridge).refitted().step()
-            steps.append(step)
-            column = "" if term is None else state.columns.name(term, data.schema)
-            stages.append(_stage(found, weight, stage.limit, seconds, bound, column))
-            run.step(steps[-1].risk, len(steps[-1].rules))
-    return state, steps, risks, stages
+            grown.append(one)
+    if not grown or len(one.stages) > len(grown[-1].stages):
+        grown.append(one)
+    return grown
+
+
+def _longer(
+    grown: _Grown,
+    task: Task,
+    combinations: Combinations | None,
+    must: list[NDArray[np.bool_]],
+    stage: Run,
+    run: Run,
+    done: int,
+) -> _Grown:
+    """The ensemble after one more stage, or with nothing else to find."""
+    options, state, risks = task.options, copy.copy(grown.state), grown.risks
+    found, bound, term = _next(state, task, combinations, must, stage)
+    seconds = stage.seconds()
+    rows = state.candidates.selected(found.propositions)
+    everywhere = term is None and bool(rows.all())
+    if everywhere and not must and options.intercept and options.corrective:
+        moved = state.shifted()  # such a rule belongs to the intercept
+        return replace(grown, state=state, nothing_else=not moved)
+    weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
+    if not (must or state.gain > NOTHING_LEFT * abs(risks[0])):
+        run.shortened |= found.status is Status.TIME_LIMIT
+        return replace(grown, nothing_else=True)
+    if combinations is not None and options.corrective:
+        state = combinations.swept(state, run.stopped)
+    if options.eliminate:
+        gain = (risks[-1] - state.step().risk) / state.units(found.propositions)
+        state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
+    step = state.step()
+    risks = (*risks, step.risk)
+    ridge = task.ridge_of_weights(len(grown.stages) + 1).value
+    if ridge != options.l2_penalty:
+        step = state.under(ridge).refitted().step()
+    column = "" if term is None else state.columns.name(term, task.data.schema)
+    stages = (*grown.stages, _stage(found, weight, stage.limit, seconds, bound, column))
+    run.step(step.risk, len(step.rules), max(done, len(stages)))
+    history = (*grown.history, run.history[-1])
+    return _Grown(state, step, risks, stages, history, grown.nothing_else)
 
 
 def _next(

@@ -25,6 +25,7 @@ class Task:
     Attributes:
         settings: the settings that the model keeps.
         sample: the rows that the propositions come from, None for all.
+        sizes: the values of `max_rules` of a path.
         joint: whether more than two classes are fitted together.
         find: the search for one rule.
         constraints: the constraints on the rules.
@@ -38,6 +39,7 @@ class Task:
     run: Run
     settings: Settings
     sample: int | None
+    sizes: range
     joint: bool
     find: Callable[..., Found]
     constraints: Constraints

@@ -21,7 +21,7 @@ from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.options import learner
 from jaxrules.runs import Run
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, loss_for, model_loss, sample_in_time
+from jaxrules.training import TrainingData, by_content, loss_for, model_loss, sample_in_time
 
 SharedT = TypeVar("SharedT", bound=Shared)
 
@@ -149,7 +149,7 @@ def _read(
     """The data, for a loss with a conjugate, and the options that say how classes are fitted."""
     loss = loss_for(y, options.loss)
     require(loss, "conjugate", CERTIFICATE)
-    data = options.training_data(X, y, sample_weight, loss)
+    data = by_content(options.training_data(X, y, sample_weight, loss))
     joint = options.joins(data)
     if data.target.ndim > 1:
         options = replace(options, multiclass="joint" if joint else "one_vs_rest")

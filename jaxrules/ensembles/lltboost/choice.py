@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
+from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
 from jaxrules.ensembles.lltboost.fitting import fit, path
 from jaxrules.ensembles.lltboost.options import Grid, Options
@@ -49,7 +50,8 @@ def cross_validate(
     options = replace(options, loss=loss)  # the same in all folds
     run = options.run()
     data = options.training_data(X, y, sample_weight, loss)
-    sizes = sizes_to_try(options.first, options.max_rules)
+    constraints = Constraints.of(data.schema, options.forbidden, (), options.monotone)
+    sizes = sizes_to_try(constraints, data.schema, options.first, options.max_rules)
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         own = options.to(Options, time_limit=run.deadline, progress=False)

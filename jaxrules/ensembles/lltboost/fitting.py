@@ -123,6 +123,6 @@ def path(
     """
     task = Task.of(X, y, sample_weight, options)
     return paths_against_rest(
-        task.data, task.run, lambda part, run: boost(part, task, run), len(task.first),
+        task.data, task.run, lambda part, run: boost(part, task, run), 1 + len(task.first),
         joint=task.joint,
     )  # fmt: skip

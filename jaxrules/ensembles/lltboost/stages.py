@@ -69,13 +69,13 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
         )
         details = LLTBoostDetails(
             stages=tuple(stages[:m]),
-            validation_rows=held_out,
+            validation_rows=held_out[np.argsort(data.rows)],  # in the order of X
             reason=reason if last else "max_rules is reached",
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
             sample=None if task.searched is None else len(task.searched),
         )
         fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
-        return fit if last else run.earlier(fit, m, Status.CONVERGED)
+        return fit if last else run.earlier(fit, run.history[:m], Status.CONVERGED)
 
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]

@@ -13,7 +13,7 @@ from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.fits import Settings
 from jaxrules.runs import Run
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, loss_for, searched_rows
+from jaxrules.training import TrainingData, by_content, loss_for, searched_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,8 @@ class Task:
     ) -> Task:
         """Read the data and the constraints."""
         run = options.run(total=options.max_rules)
-        data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
+        loss = loss_for(y, options.loss)
+        data = by_content(options.training_data(X, y, sample_weight, loss))
         schema, n_outputs = data.table.schema, len(data.outputs)
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)

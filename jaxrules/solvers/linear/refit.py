@@ -164,6 +164,14 @@ def refit_softmax(
         options=options,
     )  # fmt: skip
     best = np.where(moves, back @ found.x.reshape(moves.shape), begin)
+    # After a Newton step of the intercepts, the slopes of each class cancel up to rounding, and a
+    # rule and its complement are worth the same.
+    value, gradient, p = softmax_terms(design, target, sample_weight, penalty, best)
+    hessian = np.diag(sample_weight @ p) - (p.T * sample_weight) @ p
+    moved = best.copy()
+    moved[-1] -= np.linalg.lstsq(hessian, gradient[-1])[0]
+    after, *_ = softmax_terms(design, target, sample_weight, penalty, moved)
+    best = moved if after <= value + 1e-12 * abs(value) else best
     return best[:-1], best[-1]
 
 

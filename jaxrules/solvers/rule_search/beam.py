@@ -19,7 +19,7 @@ from jaxrules.bits import pack, unpack
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
-from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
+from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, best_first, never
 
 Rule = tuple[int, ...]
 _BLOCK = 2**24
@@ -115,7 +115,7 @@ class Beam:
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
         rise = max(TIE, objective.growth) * np.abs(before) + objective.condition_price
         pays = np.flatnonzero(value > before + rise)
-        different = self._different(space, value, pays[_best_first(value.ravel()[pays])])
+        different = self._different(space, value, pays[best_first(value.ravel()[pays])])
         best = list(itertools.islice(different, self.count))
         known = len(self.best), self.floor
         for place, partial in best:
@@ -158,16 +158,6 @@ class Beam:
             self.best[rows] = worth, partial.rule
             if len(self.best) > self.count:
                 del self.best[min(self.best, key=lambda key: self.best[key][0])]
-
-
-def _best_first(values: Floats) -> NDArray[np.intp]:
-    """Places by descending value; ties, which rounding would break differently on every machine,
-    stay in their order.
-    """
-    order = np.argsort(-values, kind="stable")
-    falling = values[order]
-    group = np.cumsum(np.diff(falling, prepend=falling[:1]) < -TIE * np.abs(falling))
-    return order[np.lexsort((order, group))]
 
 
 def run_beams(

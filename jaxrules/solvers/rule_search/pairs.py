@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
-from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, never
+from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
 
 LeftOut = Callable[[tuple[int, ...]], bool]
 _AT_ONCE = 8
@@ -101,13 +101,14 @@ def search_triples(
     bound, evaluations, status = best.bound, best.evaluations, best.status
     length = 3 if status is Status.OPTIMAL else 1  # all shorter ones are examined
     bounds = np.asarray(objective.worth(objective.bounds(terms, masks), length), np.float64)
-    order = np.argsort(-bounds, kind="stable")
+    order = best_first(bounds)
+    left = np.maximum.accumulate(bounds[order][::-1])[::-1]
     for rank, proposition in enumerate(order.tolist()):
-        if bounds[proposition] <= best.objective * (1.0 + TIE):
+        if left[rank] <= best.objective * (1.0 + TIE):
             break
         if stopped() or (max_evaluations is not None and evaluations >= max_evaluations):
             status = Status.TIME_LIMIT if stopped() else Status.MAX_ITERATIONS
-            bound = max(bound, float(bounds[proposition]))
+            bound = max(bound, float(left[rank]))
             break
         inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
         if not inside.any():  # worth nothing
@@ -174,7 +175,7 @@ class _Pairs:
         if max_pairs is None or n * (n + 1) // 2 <= max_pairs:
             return 0
         self.all_with = max(1, max_pairs // n)
-        self.order = np.argsort(-self.singles, kind="stable")
+        self.order = best_first(self.singles)
         rest = n - self.all_with
         return rest * (rest + 1) // 2
 

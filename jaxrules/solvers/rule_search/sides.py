@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Given, Objective
-from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
+from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, best_first, never
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def best_of(parts: Sequence[Found]) -> Found:
     """The best result of several searches, with a bound that holds for all of them."""
     if len(parts) == 1:
         return parts[0]
-    best = max(parts, key=lambda found: found.objective)
+    best = parts[best_first(np.array([found.objective for found in parts]))[0]]
     bounds = [found.bound for found in parts if found.bound is not None]
     counts: Counter[str] = Counter()
     for found in parts:

@@ -328,6 +328,18 @@ class Found:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+def best_first(values: NDArray[np.float64], tie: float = TIE) -> NDArray[np.intp]:
+    """Places by descending value; values within this relative distance, which rounding would order
+    differently on every machine, stay in their order.
+    """
+    order = np.argsort(-values, kind="stable")
+    falling = values[order]
+    before = np.append(falling[:1], falling[:-1])
+    with np.errstate(invalid="ignore"):  # infinite ones
+        group = np.cumsum(before - falling > tie * np.abs(before))
+    return order[np.lexsort((order, group))]
+
+
 def never() -> bool:
     """`stopped` for a search without a limit."""
     return False
