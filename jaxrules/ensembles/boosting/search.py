@@ -170,14 +170,17 @@ def _by_histograms(
     """The best of all conjunctions of at most two propositions, or of three within a limit on
     evaluations, by histograms of pairs of columns.
     """
+    on_device = options.on_device(space, objective)
     if length == 3:
         return search_triples(
-            space, objective, max_evaluations=limit, left_out=left_out, stopped=stopped
-        )
+            space, objective, max_evaluations=limit, left_out=left_out, on_device=on_device,
+            stopped=stopped,
+        )  # fmt: skip
     most = options.pairs(space.activations.n_patterns)
     return search_pairs(
-        space, objective, max_length=length, max_pairs=most, left_out=left_out, stopped=stopped
-    )
+        space, objective, max_length=length, max_pairs=most, left_out=left_out,
+        on_device=on_device, stopped=stopped,
+    )  # fmt: skip
 
 
 @one_blas_thread()

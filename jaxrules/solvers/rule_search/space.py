@@ -19,6 +19,7 @@ from jaxrules.table import Table
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
+    from jaxrules.solvers.rule_search.ranking import Ranking
 
 _BLOCK = 1 << 22
 """Rows x propositions between two checks of the clock."""
@@ -186,6 +187,13 @@ class SearchSpace:
             holds = rows.Activations(self.activations.bits[propositions], example).at(slice(None))
             found.append(Partition(cell.astype(np.uint8), propositions, holds.astype(np.float64)))
         return found
+
+    @functools.cached_property
+    def ranking(self) -> Ranking:
+        """The propositions on a device, if there are `partitions`."""
+        from jaxrules.solvers.rule_search.ranking import Ranking
+
+        return Ranking(self)
 
     def __len__(self) -> int:
         return self.activations.n_rules
