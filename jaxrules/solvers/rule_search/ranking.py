@@ -249,7 +249,7 @@ def _sums_of_cells(
         rows = digits.astype(jnp.bfloat16)[:, None] * holds(code, left)[None]
         found = lax.dot_general(
             rows.reshape(-1, block), holds(code, right), (((1,), (1,)), ((), ())),
-            preferred_element_type=jnp.float32,
+            precision="default", preferred_element_type=jnp.float32,
         ).astype(sums.dtype).reshape(-1, *shape)  # fmt: skip
         high, middle, low = found[:-1].reshape(3, n_terms, *shape)
         whole = (high * base + middle) * base + low
