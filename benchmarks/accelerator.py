@@ -167,7 +167,7 @@ def predict(device: bool, rows: int, rules: int) -> Any:
 
     X, _, pool = problem(rows, rules)
     weights = np.random.default_rng(0).normal(size=(rules, 1))
-    model = jr.RuleEnsemble(pool, weights, np.zeros(1), link="logistic")
+    model = jr.RuleEnsemble(pool, weights, np.zeros(1))
     if not device:
         return lambda: float(jr.decision_function(model, X).mean())
     placed, scores = jax.device_put(X), jax.jit(lambda rows: jr.decision_function(model, rows))

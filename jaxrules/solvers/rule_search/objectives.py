@@ -272,12 +272,12 @@ class CorrectiveDecrease(Objective):
         values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
         kept = values > 1e-12 * values.max(initial=0.0)
         root = vectors[:, kept] / np.sqrt(values[kept])
-        rows = (
-            self.gradient,
-            self.curvature,
-            *(self.curvature * column for column in (q @ root).T),
-        )
-        return np.stack([space.activations.totals(row) for row in rows])[None]
+        terms = np.empty((1, 2 + root.shape[1], space.activations.n_patterns))
+        terms[0, 0] = space.activations.totals(self.gradient)
+        terms[0, 1] = space.activations.totals(self.curvature)
+        for row, column in zip(terms[0, 2:], (q @ root).T, strict=True):
+            row[:] = space.activations.totals(self.curvature * column)
+        return terms
 
     def value(self, sums: Floats) -> Floats:
         whole = self.ridge + sums[1]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bisect
 import functools
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 22
 """Rows x propositions between two checks of the clock."""
+_WORTH_THREADS = 100_000
+"""From this many groups on, columns are packed in several threads."""
 _BYTES = 6.0
 """The memory that a search takes per row and proposition, roughly."""
 
@@ -74,12 +78,14 @@ class SearchSpace:
     Attributes:
         activations: the propositions on the rows; its patterns are the groups.
         column, above, cell: per proposition.
+        codes: of the groups, (groups, code columns); None if the space was not made of codes.
     """
 
     activations: rows.Activations
     column: NDArray[np.int32]
     above: NDArray[np.bool_]
     cell: NDArray[np.uint16]
+    codes: NDArray[np.uint16] | None = None
 
     @classmethod
     def of_codes(
@@ -98,10 +104,10 @@ class SearchSpace:
         columns = [np.flatnonzero(column == one) for one in np.unique(column)]
         keys, cells = [np.zeros(len(codes), np.uint64)], []
         room = 1  # the number of values that the last key may have
+        by_column = np.asfortranarray(codes)
         for some in columns:  # equal cells of all columns are equal propositions
-            of_column = codes[:, column[some[0]]]
-            values = np.arange(int(of_column.max(initial=0)) + 1)[:, None]
-            holds = np.where(above[some], values >= cell[some], values <= cell[some])
+            of_column = by_column[:, column[some[0]]]
+            holds = _holds(int(of_column.max(initial=0)), above[some], cell[some])
             number = np.unique(holds, axis=0, return_inverse=True)[1].reshape(-1)
             size = int(number.max(initial=0)) + 1
             if room * size >= 2**63:
@@ -111,17 +117,25 @@ class SearchSpace:
             room *= size
             cells.append(holds)
         first, pattern = distinct(np.column_stack(keys))
+        of_groups = by_column if len(first) == len(codes) else np.asfortranarray(by_column[first])
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
-        entries = _BLOCK  # since the last check of the clock
-        for some, holds in zip(columns, cells, strict=True):
-            entries += len(first) * len(some)
-            if entries > _BLOCK:
-                checkpoint()
-                entries = 0
-            of_group = codes[first, column[some[0]]]
+
+        def fill(some: NDArray[np.intp], holds: NDArray[np.bool_]) -> None:
+            of_group = of_groups[:, column[some[0]]]
             for proposition, where in zip(some.tolist(), holds.T, strict=True):
-                bits[proposition] = pack(where[of_group][None])[0]
-        return cls(rows.Activations(bits, pattern), column, above, cell)
+                bits[proposition] = pack(where.take(of_group)[None])[0]
+
+        entries = _BLOCK  # since the last check of the clock
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            large = len(first) > _WORTH_THREADS
+            for some, _ in zip(
+                columns, (threads.map if large else map)(fill, columns, cells), strict=True
+            ):
+                entries += len(first) * len(some)
+                if entries > _BLOCK:
+                    checkpoint()
+                    entries = 0
+        return cls(rows.Activations(bits, pattern), column, above, cell, of_groups)
 
     @classmethod
     def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:
@@ -147,13 +161,15 @@ class SearchSpace:
             self.activations.bits[propositions], self.activations.pattern
         )
         sides = (self.column[propositions], self.above[propositions], self.cell[propositions])
-        return SearchSpace(activations, *sides)
+        return SearchSpace(activations, *sides, self.codes)
 
     def within(self, groups: NDArray[np.bool_]) -> SearchSpace:
         """The same propositions on one row for each of some groups, (groups,)."""
         bits = pack(self.activations.by_rule[:, groups])
         return replace(
-            self, activations=rows.Activations(bits, np.arange(np.count_nonzero(groups)))
+            self,
+            activations=rows.Activations(bits, np.arange(np.count_nonzero(groups))),
+            codes=None if self.codes is None else self.codes[groups],
         )
 
     @functools.cached_property
@@ -167,8 +183,7 @@ class SearchSpace:
             checkpoint()
             # Thresholds of one column are nested: the number of those that hold identifies the
             # cell.
-            holds = self.activations.holds(together) ^ ~self.above[together][:, None]
-            cell = _numbered(np.sum(holds, axis=0, dtype=np.intp))
+            cell = _numbered(self._number_held(together))
             if cell.max(initial=0) >= _MOST_CELLS:
                 return None
             if groups:
@@ -187,6 +202,18 @@ class SearchSpace:
             holds = rows.Activations(self.activations.bits[propositions], example).at(slice(None))
             found.append(Partition(cell.astype(np.uint8), propositions, holds.astype(np.float64)))
         return found
+
+    def _number_held(self, together: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The number of some propositions on one column that hold for each group, `above` read as
+        such.
+        """
+        above = self.above[together]
+        if self.codes is None:
+            holds = self.activations.holds(together) ^ ~above[:, None]
+            return np.sum(holds, axis=0, dtype=np.intp)
+        code = self.codes[:, self.column[together[0]]]
+        holds = _holds(int(code.max(initial=0)), above, self.cell[together]) ^ ~above
+        return np.sum(holds, axis=1, dtype=np.intp)[code]
 
     @functools.cached_property
     def ranking(self) -> Ranking:
@@ -218,6 +245,12 @@ class SearchSpace:
     def longest(self, max_length: int | None) -> int:
         """The most propositions that a conjunction can have under this limit."""
         return len(self) if max_length is None else min(max_length, len(self))
+
+
+def _holds(largest: int, above: NDArray[np.bool_], cell: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    """Whether propositions on one column hold for the codes 0, 1, ..., (codes, propositions)."""
+    values = np.arange(largest + 1)[:, None]
+    return np.where(above, values >= cell, values <= cell)
 
 
 def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
