@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective, ValuesOfPairs
+from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, never
 
@@ -124,7 +125,7 @@ def search_triples(
         if not inside.any():  # worth nothing
             continue
         if on_device:
-            ranked = space.ranking.best(objective, terms, 1, stopped, inside=inside, beside=1)
+            ranked = ranking_of(space).best(objective, terms, 1, stopped, inside=inside, beside=1)
             if ranked is not None and ranked[0].worth <= best.objective * (1.0 + TIE):
                 continue
         found = search_pairs(
@@ -226,7 +227,7 @@ class _Pairs:
         values: dict[tuple[int, int], float] = {}
         count = _RANKED
         while len(values) <= _MOST_RANKED:
-            ranked = space.ranking.best(self.objective, self.terms, count, stopped)
+            ranked = ranking_of(space).best(self.objective, self.terms, count, stopped)
             if ranked is None:
                 self.examine_single()
                 return False
@@ -245,7 +246,9 @@ class _Pairs:
                     values[pair] = float(self.objective.value((self.terms @ rows)[:, None])[0])
             if len(ranked) < count or len(better) < len(ranked):
                 sizes = [len(part.propositions) for part in self.partitions]
-                self.evaluations = 1 + sum(sizes) + (sum(sizes) ** 2 + np.dot(sizes, sizes)) // 2
+                self.evaluations = (
+                    1 + sum(sizes) + (sum(sizes) ** 2 + sum(size**2 for size in sizes)) // 2
+                )
                 return True
             count *= _RANKED
         self.start()  # too many could be the best: rows of hardly any curvature

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from jaxrules.float64 import on_device, x64_kernel
+from jaxrules.rows import Activations
 from jaxrules.solvers.patience import Patient
 from jaxrules.solvers.rule_search.objectives import DISTANCE_FLOOR, Floats, Objective
 from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
@@ -149,6 +151,17 @@ class Ranking:
                 if worth > -math.inf
             ]
         return sorted(found, key=lambda bound: -bound.worth)[:count]
+
+
+_rankings: WeakKeyDictionary[Activations, Ranking] = WeakKeyDictionary()
+
+
+def ranking_of(space: SearchSpace) -> Ranking:
+    """The ranking of a space with `partitions`, which is made once."""
+    known = _rankings.get(space.activations)
+    if known is None:
+        known = _rankings[space.activations] = Ranking(space)
+    return known
 
 
 def _half(space: SearchSpace, places: Sequence[int], least: tuple[int, int]) -> _Half:

@@ -21,7 +21,6 @@ from jaxrules.table import Table
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
-    from jaxrules.solvers.rule_search.ranking import Ranking
 
 _BLOCK = 1 << 22
 """Rows x propositions between two checks of the clock."""
@@ -208,19 +207,12 @@ class SearchSpace:
         such.
         """
         above = self.above[together]
-        if self.codes is None:
+        if self.codes is None or not len(together):
             holds = self.activations.holds(together) ^ ~above[:, None]
             return np.sum(holds, axis=0, dtype=np.intp)
         code = self.codes[:, self.column[together[0]]]
         holds = _holds(int(code.max(initial=0)), above, self.cell[together]) ^ ~above
         return np.sum(holds, axis=1, dtype=np.intp)[code]
-
-    @functools.cached_property
-    def ranking(self) -> Ranking:
-        """The propositions on a device, if there are `partitions`."""
-        from jaxrules.solvers.rule_search.ranking import Ranking
-
-        return Ranking(self)
 
     def __len__(self) -> int:
         return self.activations.n_rules
