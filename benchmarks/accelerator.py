@@ -183,7 +183,7 @@ SOME = {"rows": 300, "max_rules": 2}
 CASES = {
     "boosting 10^6 x 20": Case(
         boosting, 3.0, 150, {"rows": M},
-        {"rows": 300, "columns": 6, "max_rules": 2, "max_cut_points": 4},
+        {"rows": 300, "columns": 6, "max_rules": 2, "max_cut_points": 4, "max_length": 2},
     ),
     "ranking of pairs 10^6 x 20, 8 terms": Case(
         ranking, 0.03, 60, {"rows": M, "terms": 8}, {"rows": 300, "terms": 4, "columns": 2}

@@ -149,9 +149,10 @@ class _Shared(ScoreOptions):
         engine: what examines the pairs of conditions: "numpy", the host's histograms (NumPy and
             numba), or "jax", JAX's device: products of matrices rank all pairs, whatever their
             number, and the host evaluates those that may be the best. Rules and bounds are the
-            same. "auto" is "jax" on an accelerator, from 10^8 rows times columns squared on. "jax"
-            needs search="optimal", rules of at most two or three conditions, no number of
-            `max_evaluations` and at most 256 cells per column.
+            same; of three conditions, "jax" proves the best. "auto" is "jax" on an accelerator,
+            from 10^8 rows times columns squared on. "jax" needs search="optimal", rules of at most
+            two or three conditions, no number of `max_evaluations` and at most 256 cells per
+            column.
         seed: of the sample of rows (see `time_limit`); the search is deterministic.
         time_limit: seconds for the whole fit. Each stage gets an equal share of the remaining time;
             one that runs out of time adds its best rule so far, reports its gap, and the next stage

@@ -151,6 +151,8 @@ def best_rule(
     length = space.longest(longest)
     if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
         return _by_histograms(space, objective, options, length, None, stopped)
+    if length == 3 and options.engine == "jax" and options.on_device(space, objective):
+        return _by_histograms(space, objective, options, length, None, stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
     return exact(
         space, objective, max_length=longest, approximation=options.approximation,
