@@ -49,6 +49,7 @@ _CELLS_PER_BATCH = 1 << 24
 _WORDS_PER_BLOCK = 16
 """Bit vectors of an axis are built for 64 times this many rules at once."""
 _MOST_CELLS = 2**16 - 4  # cell codes are uint16
+_SOME_VALUES = 1000
 _MOST_CATEGORIES = 2**24
 
 
@@ -923,9 +924,10 @@ def whole_thresholds(
     Args:
         below: whether a value equal to a threshold lies below it, as for ``<=`` and ``>``.
     """
-    known = values[~np.isnan(values)]
-    if (known != np.rint(known)).any():
-        return thresholds
+    for some in (values[:_SOME_VALUES], values):  # a few are mostly enough
+        known = some[~np.isnan(some)]
+        if (known != np.rint(known)).any():
+            return thresholds
     return (np.floor(thresholds) if below else np.ceil(thresholds)) + 0.0  # no negative zero
 
 
@@ -1135,22 +1137,32 @@ def _cut_points(
     x: NDArray[np.float64], max_cut_points: int | None
 ) -> tuple[NDArray[np.float64], tuple[Literal["<=", ">=", "<", ">"], ...]]:
     """The values to compare with, and the operators."""
-    cuts = np.unique(x)
+    x = np.sort(x)
+    cuts = _values(x)
     if max_cut_points is None or len(cuts) <= max_cut_points + 1:
         return cuts, ("<=", ">=")  # x < v is x <= the value before v
-    return readable_quantiles(x, np.arange(1, max_cut_points + 1) / (max_cut_points + 1)), (
-        "<=",
-        ">=",
-        "<",
-        ">",
-    )
+    shares = np.arange(1, max_cut_points + 1) / (max_cut_points + 1)
+    return _readable(x, cuts, shares), ("<=", ">=", "<", ">")
+
+
+def _values(ascending: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each value once."""
+    return ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
 
 
 def readable_quantiles(x: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Linearly interpolated quantiles; one between two values is rounded to the fewest decimals
     that keep it there.
     """
-    values, cuts = np.unique(x), np.unique(np.quantile(x, shares))
+    x = np.sort(x)
+    return _readable(x, _values(x), shares)
+
+
+def _readable(
+    ascending: NDArray[np.float64], values: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """`readable_quantiles` of a sorted column, which are quick, and of each of its values once."""
+    cuts = np.unique(np.quantile(ascending, shares))
     for i, k in enumerate(np.minimum(np.searchsorted(values, cuts), len(values) - 1).tolist()):
         low, high = float(values[max(k - 1, 0)]), float(values[k])
         rounding = 1e-12 * max(abs(low), abs(high))

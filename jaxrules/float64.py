@@ -28,10 +28,23 @@ from jaxrules import placement
 @contextlib.contextmanager
 def our_settings() -> Iterator[None]:
     """JAX as the library needs it, whatever the user's configuration: dtypes promoted, NumPy arrays
-    accepted, kernels compiled. Also a decorator.
+    accepted, kernels compiled, products of full precision. Also a decorator.
     """
-    with jax.numpy_dtype_promotion("standard"), jax.transfer_guard("allow"), jax.disable_jit(False):
+    with (
+        jax.numpy_dtype_promotion("standard"),
+        jax.transfer_guard("allow"),
+        jax.disable_jit(False),
+        full_precision(),
+    ):
         yield
+
+
+def full_precision() -> contextlib.AbstractContextManager[None]:
+    """Products traced in this block, and their derivatives, have the precision of their dtype: by
+    default, accelerators round the operands of float32 products to ten bits or less. Kernels are
+    inside it by `our_settings`; code that the user's own `jit` or `grad` traces enters it itself.
+    """
+    return jax.default_matmul_precision("highest")
 
 
 def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:

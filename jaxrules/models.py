@@ -27,6 +27,7 @@ from jaxrules import checks, display
 from jaxrules.checks import require
 from jaxrules.conditions import Conjunctions
 from jaxrules.fits import Settings
+from jaxrules.float64 import full_precision
 from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
 from jaxrules.table import Label, Schema, Table, TableLike, conform, total_offset
 
@@ -790,14 +791,11 @@ def _scores(model: RuleEnsemble, X: TableLike) -> Array:
     else:
         return _host_scores(model, rows)
     weights = jnp.asarray(model.weights)
-    scores = _product(satisfied.astype(weights.dtype), weights) + jnp.asarray(model.intercept)[None]
-    if linear is not None and terms is not None:
-        scores = scores + _product(terms, jnp.asarray(linear.coefficients))
+    with full_precision():
+        scores = satisfied.astype(weights.dtype) @ weights + jnp.asarray(model.intercept)[None]
+        if linear is not None and terms is not None:
+            scores = scores + terms @ jnp.asarray(linear.coefficients)
     return scores
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision="highest")  # GPUs would use fewer bits by default
 
 
 def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:

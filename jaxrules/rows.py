@@ -160,6 +160,8 @@ class Activations:
             )
         if array.ndim > 1:
             return np.stack([self.totals(column) for column in array.T], axis=-1)
+        if self.n_patterns == self.n_rows:  # patterns are numbered by first appearance
+            return array.copy()
         return np.asarray(np.bincount(self.pattern, array, self.n_patterns), np.float64)
 
     def class_weights(

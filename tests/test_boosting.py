@@ -4,12 +4,15 @@ missing values, refusals.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -676,3 +679,94 @@ def test_no_two_rules_for_the_same_rows(max_length: int | None, classes: int) ->
         assert (a != b).any()
         assert (a == b).any()
     assert all(s.objective <= s.bound * (1 + 1e-9) for s in result.details.stages)
+
+
+# Pairs ranked on a device
+
+
+def _device_data() -> dict[str, Any]:
+    random = np.random.default_rng(1)
+    X = random.normal(size=(300, 4)).round(1)
+    X[:, 3] = random.integers(0, 3, 300)
+    number = X[:, 0] * (X[:, 1] > 0) + X[:, 2] / 2 + random.normal(size=300) * 0.3
+    counts = np.maximum(np.round(2 * number), 0)
+    return {"X": X, "two": number > 0, "number": number, "counts": counts,
+            "three": np.digitize(number, [-0.5, 0.5]),
+            "weights": random.integers(1, 4, 300) / 2}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "settings"),
+    [
+        ("two", {}),
+        ("two", {"per_unit": False, "objective_tolerance": 0.1}),
+        ("two", {"sample_weight": "weights", "l2_penalty": 2.0}),
+        ("two", {"monotone": {0: 1, 2: -1}}),
+        ("two", {"required": [3], "forbidden": [0], "max_rules": 2}),
+        ("two", {"max_length": 3, "max_cut_points": 3, "required": [3], "max_rules": 2}),
+        ("two", {"max_length": 3, "max_cut_points": 3}),
+        ("two", {"objective": "second_order", "corrective": False, "intercept": False}),
+        ("two", {"objective": "gradient_sum"}),
+        ("two", {"objective": "orthogonal"}),
+        ("two", {"linear_terms": True, "eliminate": True}),
+        ("two", {"max_nonzeros": 2, "max_rules": 2}),
+        ("number", {"l2_penalty": 0.0}),
+        ("counts", {"loss": "poisson"}),
+        ("three", {}),
+        ("three", {"max_length": 3, "max_cut_points": 2}),
+        ("three", {"monotone": {0: 1}, "multiclass": "one_vs_rest"}),
+    ],
+)
+def test_a_device_finds_the_rules_of_the_host(target: str, settings: dict[str, Any]) -> None:
+    """Model, bounds and counts, in every setting; of three conditions, counts and the rounding of
+    bounds are those of another search.
+    """
+    data = _device_data()
+    given = {name: data["weights"] if value == "weights" else value
+             for name, value in settings.items()}  # fmt: skip
+    host, device = (
+        jr.boosting.fit(
+            data["X"], data[target], **{"max_rules": 4, "max_cut_points": 8} | given, engine=engine
+        )
+        for engine in ("numpy", "jax")
+    )
+    assert str(device.model) == str(host.model)
+    assert device.objective == host.objective
+    untimed = functools.partial(replace, seconds=0.0)
+    if settings.get("max_length") == 3:
+        untimed = functools.partial(untimed, evaluations=0, counts={}, bound=0.0)
+        untimed = functools.partial(untimed, axis_parallel_bound=0.0)
+    kind = boosting.Stage
+    one, other = (
+        jax.tree.map(untimed, fit.details.stages, is_leaf=lambda stage: isinstance(stage, kind))
+        for fit in (device, host)
+    )
+    assert one == other
+
+
+def test_a_device_ranks_again_until_nothing_better_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair at a time; and so many that the host's histograms take over."""
+    data = _device_data()
+    host = jr.boosting.fit(data["X"], data["two"], max_rules=3, max_cut_points=4, engine="numpy")
+    for few, most in ((1, 1024), (2, 0)):
+        monkeypatch.setattr("jaxrules.solvers.rule_search.pairs._RANKED", few)
+        monkeypatch.setattr("jaxrules.solvers.rule_search.pairs._MOST_RANKED", most)
+        found = jr.boosting.fit(data["X"], data["two"], max_rules=3, max_cut_points=4, engine="jax")
+        assert str(found.model) == str(host.model)
+        assert found.details.risks == host.details.risks
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"search": "beam"}, {"max_length": None}, {"max_length": 1}, {"max_evaluations": 100}],
+)
+def test_what_a_device_does_not_search(settings: dict[str, Any]) -> None:
+    (name,) = settings
+    with pytest.raises(ValueError, match=f'engine="jax" examines all pairs.*{name}.*engine="auto"'):
+        jr.boosting.fit(np.eye(4), np.arange(4.0), engine="jax", **settings)
+
+
+def test_a_device_needs_few_cells() -> None:
+    X = np.arange(600.0)[:, None]
+    with pytest.raises(ValueError, match="at most 256 cells; lower max_cut_points"):
+        jr.boosting.fit(X, X[:, 0] ** 2, engine="jax", max_cut_points=None)

@@ -27,6 +27,7 @@ from jaxrules.solvers.rule_search import (
     SignedWeights,
     SumOverClasses,
     depth_first,
+    ranking,
     search_beams,
     search_best_first,
     search_depth_first,
@@ -501,11 +502,14 @@ def test_every_search_is_exact_for_every_objective(
     max_length=st.integers(0, 2),
     looks=st.integers(0, 2),
     cells=st.sampled_from([2, 4, 64]),
+    at_once=st.sampled_from([8, 1 << 20]),
 )
 def test_pairs_are_exact_for_every_objective(
-    problem: tuple[SearchSpace, Objective], max_length: int, looks: int, cells: int
+    problem: tuple[SearchSpace, Objective], max_length: int, looks: int, cells: int, at_once: int
 ) -> None:
-    """However the propositions share partitions, and with a true bound when it is stopped."""
+    """However the propositions share partitions, with a true bound when it is stopped, and the same
+    with a device's ranking, in one part or in several.
+    """
     space, objective = problem
     best = best_worth(space, objective, max_length)
     scale = 1e-9 * max(1.0, abs(best))
@@ -524,12 +528,18 @@ def test_pairs_are_exact_for_every_objective(
     assert found.status == Status.OPTIMAL
     assert found.objective <= found.bound <= found.objective * (1 + 2e-9) + scale
     assert len(found.propositions) <= max_length
-    left = iter(range(looks))
-    stopped = rule_search.search_pairs(
-        space, objective, max_length=max_length, stopped=lambda: next(left, -1) < 0
-    )
-    assert stopped.objective >= best_worth(space, objective, min(max_length, 1)) - scale
-    assert stopped.bound >= best - scale
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_PAIRS_AT_ONCE", at_once)
+        ranked = rule_search.search_pairs(space, objective, max_length=max_length, on_device=True)
+    assert ranked == found
+    for on_device in (False, True):
+        left = iter(range(looks))
+        stopped = rule_search.search_pairs(
+            space, objective, max_length=max_length, on_device=on_device,
+            stopped=lambda left=left: next(left, -1) < 0,
+        )  # fmt: skip
+        assert stopped.objective >= best_worth(space, objective, min(max_length, 1)) - scale
+        assert stopped.bound >= best - scale
     for most in (1, 3):  # the best single propositions are paired with all others
         some = rule_search.search_pairs(space, objective, max_length=max_length, max_pairs=most)
         single = best_worth(space, objective, min(max_length, 1))
@@ -563,6 +573,9 @@ def test_triples_are_exact_for_every_objective(
     best = best_worth(space, objective, 3)
     scale = 1e-9 * max(1.0, abs(best))
     found = rule_search.search_triples(space, objective)
+    ranked = rule_search.search_triples(space, objective, on_device=True)
+    assert ranked.propositions == found.propositions
+    assert ranked.bound == found.bound
     assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
     assert found.status == Status.OPTIMAL
     assert len(found.propositions) <= 3
@@ -575,17 +588,18 @@ def test_triples_are_exact_for_every_objective(
 
 
 @settings(max_examples=60)
-@given(problem=objectives(6), max_length=st.integers(2, 3))
+@given(problem=objectives(6), max_length=st.integers(2, 3), on_device=st.booleans())
 def test_conjunctions_that_are_left_out(
-    problem: tuple[SearchSpace, Objective], max_length: int
+    problem: tuple[SearchSpace, Objective], max_length: int, on_device: bool
 ) -> None:
     """Without the rows of the best conjunction: the best of all others, by enumeration."""
     space, objective = problem
     search = rule_search.search_pairs if max_length == 2 else rule_search.search_triples
     taken = space.selected_groups(search(space, objective).propositions)
     found = search(
-        space, objective, left_out=lambda rule: bool((space.selected_groups(rule) == taken).all())
-    )
+        space, objective, on_device=on_device,
+        left_out=lambda rule: bool((space.selected_groups(rule) == taken).all()),
+    )  # fmt: skip
     others = [
         rule
         for size in range(max_length + 1)
@@ -814,10 +828,10 @@ def test_a_description_that_may_be_longer_than_needed_proves_nothing() -> None:
     st.integers(0, 20),
     st.lists(st.tuples(st.booleans(), st.integers(0, 22)), min_size=1, max_size=12),
 )
-def test_cells_of_nested_thresholds_are_numbered_as_their_matrix_is(largest, thresholds):
+def test_cells_of_nested_thresholds_are_those_that_their_matrix_distinguishes(largest, thresholds):
     above, cell = (np.array(part) for part in zip(*thresholds, strict=True))
     values = np.arange(largest + 1)[:, None]
     holds = np.where(above, values >= cell, values <= cell)
-    expected = np.unique(holds, axis=0, return_inverse=True)[1].reshape(-1)
-    found = rule_space._numbered_cells(largest, above, cell.astype(np.uint16))
-    np.testing.assert_array_equal(found, expected)
+    found = rule_space._cells(largest, above, cell.astype(np.uint16))
+    same = (holds[:, None] == holds).all(axis=2)
+    np.testing.assert_array_equal(found[:, None] == found, same)

@@ -55,6 +55,7 @@ from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.ensembles.selection import gains, per_complexity, slopes, smallest_close
 from jaxrules.fits import Details, Fit, Status, Step
+from jaxrules.float64 import full_precision
 from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, softmax
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import Folds, ScoreOptions, learner, option, options
@@ -521,12 +522,9 @@ class SoftModel:
             for x, centre, scale in zip(values, self.centre, self.scale, strict=True)
         ]
         net = jax.tree.map(jnp.asarray, self.net)
-        scores = forward(
-            net,
-            jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1])),
-            self.steepness,
-            self.straight_through,
-        ).T
+        stacked = jnp.stack(columns) if columns else jnp.zeros((0, raw.shape[1]))
+        with full_precision():
+            scores = forward(net, stacked, self.steepness, self.straight_through).T
         return scores if scores.shape[1] > 1 else scores[:, 0]
 
 

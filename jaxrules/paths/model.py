@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks, display
 from jaxrules.fits import Settings
+from jaxrules.float64 import full_precision
 from jaxrules.metrics import complexity
 from jaxrules.models import (
     Explanation,
@@ -209,10 +210,8 @@ class ModelSequence:
                     f"X has {values.shape[1]} columns, but the models have {len(self.columns)}"
                 )
             slopes = jnp.asarray(self.models)[model] * (self.output_scale / self.scale)
-            return (
-                jnp.matmul(values, slopes.astype(values.dtype))
-                + jnp.asarray(self.intercepts)[model]
-            )
+            with full_precision():
+                return values @ slopes.astype(values.dtype) + jnp.asarray(self.intercepts)[model]
         columns = self._design(X)
         scores = np.full(len(columns), float(self.intercepts[model]))
         for j, slope in enumerate(self.slopes(model)):  # column order: a defined sum

@@ -215,6 +215,11 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     nothing = PropositionPool.of(schema, ())
     run.preparing("propositions")
     found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
+    if options.engine == "jax" and found.space.partitions is None:
+        raise ValueError(
+            'engine="jax" needs columns of at most 256 cells; lower max_cut_points, or set '
+            'engine="auto"'
+        )
     size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
     sizes = range(constraints.fewest(first), options.most_rules + 1)
@@ -268,8 +273,8 @@ def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
         max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
-        l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", time_limit=limit,
-        progress=False,
+        l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", engine="numpy",
+        time_limit=limit, progress=False,
     )  # fmt: skip
     return fit.with_options(*arguments_of(sample), few).model
 

@@ -9,15 +9,18 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jaxrules import checks
+from jaxrules import checks, placement
 from jaxrules.conditions import Conjunctions, PropositionPool
 from jaxrules.constraints import asks
 from jaxrules.losses import LossOption
 from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
+from jaxrules.solvers.rule_search import Objective as RuleObjective
+from jaxrules.solvers.rule_search import SearchSpace
 from jaxrules.training import TrainingData
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam"]
+Engine = Literal["auto", "numpy", "jax"]
 CUT_POINTS = 20
 """The default number of cut points per column."""
 _SOME_VISITS = 50_000_000
@@ -25,6 +28,8 @@ _SOME_VISITS = 50_000_000
 _MOST_PAIRS, _MOST_PAIRED = 2500, 400_000_000
 """By default, limits per rule on the number of pairs of columns examined, and on pairs times rows.
 """
+_WORTH_A_DEVICE = 100_000_000
+"""From this many rows times columns squared on, an accelerator repays compiling its program."""
 _MOST_RULES = 40
 """The most rules of `max_rules=None`."""
 _FEW = 64
@@ -141,6 +146,13 @@ class _Shared(ScoreOptions):
             then "max_iterations", its bound holds for all rules but is loose, and its counts report
             the number of pairs left out. Unlike time limits, this limit does not depend on the
             machine.
+        engine: what examines the pairs of conditions: "numpy", the host's histograms (NumPy and
+            numba), or "jax", JAX's device: products of matrices rank all pairs, whatever their
+            number, and the host evaluates those that may be the best. Rules and bounds are the
+            same; of three conditions, "jax" proves the best. "auto" is "jax" on an accelerator,
+            from 10^8 rows times columns squared on. "jax" needs search="optimal", rules of at most
+            two or three conditions, no number of `max_evaluations` and at most 256 cells per
+            column.
         seed: of the sample of rows (see `time_limit`); the search is deterministic.
         time_limit: seconds for the whole fit. Each stage gets an equal share of the remaining time;
             one that runs out of time adds its best rule so far, reports its gap, and the next stage
@@ -177,9 +189,20 @@ class _Shared(ScoreOptions):
     max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
     approximation: float = option(checks.number, default=1.0, above=0, at_most=1)
     max_evaluations: int | Literal["auto"] | None = option(checks.size, default="auto")
+    engine: Engine = option(checks.choice, default="auto", known=get_args(Engine))
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for setting, other in (
+            (f'search="{self.search}"', self.search != "optimal"),
+            (f"max_length={self.max_length}", self.max_length not in ("auto", 2, 3)),
+            (f"max_evaluations={self.max_evaluations}", self.max_evaluations not in ("auto", None)),
+        ):
+            if self.engine == "jax" and other:
+                raise ValueError(
+                    f'engine="jax" examines all pairs or triples of conditions, which {setting} '
+                    'does not; leave that out, or set engine="auto"'
+                )
         for name, refits in (
             ('objective="corrective_decrease"', self.objective == "corrective_decrease"),
             ("eliminate", self.eliminate),
@@ -235,6 +258,15 @@ class _Shared(ScoreOptions):
         auto = self.max_evaluations == "auto"
         limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
         return max(1, int(limit) // share)
+
+    def on_device(self, space: SearchSpace, objective: RuleObjective) -> bool:
+        """Whether a device ranks the pairs of these propositions."""
+        if self.engine == "numpy" or not objective.formula or space.partitions is None:
+            return False
+        work = space.activations.n_patterns * len(space.partitions) ** 2
+        return self.engine == "jax" or (
+            work >= _WORTH_A_DEVICE and placement.device().platform != "cpu"
+        )
 
     def pairs(self, rows: int) -> int | None:
         """The most pairs of columns to examine for one rule on this many merged rows."""

@@ -151,6 +151,8 @@ def best_rule(
     length = space.longest(longest)
     if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
         return _by_histograms(space, objective, options, length, None, stopped)
+    if length == 3 and options.engine == "jax" and options.on_device(space, objective):
+        return _by_histograms(space, objective, options, length, None, stopped)
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
     return exact(
         space, objective, max_length=longest, approximation=options.approximation,
@@ -170,14 +172,17 @@ def _by_histograms(
     """The best of all conjunctions of at most two propositions, or of three within a limit on
     evaluations, by histograms of pairs of columns.
     """
+    on_device = options.on_device(space, objective)
     if length == 3:
         return search_triples(
-            space, objective, max_evaluations=limit, left_out=left_out, stopped=stopped
-        )
+            space, objective, max_evaluations=limit, left_out=left_out, on_device=on_device,
+            stopped=stopped,
+        )  # fmt: skip
     most = options.pairs(space.activations.n_patterns)
     return search_pairs(
-        space, objective, max_length=length, max_pairs=most, left_out=left_out, stopped=stopped
-    )
+        space, objective, max_length=length, max_pairs=most, left_out=left_out,
+        on_device=on_device, stopped=stopped,
+    )  # fmt: skip
 
 
 @one_blas_thread()

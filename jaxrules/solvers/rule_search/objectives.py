@@ -12,6 +12,7 @@ on its number of propositions. An objective defines
     bounds       the same from the rows themselves; for best-first search
     compiled     the class of `kernels.problems` with this value, and thereby a bound;
                  for depth-first and published search
+    formula      the name of the value's formula in `ranking`; for pairs on a device
 
 so a beam can search for a new objective as soon as its value is defined; each further piece makes
 another search available.
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
 """Returns (propositions of the first, of the second) for every pair of partitions."""
-_EPSILON = 1e-6
+DISTANCE_FLOOR = 1e-6
+"""What orthogonal boosting adds to a distance."""
 _WORTH_COMPILING = 20_000_000
 """From this many rows times pairs of partitions on, compiled histograms repay loading numba."""
 _IN_CACHE = 32_768
@@ -69,6 +71,7 @@ class Objective:
     one_sided: bool = False
     compiled: ClassVar[str] = ""
     compiled_one_sided: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
 
     def terms(self, space: SearchSpace) -> Floats:
         """The numbers to sum, (rows of weights, sums, merged rows)."""
@@ -117,6 +120,11 @@ class Objective:
     def counted(self, sums: Floats) -> Floats:
         """The part of sums of the gradient that counts."""
         return np.maximum(sums, 0.0) if self.one_sided else sums
+
+    @property
+    def classes(self) -> int:
+        """The number of classes whose terms follow one another and whose values add up."""
+        return 1
 
     def price(self, length: ArrayLike) -> Floats:
         length = np.asarray(length)
@@ -196,6 +204,7 @@ class SecondOrder(Objective):
     ridge: float
     compiled = "SecondOrder"
     compiled_one_sided = "OneSidedCorrectiveDecrease"  # the same with nothing found
+    formula = "square"
 
     def terms(self, space: SearchSpace) -> Floats:
         return np.stack(
@@ -255,6 +264,7 @@ class CorrectiveDecrease(Objective):
     penalties: Floats
     compiled = "CorrectiveDecrease"
     compiled_one_sided = "OneSidedCorrectiveDecrease"
+    formula = "square"
 
     def terms(self, space: SearchSpace) -> Floats:
         """g, h and h Q R with R R' = M^-1: the squared sums of the last add up to c'M^-1 c."""
@@ -262,12 +272,12 @@ class CorrectiveDecrease(Objective):
         values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
         kept = values > 1e-12 * values.max(initial=0.0)
         root = vectors[:, kept] / np.sqrt(values[kept])
-        rows = (
-            self.gradient,
-            self.curvature,
-            *(self.curvature * column for column in (q @ root).T),
-        )
-        return np.stack([space.activations.totals(row) for row in rows])[None]
+        terms = np.empty((1, 2 + root.shape[1], space.activations.n_patterns))
+        terms[0, 0] = space.activations.totals(self.gradient)
+        terms[0, 1] = space.activations.totals(self.curvature)
+        for row, column in zip(terms[0, 2:], (q @ root).T, strict=True):
+            row[:] = space.activations.totals(self.curvature * column)
+        return terms
 
     def value(self, sums: Floats) -> Floats:
         whole = self.ridge + sums[1]
@@ -314,6 +324,16 @@ class SumOverClasses(Objective):
     """
 
     parts: tuple[CorrectiveDecrease, ...]
+    formula = "square"
+
+    @property
+    def classes(self) -> int:
+        return len(self.parts)
+
+    @property
+    def ridge(self) -> float:
+        """That of every class."""
+        return self.parts[0].ridge
 
     def terms(self, space: SearchSpace) -> Floats:
         """The terms of one class after another, each padded with zeros to the same number."""
@@ -341,7 +361,7 @@ class SumOverClasses(Objective):
             return np.asarray(sum(part.bounds(of_class, members) for part, of_class in pairs))
 
     def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs:
-        return _values_of_classes(self._by_class(terms), self.parts[0].ridge)
+        return _values_of_classes(self._by_class(terms), self.ridge)
 
 
 def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
@@ -376,6 +396,7 @@ class GradientSum(Objective):
     gradient: Floats
     compiled = "AbsoluteSum"
     compiled_one_sided = "SignedSum"
+    formula = "absolute"
 
     def terms(self, space: SearchSpace) -> Floats:
         return _with_positive_part(space.activations.totals(self.gradient))[None]
@@ -399,6 +420,7 @@ class SignedWeights(Objective):
 
     weights: Floats
     compiled = "SignedSum"
+    formula = "sum"
 
     def terms(self, space: SearchSpace) -> Floats:
         return np.stack(
@@ -467,6 +489,7 @@ class Orthogonal(Objective):
     gradient: Floats
     found: NDArray[np.bool_] | Floats
     weights: Floats | None = None
+    formula = "distance"
 
     @functools.cached_property
     def roots(self) -> Floats:
@@ -487,7 +510,9 @@ class Orthogonal(Objective):
 
     def value(self, sums: Floats) -> Floats:
         distance = sums[1] - np.sum(sums[2:] ** 2, axis=0)
-        value = np.abs(self.counted(sums[0])) / (np.sqrt(np.maximum(distance, 0.0)) + _EPSILON)
+        value = np.abs(self.counted(sums[0])) / (
+            np.sqrt(np.maximum(distance, 0.0)) + DISTANCE_FLOOR
+        )
         return np.where(distance > IN_SPAN * sums[1], value, 0.0)
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:

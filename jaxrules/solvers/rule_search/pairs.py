@@ -10,6 +10,7 @@ examines pair by pair. It needs only the value of an objective, and its result i
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.fits import Status
-from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective
+from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective, ValuesOfPairs
+from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
 
@@ -27,6 +29,8 @@ LeftOut = Callable[[tuple[int, ...]], bool]
 _AT_ONCE = 8
 """The number of pairs of partitions that share one pass over the rows."""
 _MOST = float(np.finfo(np.float64).max)
+_RANKED, _MOST_RANKED = 64, 1024
+"""The number of pairs that a device first reports, and the most that are evaluated one by one."""
 
 
 def search_pairs(
@@ -36,6 +40,7 @@ def search_pairs(
     max_length: int | None = 2,
     max_pairs: int | None = None,
     left_out: LeftOut | None = None,
+    on_device: bool = False,
     stopped: Callable[[], bool] = never,
 ) -> Found:
     """A best conjunction of at most two propositions, with a certificate; the empty conjunction is
@@ -50,6 +55,8 @@ def search_pairs(
             is the one on all subsets of the rows; `counts` reports the number of pairs left out.
         left_out: says whether a conjunction, given its propositions, is to be excluded; the bound
             is then on the others. It is called for conjunctions that would be the best so far.
+        on_device: rank all pairs on a device first, whatever `max_pairs` is; the result is the
+            same.
         stopped: asked every few milliseconds, once all single propositions are examined; True ends
             the search with the best rule so far.
     """
@@ -61,9 +68,13 @@ def search_pairs(
         )
     terms = objective.one_row(space)
     pairs = _Pairs(objective, terms, space.partitions if longest else [], left_out)
-    pairs.examine_single()
-    unpaired = pairs.screen(max_pairs) if longest == 2 else 0
-    finished = longest < 2 or pairs.examine_pairs(stopped)
+    unpaired = 0
+    if on_device and longest == 2:
+        finished = pairs.examine_ranked(space, stopped)
+    else:
+        pairs.examine_single()
+        unpaired = pairs.screen(max_pairs) if longest == 2 else 0
+        finished = longest < 2 or pairs.examine_pairs(stopped)
     bound = pairs.worth
     if unpaired or not finished:  # any subset of all rows could be a pair
         any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
@@ -84,6 +95,7 @@ def search_triples(
     *,
     max_evaluations: int | None = None,
     left_out: LeftOut | None = None,
+    on_device: bool = False,
     stopped: Callable[[], bool] = never,
 ) -> Found:
     """A best conjunction of at most three propositions: first the best pair; then, for one
@@ -96,7 +108,7 @@ def search_triples(
     """
     terms = objective.one_row(space)
     masks = space.masks.astype(np.float64)
-    best = search_pairs(space, objective, left_out=left_out, stopped=stopped)
+    best = search_pairs(space, objective, left_out=left_out, on_device=on_device, stopped=stopped)
     assert best.bound is not None
     bound, evaluations, status = best.bound, best.evaluations, best.status
     length = 3 if status is Status.OPTIMAL else 1  # all shorter ones are examined
@@ -113,6 +125,10 @@ def search_triples(
         inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
         if not inside.any():  # worth nothing
             continue
+        if on_device:
+            ranked = ranking_of(space).best(objective, terms, 1, stopped, inside=inside, beside=1)
+            if ranked is not None and ranked[0].worth <= best.objective * (1.0 + TIE):
+                continue
         found = search_pairs(
             space.take(later).within(inside), Given.of(objective, terms[None], inside),
             left_out=_given(left_out, proposition, later), stopped=stopped,
@@ -152,13 +168,19 @@ class _Pairs:
         self.left_out = left_out
         self.all_with = len(partitions)  # partitions that are paired with all others
         self.order = np.arange(len(partitions))
+        self.start()
+
+    def start(self) -> None:
+        """Begin with the empty conjunction."""
         self.best: tuple[int, ...] = ()
-        self.worth, self.evaluations = objective.worth_of_nothing(terms), 1
-        if left_out is not None and left_out(()):
+        self.worth, self.evaluations = self.objective.worth_of_nothing(self.terms), 1
+        if self.left_out is not None and self.left_out(()):
             self.worth = -_MOST
-        work = terms.shape[1] * len(partitions) ** 2 // 2
-        self.compiled = objective.values_of_pairs(terms, work)
-        self.of_cells = self._of_cells()
+
+    @functools.cached_property
+    def compiled(self) -> ValuesOfPairs | None:
+        work = self.terms.shape[1] * len(self.partitions) ** 2 // 2
+        return self.objective.values_of_pairs(self.terms, work)
 
     def examine_single(self) -> None:
         """Evaluate all single propositions."""
@@ -199,6 +221,76 @@ class _Pairs:
                 self._take_best(of_pair, 2, first, second)
         return True
 
+    def examine_ranked(self, space: SearchSpace, stopped: Callable[[], bool]) -> bool:
+        """As `examine_single` and `examine_pairs`, of what a device ranks first; False if the
+        search was stopped before the end.
+        """
+        values: dict[tuple[int, int], float] = {}
+        count = _RANKED
+        while len(values) <= _MOST_RANKED:
+            ranked = ranking_of(space).best(self.objective, self.terms, count, stopped)
+            if ranked is None:
+                self.examine_single()
+                return False
+            while len(values) <= _MOST_RANKED:
+                self._take_from(values)
+                close = self.worth - 2 * TIE * abs(self.worth)  # ties are resolved as by the host
+                better = [bound.pair for bound in ranked if bound.worth >= close]
+                pending = [pair for pair in better if pair not in values]
+                if not pending:
+                    break
+                if stopped():
+                    self.examine_single()
+                    return False
+                for pair in pending[: len(values) + 1]:
+                    rows = space.selected_groups(pair).astype(np.float64)
+                    values[pair] = float(self.objective.value((self.terms @ rows)[:, None])[0])
+            if len(ranked) < count or len(better) < len(ranked):
+                sizes = [len(part.propositions) for part in self.partitions]
+                self.evaluations = (
+                    1 + sum(sizes) + (sum(sizes) ** 2 + sum(size**2 for size in sizes)) // 2
+                )
+                return True
+            count *= _RANKED
+        self.start()  # too many could be the best: rows of hardly any curvature
+        self.examine_single()
+        return self.examine_pairs(stopped)
+
+    def _take_from(self, values: dict[tuple[int, int], float]) -> None:
+        """Update the best conjunction from the start, by the values of some pairs (of one
+        proposition twice: alone), in the order of the host.
+        """
+        self.start()
+        alone: dict[int, Floats] = {}
+        paired: dict[tuple[int, int], Floats] = {}
+        for pair, value in values.items():
+            (a, i), (b, j) = sorted(self.places[one] for one in pair)
+            if pair[0] == pair[1]:
+                of_part = alone.setdefault(a, self._nothing(a))
+                of_part[i, 0] = value
+            else:
+                paired.setdefault((a, b), self._nothing(a, b))[i, j] = value
+        for a in sorted(alone):
+            self._take_best(alone[a], 1, self.partitions[a], self.partitions[a])
+        for a, b in sorted(paired):
+            self._take_best(paired[a, b], 2, self.partitions[a], self.partitions[b])
+
+    def _nothing(self, a: int, b: int | None = None) -> Floats:
+        """Values of the propositions of a partition, or of their pairs with another's, none of
+        them known.
+        """
+        width = 1 if b is None else len(self.partitions[b].propositions)
+        return np.full((len(self.partitions[a].propositions), width), -math.inf)
+
+    @functools.cached_property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """The partition of every proposition, and its place there."""
+        return {
+            proposition: (a, i)
+            for a, part in enumerate(self.partitions)
+            for i, proposition in enumerate(part.propositions.tolist())
+        }
+
     def _sums(self, a: int, b: int) -> Floats:
         """Over the rows of all pairs of propositions of two partitions, (terms, of a, of b)."""
         first, second = self.partitions[a], self.partitions[b]
@@ -212,7 +304,8 @@ class _Pairs:
             left = first.members.T @ joint.reshape(len(self.terms), *shape)
         return np.asarray(left @ second.members)
 
-    def _of_cells(self) -> list[Floats]:
+    @functools.cached_property
+    def of_cells(self) -> list[Floats]:
         """The sums over the rows of the cells of every partition, (terms, cells)."""
         if self.compiled is None:
             return [self._histograms(part.cell, len(part.members)) for part in self.partitions]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bisect
 import functools
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 22
 """Rows x propositions between two checks of the clock."""
+_WORTH_THREADS = 100_000
+"""From this many groups on, columns are packed in several threads."""
 _BYTES = 6.0
 """The memory that a search takes per row and proposition, roughly."""
 
@@ -73,12 +77,14 @@ class SearchSpace:
     Attributes:
         activations: the propositions on the rows; its patterns are the groups.
         column, above, cell: per proposition.
+        codes: of the groups, (groups, code columns); None if the space was not made of codes.
     """
 
     activations: rows.Activations
     column: NDArray[np.int32]
     above: NDArray[np.bool_]
     cell: NDArray[np.uint16]
+    codes: NDArray[np.uint16] | None = None
 
     @classmethod
     def of_codes(
@@ -97,9 +103,11 @@ class SearchSpace:
         columns = [np.flatnonzero(column == one) for one in np.unique(column)]
         keys = [np.zeros(len(codes), np.uint64)]
         room = 1  # the number of values that the last key may have
+        by_column = np.asfortranarray(codes)
         for some in columns:  # equal cells of all columns are equal propositions
-            of_column = codes[:, column[some[0]]]
-            number = _numbered_cells(int(of_column.max(initial=0)), above[some], cell[some])
+            of_column = by_column[:, column[some[0]]]
+            # Rows are numbered by first appearance, so any numbers of the cells will do.
+            number = _cells(int(of_column.max(initial=0)), above[some], cell[some])
             size = int(number.max(initial=0)) + 1
             if room * size >= 2**63:
                 keys.append(np.zeros(len(codes), np.uint64))
@@ -107,17 +115,25 @@ class SearchSpace:
             keys[-1] = keys[-1] * np.uint64(size) + number.astype(np.uint64)[of_column]
             room *= size
         first, pattern = distinct(np.column_stack(keys))
+        of_groups = by_column if len(first) == len(codes) else np.asfortranarray(by_column[first])
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
-        entries = _BLOCK  # since the last check of the clock
-        for some in columns:
-            entries += len(first) * len(some)
-            if entries > _BLOCK:
-                checkpoint()
-                entries = 0
-            of_group = codes[first, column[some[0]]]
+
+        def fill(some: NDArray[np.intp]) -> None:
+            of_group = of_groups[:, column[some[0]]]
             for p in some.tolist():
                 bits[p] = pack((of_group >= cell[p] if above[p] else of_group <= cell[p])[None])[0]
-        return cls(rows.Activations(bits, pattern), column, above, cell)
+
+        entries = _BLOCK  # since the last check of the clock
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            large = len(first) > _WORTH_THREADS
+            for some, _ in zip(
+                columns, (threads.map if large else map)(fill, columns), strict=True
+            ):
+                entries += len(first) * len(some)
+                if entries > _BLOCK:
+                    checkpoint()
+                    entries = 0
+        return cls(rows.Activations(bits, pattern), column, above, cell, of_groups)
 
     @classmethod
     def of(cls, masks: NDArray[np.bool_]) -> SearchSpace:
@@ -143,13 +159,15 @@ class SearchSpace:
             self.activations.bits[propositions], self.activations.pattern
         )
         sides = (self.column[propositions], self.above[propositions], self.cell[propositions])
-        return SearchSpace(activations, *sides)
+        return SearchSpace(activations, *sides, self.codes)
 
     def within(self, groups: NDArray[np.bool_]) -> SearchSpace:
         """The same propositions on one row for each of some groups, (groups,)."""
         bits = pack(self.activations.by_rule[:, groups])
         return replace(
-            self, activations=rows.Activations(bits, np.arange(np.count_nonzero(groups)))
+            self,
+            activations=rows.Activations(bits, np.arange(np.count_nonzero(groups))),
+            codes=None if self.codes is None else self.codes[groups],
         )
 
     @functools.cached_property
@@ -163,8 +181,7 @@ class SearchSpace:
             checkpoint()
             # Thresholds of one column are nested: the number of those that hold identifies the
             # cell.
-            holds = self.activations.holds(together) ^ ~self.above[together][:, None]
-            cell = _numbered(np.sum(holds, axis=0, dtype=np.intp))
+            cell = _numbered(self._number_held(together))
             if cell.max(initial=0) >= _MOST_CELLS:
                 return None
             if groups:
@@ -183,6 +200,18 @@ class SearchSpace:
             holds = rows.Activations(self.activations.bits[propositions], example).at(slice(None))
             found.append(Partition(cell.astype(np.uint8), propositions, holds.astype(np.float64)))
         return found
+
+    def _number_held(self, together: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The number of some propositions on one column that hold for each group, `above` read as
+        such.
+        """
+        above = self.above[together]
+        if self.codes is None or not len(together):
+            holds = self.activations.holds(together) ^ ~above[:, None]
+            return np.sum(holds, axis=0, dtype=np.intp)
+        code = self.codes[:, self.column[together[0]]]
+        starts, values = np.sort(_starts(above, self.cell[together])), int(code.max(initial=0)) + 1
+        return np.searchsorted(starts, np.arange(values), side="right")[code]
 
     def __len__(self) -> int:
         return self.activations.n_rules
@@ -209,40 +238,14 @@ class SearchSpace:
         return len(self) if max_length is None else min(max_length, len(self))
 
 
-def _numbered_cells(
-    largest: int, above: NDArray[np.bool_], cell: NDArray[np.uint16]
-) -> NDArray[np.intp]:
-    """Equal numbers for the codes 0, ..., `largest` of a column that no proposition separates, in
-    the order of what holds for them: the first proposition counts most, and False comes first.
+def _starts(above: NDArray[np.bool_], cell: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """The code at which each proposition on one column begins to hold, or ceases to."""
+    return np.where(above, cell, cell.astype(np.int64) + 1)
 
-    This is ``np.unique(holds, axis=0, return_inverse=True)[1]`` without the matrix `holds`. The
-    boundaries between the codes form a heap-ordered tree, with the first proposition as its root.
-    """
-    starts = np.where(above, cell, cell.astype(np.int64) + 1)
-    inner = np.flatnonzero((starts >= 1) & (starts <= largest))
-    boundaries, first = np.unique(starts[inner], return_index=True)
-    rises, order = above[inner[first]].tolist(), first.tolist()
-    n = len(order)
-    left, right, path = [-1] * n, [-1] * n, list[int]()
-    for node in range(n):
-        below = -1
-        while path and order[path[-1]] > order[node]:
-            below = path.pop()
-        left[node] = below
-        if path:
-            right[path[-1]] = node
-        path.append(node)
-    rank, found = np.zeros(n + 1, np.intp), 0
-    pending = [(path[0], 0)] if path else []  # a node, or -1 for a cell; the first cell
-    while pending:
-        node, start = pending.pop()
-        if node < 0:
-            rank[start] = found
-            found += 1
-            continue
-        children = [(left[node], start), (right[node], node + 1)]
-        pending += reversed(children) if rises[node] else children
-    return rank[np.searchsorted(boundaries, np.arange(largest + 1), side="right")]
+
+def _cells(largest: int, above: NDArray[np.bool_], cell: NDArray[np.uint16]) -> NDArray[np.intp]:
+    """Equal numbers for the codes 0, ..., `largest` of a column that no proposition separates."""
+    return np.searchsorted(np.unique(_starts(above, cell)), np.arange(largest + 1), side="right")
 
 
 def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
