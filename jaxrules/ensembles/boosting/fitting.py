@@ -16,18 +16,13 @@ from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles.boosting.details import BoostingDetails
-from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
-from jaxrules.ensembles.boosting.ridge import (
-    FEW_RULES,
-    FEWEST_ROWS,
-    DefaultRidge,
-    ridge_for,
-    share_left,
-)
+from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, Options
+from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import Ridge, by_chance
 from jaxrules.fits import Fit, Status
@@ -46,9 +41,14 @@ from jaxrules.training import (
     paths_against_rest,
     sample_in_time,
     sample_limit,
+    searched_rows,
 )
 
 _FEW_COLUMNS = 40
+_ROWS_OF_TRIAL = 50_000
+"""The most rows of the fit that estimates the noise: more give the same ridge."""
+_ROWS_OF_SPLITS = 20_000
+"""The most rows on which thresholds are chosen for the search for pairs."""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
@@ -91,9 +91,9 @@ def fit(
 
     def fit_one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
         fits = _fits(data, task, run)
-        if options.max_rules is not None:
+        if isinstance(options.max_rules, int) or not fits[-1].details["gains"]:
             return fits[-1]
-        return run.whole(of_best_size(fits, data, task.constraints, options.most_rules))
+        return run.whole(of_best_size(fits, task.constraints))
 
     return or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
 
@@ -132,21 +132,27 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules for a target of one output.
 
     If no ridge is given, a first fit of ten rules, in at most half of the time, estimates the
-    noise. Its models are returned if its ridge turns out to be the chosen one, or if time runs out.
+    noise, on at most 50 000 rows. With fewer rows, its models are returned if its ridge turns out to
+    be the chosen one, or if time runs out.
     """
     if task.options.l2_penalty is not None:
         return boosted(data, task, run)
     n_first = len(task.candidates.first)
     wanted, least = task.options.most_rules - n_first, ridge_for(data, task.options, 0.0)
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", n_first + FEW_RULES)
-    found = boosted(data, task.with_options(l2_penalty=least, max_rules=n_first + FEW_RULES), trial)
+    few = task.with_options(l2_penalty=least, max_rules=n_first + FEW_RULES)
+    rows = searched_rows(data, _ROWS_OF_TRIAL, task.options.seed)
+    some = data if rows is None else data[rows]
+    found = boosted(some, few if rows is None else few.on(some), trial)
     run.shortened |= trial.stopped()
-    left = share_left(data, task.options, found[-1])
+    left = share_left(some, task.options, found[-1])
     rules = min(len(found), FEW_RULES)
-    chance = 0.0 if task.joint else by_chance(rules, data.weights)
+    chance = 0.0 if task.joint else by_chance(rules, some.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     growing = DefaultRidge.by_noise(ridge, why, least if task.options.corrective else ridge)
+    if rows is not None:
+        return boosted(data, task.with_options(growing, l2_penalty=ridge), run)
     complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
     fits: list[Fit[RuleEnsemble]] = []
     if not run.stopped() and not (ridge == least and complete):
@@ -156,7 +162,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     if ridge != least:
         why = f"no time remained to refit with {ridge:g}"
     kept = Ridge(least, f"l2_penalty={least:g}: {why}")
-    few = [
+    kept_fits = [
         replace(
             fit,
             model=replace(fit.model, options=kept.kept(task.settings)),
@@ -164,7 +170,7 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
         )
         for fit in found[:wanted]
     ]
-    return [*few[:-1], run.whole(few[-1])]
+    return [*kept_fits[:-1], run.whole(kept_fits[-1])]
 
 
 def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
@@ -193,8 +199,17 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
             options = replace(options, max_length=2)
         options = replace(options, max_nonzeros=1)  # directions are among the propositions
 
+    all_values = propositions is None and options.all_thresholds
+    thresholds = None
+    if all_values:
+        run.preparing("thresholds")
+        thresholds = run.prepared(lambda: Thresholds.of(data, constraints), lambda: None)
+
     def candidates() -> Candidates:
-        pool = constraints.pool(_pool(data.table, propositions, options), data.table, n_outputs)
+        pool = _pool(data.table, propositions, options)
+        if all_values and options.longest(len(pool)) != 1:
+            pool = PropositionPool.concatenate([pool, _splits(data, constraints, options)])
+        pool = constraints.pool(pool, data.table, n_outputs)
         constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
         return Candidates.of(pool, first, constraints, data)
 
@@ -203,13 +218,24 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
     size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
-    return Task(data, found, options, run, settings, size, joint, find, constraints, sketch=sketch)
+    return Task(
+        data, found, options, run, settings, size, joint, find, constraints, sketch=sketch,
+        thresholds=thresholds,
+    )  # fmt: skip
+
+
+def _splits(data: TrainingData, constraints: Constraints, options: Options) -> PropositionPool:
+    """Thresholds that the data choose, for the search for pairs."""
+    rows = searched_rows(data, _ROWS_OF_SPLITS, options.seed)
+    some = data if rows is None else data[rows]
+    return split_points(some, Thresholds.of(some, constraints), ridge_for(some, options, 0.0))
 
 
 def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
     """The propositions to build rules from."""
     if given is None:
-        asked, auto = options.max_cut_points, options.max_cut_points == "auto"
+        asked = "auto" if options.all_thresholds else options.max_cut_points
+        auto = asked == "auto"
         most = check_cut_points(table, CUT_POINTS if asked == "auto" else asked, fewer=auto)
         return all_propositions(table, max_cut_points=most)
     checks.instance("propositions", given, PropositionPool, "jaxrules.conditions.propositions_of")

@@ -14,7 +14,9 @@ from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
 from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble, Step
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
-from jaxrules.ensembles.boosting.search import next_rule, objective_of
+from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.search import next_rule
+from jaxrules.ensembles.boosting.size import gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
@@ -46,7 +48,7 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
 def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules, for one output or classes fitted together."""
     options = task.options
-    state, steps, risks, stages = _grown(data, task, run)
+    state, steps, risks, gains, stages = _grown(data, task, run)
     pool = state.candidates.pool
 
     def finished(m: int) -> Fit[RuleEnsemble]:
@@ -63,6 +65,7 @@ def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]
             stages=tuple(stages[:m]),
             propositions=task.candidates.n_searched,
             risks=tuple(risks[: m + 1]),
+            gains=tuple(gains[:m]),
             sample=task.sample,
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
@@ -76,15 +79,17 @@ def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]
 
 def _grown(
     data: TrainingData, task: Task, run: Run
-) -> tuple[Any, list[Step], list[float], list[Stage]]:
+) -> tuple[Any, list[Step], list[float], list[float], list[Stage]]:
     """One rule after another, for one output or classes fitted together. Returns the ensemble, what
-    is reported after 0, 1, ... stages, the regularised risks of the search, and the stages.
+    is reported after 0, 1, ... stages, the regularised risks of the search, the gains in
+    log-likelihood, and the stages.
     """
     options = task.options
     state: Any = _start(data, task, run)
     combinations: Combinations | None = None
     steps = [state.step()]
     risks = [steps[0].risk]
+    gains: list[float] = []
     stages: list[Stage] = []
     to_find = options.most_rules - state.n_first
     nothing_else = False  # only rules for required columns are left
@@ -120,6 +125,8 @@ def _grown(
                 state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
             step = state.step()
             risks.append(step.risk)
+            if has_likelihood(data.loss) and options.corrective:
+                gains.append(gain_of_rule(before, state))
             ridge = task.ridge_of_weights(len(steps)).value
             if ridge != options.l2_penalty:
                 step = state.under(ridge).refitted().step()
@@ -127,7 +134,7 @@ def _grown(
             column = "" if term is None else state.columns.name(term, data.schema)
             stages.append(_stage(found, weight, stage.limit, seconds, bound, column))
             run.step(steps[-1].risk, len(steps[-1].rules))
-    return state, steps, risks, stages
+    return state, steps, risks, gains, stages
 
 
 def _next(
@@ -141,6 +148,12 @@ def _next(
     than the rule; objective and bound of the result are then those over terms and rules.
     """
     found = next_rule(state, task, must, stage)
+    if task.thresholds is not None and not must:
+        found = task.thresholds.better(state, found, task.options, stage.stopped)
+    places = found.propositions
+    if len(places) == 1 and places[0] < state.n_searched and task.options.refits_all:
+        place = state.candidates.lighter(places[0], state.output, state.sample_weight)
+        found = replace(found, propositions=(place,))
     bound = found.bound
     if combinations is not None:
         found = replace(found, bound=None)
