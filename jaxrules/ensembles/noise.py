@@ -90,6 +90,11 @@ class Ridge(NamedTuple):
         left = share_left(loss, y, weights, risk, constant)
         return cls.by_noise(left, curvature(loss, y, weights, constant), weights, rules)
 
+    def relaxed(self, share: float) -> Ridge:
+        """This share of it."""
+        value = float(f"{self.value * share:.2g}")
+        return Ridge(value, f"{self.chosen}; relaxed to {value:g}")
+
     def kept(self, settings: Settings) -> Settings:
         """The settings of the model, with the ridge if it was chosen."""
         return (*settings, ("chosen_l2_penalty", self.value)) if self.chosen else settings

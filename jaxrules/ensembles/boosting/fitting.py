@@ -15,16 +15,15 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of
-from jaxrules.ensembles.boosting.details import BoostingDetails
 from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, Options
 from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
-from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
-from jaxrules.ensembles.boosting.stages import boosted
+from jaxrules.ensembles.boosting.size import check_likelihood
+from jaxrules.ensembles.boosting.stages import Boosted, boosted
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.noise import Ridge, by_chance
+from jaxrules.ensembles.noise import by_chance
 from jaxrules.fits import Fit, Status
 from jaxrules.interrupts import Interrupt
 from jaxrules.models import RuleEnsemble
@@ -90,10 +89,10 @@ def fit(
     task = task_of(X, y, sample_weight, options)
 
     def fit_one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        fits = _fits(data, task, run)
-        if isinstance(options.max_rules, int) or not fits[-1].details["gains"]:
-            return fits[-1]
-        return run.whole(of_best_size(fits, task.constraints))
+        found = _boosted(data, task, run)
+        if isinstance(options.max_rules, int):
+            return run.whole(found.fit(len(found.stages)))
+        return run.whole(found.of_best_size())
 
     return or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
 
@@ -124,16 +123,21 @@ def path(
     task = task_of(X, y, sample_weight, options)
     before = len(task.candidates.first)
     return paths_against_rest(
-        task.data, task.run, lambda part, run: _fits(part, task, run), before, joint=task.joint
+        task.data, task.run, lambda part, run: _path(part, task, run), before, joint=task.joint
     )
 
 
-def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
-    """The fits with 1, 2, ... rules for a target of one output.
+def _path(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    fits = _boosted(data, task, run).path()
+    return [*fits[:-1], run.whole(fits[-1])]
 
-    If no ridge is given, a first fit of ten rules, in at most half of the time, estimates the
-    noise, on at most 50 000 rows. With fewer rows, its models are returned if its ridge turns out to
-    be the chosen one, or if time runs out.
+
+def _boosted(data: TrainingData, task: Task, run: Run) -> Boosted:
+    """All stages for a target of one output, with the ridge that the data choose if none is given.
+
+    A first fit of ten rules, in at most half of the time, estimates the noise. It is returned if
+    its ridge turns out to be the chosen one, or if time runs out. With more than 50 000 rows, it
+    sees some of them, and only its ridge is used.
     """
     if task.options.l2_penalty is not None:
         return boosted(data, task, run)
@@ -145,32 +149,22 @@ def _fits(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     some = data if rows is None else data[rows]
     found = boosted(some, few if rows is None else few.on(some), trial)
     run.shortened |= trial.stopped()
-    left = share_left(some, task.options, found[-1])
-    rules = min(len(found), FEW_RULES)
-    chance = 0.0 if task.joint else by_chance(rules, some.weights)
+    size = max(1, len(found.stages))
+    left = share_left(some, task.options, found.fit(len(found.stages)))
+    chance = 0.0 if task.joint else by_chance(size, some.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     growing = DefaultRidge.by_noise(ridge, why, least if task.options.corrective else ridge)
-    if rows is not None:
-        return boosted(data, task.with_options(growing, l2_penalty=ridge), run)
-    complete = len(found) >= wanted or (len(found) < FEW_RULES and not trial.stopped())
-    fits: list[Fit[RuleEnsemble]] = []
-    if not run.stopped() and not (ridge == least and complete):
-        fits = boosted(data, task.with_options(growing, l2_penalty=ridge), run)
-    if len(fits) >= min(len(found), wanted) or (fits and not run.stopped()):
-        return fits
+    complete = size >= wanted or (size < FEW_RULES and not trial.stopped())
+    if rows is not None or not (run.stopped() or (ridge == least and complete)):
+        again = boosted(data, task.with_options(growing, l2_penalty=ridge), run)
+        n_found = max(1, len(again.stages))
+        if rows is not None or n_found >= min(size, wanted) or not run.stopped():
+            return again
     if ridge != least:
         why = f"no time remained to refit with {ridge:g}"
-    kept = Ridge(least, f"l2_penalty={least:g}: {why}")
-    kept_fits = [
-        replace(
-            fit,
-            model=replace(fit.model, options=kept.kept(task.settings)),
-            details=BoostingDetails(**{**fit.details, "chosen": kept.chosen}),
-        )
-        for fit in found[:wanted]
-    ]
-    return [*kept_fits[:-1], run.whole(kept_fits[-1])]
+    kept = few.with_options(DefaultRidge(least, why, 0.0), l2_penalty=least)
+    return replace(found, task=kept).first(wanted)
 
 
 def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:

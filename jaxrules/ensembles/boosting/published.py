@@ -52,7 +52,9 @@ def published(
     task = task_of(X, y, sample_weight, own)
     made = options.settings(loss=task.data.loss)
     task = replace(task, settings=made, find=_published_rule)
-    found = one_against_rest(task.data, task.run, lambda part, run: boosted(part, task, run)[-1])
+    found = one_against_rest(
+        task.data, task.run, lambda part, run: boosted(part, task, run).path()[-1]
+    )
     return or_sketch(found, task)
 
 

@@ -8,22 +8,21 @@ rules, relaxed by the same factor, would gain:
     gain(m + 1) = NLL(m rules refitted with ridge r m / (m + 1)) - NLL(m + 1 rules with ridge r)
 
 with the negative log-likelihood NLL a sum over rows, without the ridge. The size is the one with
-the greatest sum of gain(j) - 1.25 over its rules j.
+the greatest sum of gain(j) - 1.25 over its rules j. The ridge of the weights then gives what
+near-copies would have gained, see `best_size`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules import checks
-from jaxrules.constraints import Constraints
-from jaxrules.ensembles.boosting.details import BoostingDetails
-from jaxrules.fits import Fit
 from jaxrules.losses import Loss, logistic, poisson, squared
-from jaxrules.models import RuleEnsemble
+
+Floats = NDArray[np.float64]
 
 _PER_RULE = 1.25
 """By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""
@@ -51,17 +50,18 @@ def gain_of_rule(before: Any, after: Any) -> float:
     return before.negative_log_likelihood() - after.negative_log_likelihood()
 
 
-def of_best_size(fits: list[Fit[RuleEnsemble]], constraints: Constraints) -> Fit[RuleEnsemble]:
-    """The best fit along a path, among those whose rules use all required columns that the last fit
-    uses.
+def best_size(gains: Floats, raised: Floats, allowed: NDArray[np.bool_]) -> tuple[int, int]:
+    """The number of rules, and the number that their likelihood is worth.
+
+    Rules whose gain is that of a smaller ridge are left out, and the ridge takes their place: with
+    as many rules as raise the likelihood by their price, m of them distinct, the ridge of the m is
+    relaxed by m over that number.
+
+    Args:
+        gains: of the rules, see `gain_of_rule`.
+        raised: by how much each rule raised the log-likelihood.
+        allowed: the sizes that use all required columns.
     """
-    gains = np.array(fits[-1].details["gains"])
-    total = np.cumsum(gains - _PER_RULE)
-    used = [sum(c.any() for c in constraints.using(fit.model.conjunctions)) for fit in fits]
-    total[np.array(used) < used[-1]] = -np.inf
-    best = fits[int(np.argmax(total))]
-    if best is fits[-1]:
-        return best
-    why = f"max_rules={len(best.details['stages'])}: further rules gain less than a smaller ridge"
-    chosen = "; ".join(filter(None, (best.details["chosen"], why)))
-    return replace(best, details=BoostingDetails(**{**best.details, "chosen": chosen}))
+    total = np.where(allowed, np.cumsum(gains - _PER_RULE), -np.inf)
+    m = int(np.argmax(total)) + 1
+    return m, max(m, int(np.argmax(np.cumsum(raised - _PER_RULE))) + 1)

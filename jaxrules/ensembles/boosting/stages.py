@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.search import next_rule
-from jaxrules.ensembles.boosting.size import gain_of_rule, has_likelihood
+from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.noise import Ridge
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Run
@@ -45,49 +46,96 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     return kind(data, task.candidates, task.options, columns)
 
 
-def boosted(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
-    """The fits with 1, 2, ... rules, for one output or classes fitted together."""
-    options = task.options
-    state, steps, risks, gains, stages = _grown(data, task, run)
-    pool = state.candidates.pool
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """The ensembles of all stages, for one output or classes fitted together.
 
-    def finished(m: int) -> Fit[RuleEnsemble]:
-        step, pruning, ridge = steps[m], None, task.ridge_of_weights(m)
-        if options.prune is not None:
-            step, pruning = state.under(ridge.value).pruned(step, options.prune)
+    Attributes:
+        states: the ensembles after 0, 1, ... stages.
+        steps: what is reported of them.
+        risks: their regularised risks, with the ridge of the search.
+        gains: of the stages, see `jaxrules.ensembles.boosting.size`; empty without a likelihood.
+        stages: how each rule was found.
+    """
+
+    data: TrainingData
+    task: Task
+    run: Run
+    states: list[Any]
+    steps: list[Step]
+    risks: list[float]
+    gains: list[float]
+    stages: list[Stage]
+
+    def path(self) -> list[Fit[RuleEnsemble]]:
+        """The fits with 1, 2, ... rules; of the constant if there is no rule."""
+        return [self.fit(m) for m in range(min(1, len(self.stages)), len(self.stages) + 1)]
+
+    def first(self, m: int) -> Boosted:
+        """The first m stages."""
+        parts = (self.states, self.steps, self.risks)
+        return Boosted(
+            self.data, self.task, self.run, *(part[: m + 1] for part in parts), self.gains[:m],
+            self.stages[:m],
+        )  # fmt: skip
+
+    def fit(self, m: int, ridge: Ridge | None = None) -> Fit[RuleEnsemble]:
+        """The fit after m stages. If another ridge is given, its weights are refitted, and it is
+        the result of the whole run.
+        """
+        data, task, step, pruning = self.data, self.task, self.steps[m], None
+        whole = ridge is not None or m == len(self.stages)
+        if ridge is None:
+            ridge = task.ridge_of_weights(m)
+        else:
+            step = self.states[m].under(ridge.value).refitted().step()
+        if task.options.prune is not None:
+            step, pruning = self.states[-1].under(ridge.value).pruned(step, task.options.prune)
         rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
-            pool.conjunctions(rules, data.schema), weights, intercept, linear,
-            "softmax" if task.joint else data.loss.link, ridge.kept(task.settings), data.loss.name,
+            self.states[-1].candidates.pool.conjunctions(rules, data.schema), weights, intercept,
+            linear, "softmax" if task.joint else data.loss.link, ridge.kept(task.settings),
+            data.loss.name,
         )  # fmt: skip
-        status = Status.worst((Status.CONVERGED, *(stage.status for stage in stages[:m])))
+        status = Status.worst((Status.CONVERGED, *(stage.status for stage in self.stages[:m])))
         details = BoostingDetails(
-            stages=tuple(stages[:m]),
+            stages=tuple(self.stages[:m]),
             propositions=task.candidates.n_searched,
-            risks=tuple(risks[: m + 1]),
-            gains=tuple(gains[:m]),
+            gains=tuple(self.gains[:m]),
+            risks=tuple(self.risks[: m + 1]),
             sample=task.sample,
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
             pruning=pruning,
         )
-        fit = run.finish(model, risk, "min", status, details=details)
-        return fit if m == len(stages) else run.earlier(fit, m, status)
+        fit = self.run.finish(model, risk, "min", status, details=details)
+        return fit if whole else self.run.earlier(fit, m, status)
 
-    return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]
+    def of_best_size(self) -> Fit[RuleEnsemble]:
+        """The fit of the size that the data choose; all stages without a likelihood."""
+        if not self.gains:
+            return self.fit(len(self.stages))
+        using = self.task.candidates.using
+        spoken = [[place for rule in one.rules for place in rule] for one in self.steps[1:]]
+        used = [sum(on[places].any() for on in using) for places in spoken]
+        allowed = np.array(used) == used[-1]
+        likelihoods = [state.negative_log_likelihood() for state in self.states]
+        m, paid = best_size(np.array(self.gains), -np.diff(likelihoods), allowed)
+        ridge = self.task.ridge_of_weights(m)
+        if self.task.ridge is not None and paid > m:
+            ridge = ridge.relaxed(m / paid)
+        elif m == len(self.stages):
+            return self.fit(m)
+        why = f"max_rules={m}: further rules gain less than a smaller ridge"
+        return self.fit(m, Ridge(ridge.value, "; ".join(filter(None, (ridge.chosen, why)))))
 
 
-def _grown(
-    data: TrainingData, task: Task, run: Run
-) -> tuple[Any, list[Step], list[float], list[float], list[Stage]]:
-    """One rule after another, for one output or classes fitted together. Returns the ensemble, what
-    is reported after 0, 1, ... stages, the regularised risks of the search, the gains in
-    log-likelihood, and the stages.
-    """
+def boosted(data: TrainingData, task: Task, run: Run) -> Boosted:
+    """One rule after another."""
     options = task.options
     state: Any = _start(data, task, run)
     combinations: Combinations | None = None
-    steps = [state.step()]
+    states, steps = [copy.copy(state)], [state.step()]
     risks = [steps[0].risk]
     gains: list[float] = []
     stages: list[Stage] = []
@@ -133,8 +181,9 @@ def _grown(
             steps.append(step)
             column = "" if term is None else state.columns.name(term, data.schema)
             stages.append(_stage(found, weight, stage.limit, seconds, bound, column))
+            states.append(copy.copy(state))
             run.step(steps[-1].risk, len(steps[-1].rules))
-    return state, steps, risks, gains, stages
+    return Boosted(data, task, run, states, steps, risks, gains, stages)
 
 
 def _next(

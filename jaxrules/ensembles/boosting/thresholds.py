@@ -10,7 +10,8 @@ A quantile grid misses a step between two quantiles, and a rare event beyond the
   columns, the other conditions fixed.
 
 A threshold chosen from thousands of values fits noise better than one of twenty quantiles. The last
-two therefore must raise the log-likelihood by `_PRICE` more than the rule that they replace.
+two therefore must raise the log-likelihood by `_PRICE` more than the rule that they replace, unless
+``max_cut_points=None`` asks for all values.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
 from jaxrules.ensembles.boosting.joint import JointEnsemble
-from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.options import Options
 from jaxrules.fits import Status
 from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
 from jaxrules.solvers.rule_search import CorrectiveDecrease, Found, Objective, SumOverClasses
@@ -88,7 +89,9 @@ class Thresholds:
         single condition over all values. The bound is then that of both searches.
         """
         g, h = state.derivatives()
-        price = _PRICE * dispersion(self.loss, g, h, self.weights) / state.total_weight
+        price = 0.0
+        if options.max_cut_points is not None:
+            price = _PRICE * dispersion(self.loss, g, h, self.weights) / state.total_weight
         for side in state.sides:
             if stopped():
                 return replace(found, status=Status.worst((found.status, Status.TIME_LIMIT)))

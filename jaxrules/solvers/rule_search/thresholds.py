@@ -5,11 +5,11 @@ an objective over all prefixes are cumulative sums: a pass over the rows per col
 number of distinct values.
 
 A pass in the order of a column reads the rows at random. With many rows, the sums over blocks of
-neighbouring values come first, read in the order of the rows, and only blocks that may hold a better
-threshold than the best boundary between blocks are passed through. Let G, H and B be the sums over
-the rows before a block, and d those over a part of it. For the value (G + dG)^2 / (ridge + H + dH -
-|B + dB|^2) of a threshold inside, dG lies between the sums of the negative and of the positive g of
-the block, dH >= 0, and |dB| is at most the sum of |b| over the block.
+neighbouring values come first, read in the order of the rows, and only blocks that may hold a
+better threshold than the best boundary between blocks are passed through. Let G, H and B be the
+sums over the rows before a block, and dG, dH and dB those over a part of it. The value
+(G + dG)^2 / (ridge + H + dH - |B + dB|^2) of a threshold inside is bounded: dG lies between the sums
+of the negative and of the positive g of the block, dH >= 0, and |dB| is at most its sum of |b|.
 """
 
 from __future__ import annotations
