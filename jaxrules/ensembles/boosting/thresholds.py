@@ -208,11 +208,11 @@ def dispersion(loss: Loss, g: Floats, h: Floats, weights: Floats) -> float:
     log-likelihood, twice the variance for squares; in general Pearson's estimate.
 
     Args:
-        g, h: weighted derivatives per row, and class.
+        g, h: weighted derivatives, (rows,) or (outputs, rows).
     """
     if loss in (logistic, poisson):
         return 1.0
-    return float(np.sum((g**2).T / weights) / np.sum(h))
+    return float(np.sum(g**2 / weights) / np.sum(h))
 
 
 def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> PropositionPool:
