@@ -580,8 +580,8 @@ def test_the_default_number_of_cut_points_is_what_memory_allows(
     with pytest.raises(ValueError, match="set max_cut_points=2"):
         boosting.fit(X, Y, max_cut_points=20)
     fewer, two = boosting.fit(X, Y, max_rules=2), boosting.fit(X, Y, max_rules=2, max_cut_points=2)
-    assert fewer.details["propositions"] == two.details["propositions"]
-    assert fewer.objective == two.objective
+    assert fewer.details["propositions"] >= two.details["propositions"]  # and thresholds of trees
+    assert fewer.objective <= two.objective
 
 
 @pytest.mark.parametrize("learner", ["boosting", "lire"])

@@ -1,7 +1,8 @@
-"""`max_rules=None` of boosting: the number of rules is chosen by the data."""
+"""`max_rules="auto"` and `None` of boosting: the number of rules is chosen by the data."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,29 +22,55 @@ TARGETS = {
 }
 
 
-def negative_log_likelihood(kind: str, objective: float, n: float) -> float:
-    """Up to a constant; of normal errors with the variance that fits best."""
-    return n / 2 * np.log(objective) if kind == "squared" else n * objective
+def negative_log_likelihood(kind: str, fit: jr.Fit, weights: np.ndarray, ridge: float) -> float:
+    """Of the rules of a fit, refitted with this ridge; up to a constant, and of normal errors with
+    the variance that fits best.
+    """
+    y = TARGETS[kind]
+    model = jr.refit(fit.model, X, y, sample_weight=weights, l2_penalty=ridge)
+    if kind in ("logistic", "softmax"):
+        p = jr.predict_proba(model, X)
+        return float(-weights @ np.log(p[np.arange(200), np.searchsorted(model.schema.classes, y)]))
+    score = jr.decision_function(model, X).ravel()
+    if kind == "poisson":
+        return float(weights @ (np.exp(score) - y * score))
+    return float(weights.sum() / 2 * np.log(np.average((y - score) ** 2, weights=weights)))
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-def test_the_size_has_the_least_penalised_loss(kind: str) -> None:
-    y, weights = TARGETS[kind], RNG.uniform(0.5, 2.0, 200)
+def test_a_rule_must_gain_more_than_a_smaller_ridge(kind: str) -> None:
+    y, weights, ridge = TARGETS[kind], RNG.uniform(0.5, 2.0, 200), 3.0
     given = SMALL | {"sample_weight": weights, "loss": "logistic" if kind == "softmax" else kind}
-    fits = jr.boosting.path(X, y, max_rules=None, **given)
-    assert len(fits) <= 40
-    worth = [
-        negative_log_likelihood(kind, fit.details["risks"][-1], weights.sum()) + 1.25 * size
-        for size, fit in enumerate(fits, start=1)
+    fits = jr.boosting.path(X, y, max_rules=10, l2_penalty=ridge, **given)
+    unit = 2.0 if kind == "softmax" else 1.0
+    gains = [
+        negative_log_likelihood(kind, before, weights, unit * ridge * m / (m + 1))
+        - negative_log_likelihood(kind, after, weights, unit * ridge)
+        for m, (before, after) in enumerate(pairwise(fits), start=1)
     ]
-    best = int(np.argmin(worth)) + 1
-    assert 1 < best < len(fits)
-    chosen = jr.boosting.fit(X, y, max_rules=None, **given)
-    asked = jr.boosting.fit(X, y, max_rules=best, **given)
-    assert chosen.objective == asked.objective
-    assert str(chosen.model) == str(asked.model)
-    assert f"max_rules={best}: least penalised loss of sizes up to 40" in str(chosen)
-    assert dict(chosen.model.options)["max_rules"] is None
+    np.testing.assert_allclose(fits[-1].details["gains"][1:], gains, atol=1e-4)
+    best = int(np.argmax(np.cumsum([0.0, *(gain - 1.25 for gain in gains)]))) + 1
+    chosen = jr.boosting.fit(X, y, l2_penalty=ridge, **given)
+    assert len(chosen.details["stages"]) == best
+    assert chosen.details["l2_penalty"] == ridge
+    asked = jr.boosting.fit(
+        X, y, max_rules=len(chosen.details["stages"]), l2_penalty=ridge, **given
+    )
+    assert chosen.objective == pytest.approx(asked.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("most", ["auto", None])
+def test_the_ridge_takes_the_place_of_copies(most: Any) -> None:
+    """Without noise, ten rules would be copies of two: the weights of the two are as large."""
+    y = np.where((X[:, 0] > 0) & (X[:, 1] < 0.5), "yes", "no")
+    ten = jr.boosting.fit(X, y, max_rules=10)
+    chosen = jr.boosting.fit(X, y, max_rules=most)
+    assert len(chosen.model.conjunctions) < 5
+    assert chosen.details["l2_penalty"] < ten.details["l2_penalty"]
+    assert "further rules gain less than a smaller ridge" in str(chosen)
+    assert dict(chosen.model.options)["max_rules"] == most
+    again = jr.refit(chosen.model, X, y)
+    np.testing.assert_allclose(chosen.model.weights, again.weights, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_two_classes_are_the_binary_problem(
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True, find=joint_rule)
     data = dataclasses.replace(task.data, target=both)
-    joint = boosted(data, as_one, options.run(), [options.most_rules])[-1]
+    joint = boosted(data, as_one, options.run(), [options.most_rules]).fits()[-1]
     binary = jr.boosting.fit(X, y, max_rules=4, max_length=2, l2_penalty=l2_penalty)
     np.testing.assert_allclose(joint.details.risks, binary.details.risks, rtol=1e-8)
     halves = np.abs(binary.model.weights / 2)  # a rule and its complement tie

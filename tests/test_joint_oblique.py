@@ -57,7 +57,7 @@ def test_two_classes_are_the_binary_problem(
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True, find=joint_rule)
     data = dataclasses.replace(task.data, target=both)
-    joint = boosted(data, as_one, options.run(), [options.most_rules])[-1]
+    joint = boosted(data, as_one, options.run(), [options.most_rules]).fits()[-1]
     binary = jr.boosting.fit(X, y == "cedar", **given)
     assert len(binary.model.conjunctions.directions) > 0 or linear_terms
     assert list(joint.model.conjunctions) == list(binary.model.conjunctions)

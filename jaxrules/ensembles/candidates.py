@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.bits import pack, unpack
 from jaxrules.conditions import Condition, Conjunctions, PropositionPool
 from jaxrules.constraints import Constraints
 from jaxrules.solvers.rule_search import SearchSpace, Side, sides_of
@@ -58,6 +59,10 @@ class Candidates:
             np.stack([constraints.signs(every, output, n_outputs) for output in range(n_outputs)]),
         )  # fmt: skip
 
+    def on(self, data: TrainingData) -> Candidates:
+        """The same propositions on other rows."""
+        return replace(self, space=SearchSpace.of_codes(*self.pool.cell_codes(data.table)))
+
     def sides(self, output: int, space: SearchSpace | None = None) -> tuple[Side, ...]:
         """The sides of the search for the rules of an output, on another space of the same
         propositions if given.
@@ -97,6 +102,21 @@ class Candidates:
             signs=np.concatenate([self.signs, signs], axis=1),
             further=(*self.further, rows),
         )
+
+    def lighter(self, place: int, output: int, weights: NDArray[np.float64]) -> int:
+        """A searched proposition, or one that holds for exactly the other rows if these weigh less.
+
+        With an intercept both give the same model; a rule that holds for fewer rows is a reason for
+        fewer predictions.
+        """
+        rows = self.selected([place])
+        if 2 * weights[rows].sum() <= weights.sum():
+            return place
+        groups, words = self.space.activations.n_patterns, self.space.activations.bits
+        others = pack(~unpack(words[place : place + 1], groups))[0]
+        same = (words[: self.n_searched] == others).all(axis=1)
+        same &= self.signs[output, : self.n_searched].any(axis=1)
+        return int(np.argmax(same)) if same.any() else place
 
     def selected(self, rule: Sequence[int]) -> NDArray[np.bool_]:
         """The rows on which all propositions of a rule hold, (rows,)."""

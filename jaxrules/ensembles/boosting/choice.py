@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
 from jaxrules.ensembles.boosting.fitting import fit, path
-from jaxrules.ensembles.boosting.options import Grid, Options
-from jaxrules.ensembles.boosting.ridge import FEW_RULES
+from jaxrules.ensembles.boosting.options import FEW_RULES, Grid, Options
 from jaxrules.fits import Fit
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner

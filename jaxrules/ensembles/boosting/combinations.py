@@ -21,8 +21,8 @@ from jaxrules.ensembles.boosting.directions import (
 )
 from jaxrules.ensembles.boosting.ensemble import Ensemble
 from jaxrules.ensembles.boosting.joint import JointEnsemble
+from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
-from jaxrules.ensembles.boosting.search import objective_of
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.fits import Status
 from jaxrules.runs import Run

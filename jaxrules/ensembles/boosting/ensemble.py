@@ -301,6 +301,14 @@ class Ensemble:
             rise = self.sample_weight[rows] @ (after - before) + self.l2_penalty * weight**2 / 2
         return float(rise) - 1e-12 * float(self.sample_weight[rows] @ np.abs(before))
 
+    def negative_log_likelihood(self) -> float:
+        """The sum of the losses; for squares, with the variance estimated."""
+        losses = float(self.sample_weight @ np.asarray(self.loss.value(self.y, self.scores)))
+        if not self.loss.quadratic:
+            return losses
+        mean = max(losses / self.total_weight, float(np.finfo(np.float64).tiny))
+        return self.total_weight / 2 * math.log(mean)
+
     def step(self) -> Step:
         """The current ensemble and risk."""
         penalty = (
@@ -331,3 +339,8 @@ class Ensemble:
             speaking[list(self.rules[r])].any() for speaking in self.using
         )
         return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
+
+
+def repeated(rows: NDArray[np.bool_], extents: Sequence[NDArray[np.bool_]]) -> bool:
+    """Whether these rows, or all others, are those of an earlier rule."""
+    return any(((rows ^ earlier) == (rows[0] ^ earlier[0])).all() for earlier in extents)

@@ -1,7 +1,7 @@
 """`fit` and `path`: from X and y to models.
 
-The data are read once; a first fit chooses the ridge if none is given (`_fits`). If time is short,
-the propositions come from a fit on a sample of the rows (`model_in_time`).
+The data are read once; a first fit chooses the ridge if none is given (`_boosted`). If time is
+short, the propositions come from a fit on a sample of the rows (`model_in_time`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,15 @@ from jaxrules import checks
 from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of
-from jaxrules.ensembles.boosting.details import BoostingDetails
-from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
-from jaxrules.ensembles.boosting.ridge import (
-    FEW_RULES,
-    FEWEST_ROWS,
-    DefaultRidge,
-    ridge_for,
-    share_left,
-)
+from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, Options
+from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
-from jaxrules.ensembles.boosting.size import check_likelihood, of_best_size
-from jaxrules.ensembles.boosting.stages import boosted
+from jaxrules.ensembles.boosting.size import check_likelihood
+from jaxrules.ensembles.boosting.stages import Boosted, boosted
 from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.noise import Ridge, by_chance, unit
+from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.fits import Fit, Status
 from jaxrules.interrupts import Interrupt
 from jaxrules.models import RuleEnsemble
@@ -47,9 +41,14 @@ from jaxrules.training import (
     paths_against_rest,
     sample_in_time,
     sample_limit,
+    some_rows,
 )
 
 _FEW_COLUMNS = 40
+_ROWS_OF_TRIAL = 50_000
+"""The most rows of the fit that estimates the noise: more give the same ridge."""
+_ROWS_OF_SPLITS = 20_000
+"""The most rows on which thresholds are chosen for the search for pairs."""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
@@ -91,10 +90,10 @@ def fit(
     task = task_of(X, y, sample_weight, options)
 
     def fit_one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        if options.max_rules is not None:
-            return _fits(data, task, run, [options.max_rules])[-1]
-        fits = _fits(data, task, run, task.sizes)
-        return run.whole(of_best_size(fits, data, task.constraints, options.most_rules))
+        asked = options.max_rules
+        if isinstance(asked, int):
+            return run.whole(_boosted(data, task, run, [asked]).fits()[-1])
+        return run.whole(_boosted(data, task, run, task.sizes).of_best_size())
 
     return or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
 
@@ -126,18 +125,22 @@ def path(
     task = task_of(X, y, sample_weight, options)
     sizes = task.sizes
     return paths_against_rest(
-        task.data, task.run, lambda part, run: _fits(part, task, run, sizes), sizes[0],
-        joint=task.joint,
-    )  # fmt: skip
+        task.data, task.run, lambda part, run: _path(part, task, run), sizes[0], joint=task.joint
+    )
 
 
-def _fits(
-    data: TrainingData, task: Task, run: Run, sizes: Sequence[int]
-) -> list[Fit[RuleEnsemble]]:
-    """The fits of these sizes for a target of one output; see `boosted`.
+def _path(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+    fits = _boosted(data, task, run, task.sizes).fits()
+    return [*fits[:-1], run.whole(fits[-1])]
 
-    If no ridge is given, a first fit of ten rules, in at most half of the time, estimates the
-    noise. Its models are returned if its ridge turns out to be the chosen one, or if time runs out.
+
+def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> Boosted:
+    """The ensembles of these sizes for a target of one output, with the ridge that the data choose
+    if none is given.
+
+    A first fit of ten rules, in at most half of the time, estimates the noise. It is returned if
+    its ridge turns out to be the chosen one, or if time runs out. With more than 50 000 rows, it
+    sees some of them, and only its ridge is used.
     """
     if task.options.l2_penalty is not None:
         return boosted(data, task, run, sizes)
@@ -146,10 +149,13 @@ def _fits(
     smaller = [size for size in sizes if size < few]
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", few)
     first = task.with_options(l2_penalty=least, max_rules=few)
-    tried = boosted(data, first, trial, [*smaller, few])
+    some = _some(data, _ROWS_OF_TRIAL, task.options.seed)
+    if some is not data:
+        first = first.on(some)
+    tried = boosted(some, first, trial, [*smaller, few])
     run.shortened |= trial.stopped()
-    left, n_found = share_left(data, task.options, tried[-1]), _n_stages(tried)
-    chance = 0.0 if task.joint else by_chance(max(1, n_found), data.weights)
+    left, n_found = share_left(some, task.options, tried.fits()[-1]), tried.n_stages
+    chance = 0.0 if task.joint else by_chance(max(1, n_found), some.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     growing = DefaultRidge.by_noise(
@@ -158,28 +164,14 @@ def _fits(
     )  # fmt: skip
     wanted = sizes[-1] - n_first
     complete = n_found >= wanted or (n_found < FEW_RULES and not trial.stopped())
-    fits: list[Fit[RuleEnsemble]] = []
-    if not run.stopped() and not (ridge == least and complete):
-        fits = boosted(data, task.with_options(growing, l2_penalty=ridge), run, sizes)
-    if fits and (_n_stages(fits) >= min(n_found, wanted) or not run.stopped()):
-        return fits
+    if some is not data or not (run.stopped() or (ridge == least and complete)):
+        found = boosted(data, task.with_options(growing, l2_penalty=ridge), run, sizes)
+        if some is not data or found.n_stages >= min(n_found, wanted) or not run.stopped():
+            return found
     if ridge != least:
         why = f"no time remained to refit with {ridge:g}"
-    kept = Ridge(least, f"l2_penalty={least:g}: {why}")
-    found = [
-        replace(
-            fit,
-            model=replace(fit.model, options=kept.kept(task.settings)),
-            details=BoostingDetails(**{**fit.details, "chosen": kept.chosen}),
-        )
-        for fit in tried[: len(smaller) + (sizes[-1] >= few)]
-    ]
-    return [*found[:-1], run.whole(found[-1])]
-
-
-def _n_stages(fits: Sequence[Fit[RuleEnsemble]]) -> int:
-    """The stages of the largest fit."""
-    return len(fits[-1].details["stages"])
+    kept = first.with_options(DefaultRidge(least, why, 0.0), l2_penalty=least)
+    return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
 
 
 def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
@@ -207,8 +199,17 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
             options = replace(options, max_length=2)
         options = replace(options, max_nonzeros=1)  # directions are among the propositions
 
+    all_values = propositions is None and options.all_thresholds
+    thresholds = None
+    if all_values:
+        run.preparing("thresholds")
+        thresholds = run.prepared(lambda: Thresholds.of(data, constraints), lambda: None)
+
     def candidates() -> Candidates:
-        pool = constraints.pool(_pool(data.table, propositions, options), data.table, n_outputs)
+        pool = _pool(data.table, propositions, options)
+        if all_values and options.longest(len(pool)) != 1:
+            pool = PropositionPool.concatenate([pool, _splits(data, constraints, options)])
+        pool = constraints.pool(pool, data.table, n_outputs)
         constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
         return Candidates.of(pool, first, constraints, data)
 
@@ -224,14 +225,27 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     find = joint_rule if joint else best_rule
     sizes = range(constraints.fewest(first), options.most_rules + 1)
     return Task(
-        data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch
-    )
+        data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch,
+        thresholds=thresholds,
+    )  # fmt: skip
+
+
+def _splits(data: TrainingData, constraints: Constraints, options: Options) -> PropositionPool:
+    """Thresholds that the data choose, for the search for pairs."""
+    some = _some(data, _ROWS_OF_SPLITS, options.seed)
+    return split_points(some, Thresholds.of(some, constraints), ridge_for(some, options, 0.0))
+
+
+def _some(data: TrainingData, most: int, seed: int) -> TrainingData:
+    """At most so many rows; all if the target is constant on those that are drawn."""
+    return data if len(data.weights) <= most else some_rows(data, most, seed) or data
 
 
 def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
     """The propositions to build rules from."""
     if given is None:
-        asked, auto = options.max_cut_points, options.max_cut_points == "auto"
+        asked = "auto" if options.all_thresholds else options.max_cut_points
+        auto = asked == "auto"
         most = check_cut_points(table, CUT_POINTS if asked == "auto" else asked, fewer=auto)
         return all_propositions(table, max_cut_points=most)
     checks.instance("propositions", given, PropositionPool, "jaxrules.conditions.propositions_of")

@@ -220,6 +220,15 @@ class JointEnsemble:
         )  # fmt: skip
         return weights, intercept - intercept.mean()
 
+    @property
+    def l2_penalty(self) -> float:
+        """The ridge as users give it."""
+        return self.ridge / 2.0
+
+    def negative_log_likelihood(self) -> float:
+        """The sum of the losses."""
+        return self.total_weight * self._log_loss(self.scores)
+
     def step(self) -> Step:
         """The current ensemble and risk."""
         weights = np.concatenate([self.weights, self.coefficients])

@@ -30,8 +30,8 @@ _MOST_PAIRS, _MOST_PAIRED = 2500, 400_000_000
 """
 _WORTH_A_DEVICE = 100_000_000
 """From this many rows times columns squared on, an accelerator repays compiling its program."""
-_MOST_RULES = 40
-"""The most rules of `max_rules=None`."""
+FEW_RULES, _MOST_RULES = 10, 40
+"""The most rules of `max_rules="auto"` and of `max_rules=None`."""
 _FEW = 64
 """With at most this many propositions, rules may by default have three of them, otherwise two."""
 
@@ -49,7 +49,6 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 """The settings of "Better Short than Greedy": ``fit(X, y, **PAPER)``."""
 
 
-_number_of_rules = partial(checks.optional, checks.integer)
 _penalty = partial(checks.optional, checks.penalty)
 
 
@@ -211,9 +210,7 @@ class _Shared(ScoreOptions):
                 raise ValueError(
                     f'{name} refits all weights; set corrective=True, or objective="second_order"'
                 )
-        if self.linear_terms and not (
-            self.objective == "corrective_decrease" and self.corrective and self.intercept
-        ):
+        if self.linear_terms and not self.refits_all:
             raise ValueError(
                 "linear_terms=True refits all weights and an intercept; leave objective, "
                 "corrective and intercept at their defaults, or drop linear_terms"
@@ -244,6 +241,20 @@ class _Shared(ScoreOptions):
                 f'(multiclass="joint"){remedy or "; leave it out"}'
             )
         return joint
+
+    @property
+    def refits_all(self) -> bool:
+        """Whether all weights and an intercept are refitted, and the objective accounts for it."""
+        return self.objective == "corrective_decrease" and self.corrective and self.intercept
+
+    @property
+    def all_thresholds(self) -> bool:
+        """Whether rules may use thresholds between all values of a column."""
+        if self.search != "optimal" or self.propositions is not None:
+            return False
+        return self.max_cut_points == "auto" or (
+            self.max_cut_points is None and self.max_length == 1
+        )
 
     def longest(self, propositions: int) -> int | None:
         """The most propositions of a rule, given the number of candidates; None for any number."""
@@ -296,13 +307,15 @@ class Options(_Shared):
             1e-8 of the largest, because saturated rows of the logistic loss have almost none.
     """
 
-    max_rules: int | None = option(_number_of_rules, default=10, at_least=1)
+    max_rules: int | Literal["auto"] | None = option(checks.size, default="auto")
     l2_penalty: float | None = option(_penalty, default=None)
 
     @property
     def most_rules(self) -> int:
         """The most rules and linear terms."""
-        return _MOST_RULES if self.max_rules is None else self.max_rules
+        if isinstance(self.max_rules, int):
+            return self.max_rules
+        return _MOST_RULES if self.max_rules is None else FEW_RULES
 
 
 @options

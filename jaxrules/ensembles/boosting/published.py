@@ -56,7 +56,7 @@ def published(
     size = [options.max_rules]
 
     def one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        return boosted(data, task, run, size)[-1]
+        return boosted(data, task, run, size).fits()[-1]
 
     found = one_against_rest(task.data, task.run, one)
     return or_sketch(found, task)

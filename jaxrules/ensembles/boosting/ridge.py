@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles import noise as noises
-from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.options import FEW_RULES, Options
 from jaxrules.fits import Fit
 from jaxrules.losses import best_constant
 from jaxrules.models import RuleEnsemble
@@ -18,8 +18,6 @@ _ROWS, FEWEST_ROWS = 32.0, 4.0
 """In units of the mean curvature of a row, the default ridge is the first number if noise and
 signal are equal, and at least the second. See docs/defaults.md.
 """
-FEW_RULES = 10
-"""The size of the first fit, which estimates the noise."""
 _MANY_RULES, _GROWTH = 40, 4.0
 """By which multiple the ridge of the weights of so many rules would grow on pure noise."""
 
@@ -42,10 +40,10 @@ class DefaultRidge(NamedTuple):
         share = (value - least) / (value + _ROWS / FEWEST_ROWS * least)
         return cls(value, why, _GROWTH * share, unit)
 
-    def of_weights(self, rules: int) -> noises.Ridge:
-        """The ridge of the weights of so many rules."""
-        share = (min(rules, _MANY_RULES) - FEW_RULES) / (_MANY_RULES - FEW_RULES)
-        value = noises.rounded(self.value * (1 + self.growth * max(share, 0.0)), self.unit)
+    def of_weights(self, rules: int, share: float = 1.0) -> noises.Ridge:
+        """The ridge of the weights of so many rules, or this share of it."""
+        many = (min(rules, _MANY_RULES) - FEW_RULES) / (_MANY_RULES - FEW_RULES)
+        value = noises.rounded(self.value * (1 + self.growth * max(many, 0.0)) * share, self.unit)
         found = f"; rules were found with {self.value:g}" if value != self.value else ""
         return noises.Ridge(value, f"l2_penalty={value:g}: {self.why}{found}")
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.boosting.directions import PRICE
-from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
 from jaxrules.ensembles.boosting.joint import JointEnsemble
+from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.fits import Status
 from jaxrules.runs import Run
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.rule_search import (
-    CorrectiveDecrease,
     Found,
-    GradientSum,
     LeftOut,
     Objective,
-    Orthogonal,
     SearchSpace,
-    SecondOrder,
     Side,
     best_of,
     search_beam,
@@ -37,32 +31,6 @@ from jaxrules.solvers.rule_search import (
     search_triples,
     search_using,
 )
-
-
-def objective_of(state: Ensemble | JointEnsemble, options: Options, sign: int = 0) -> Objective:
-    """What the next rule maximises, among rules whose weight has this sign (0 for any)."""
-    price: dict[str, Any] = {
-        "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
-    }  # fmt: skip
-    if options.max_nonzeros > 1:
-        price |= PRICE
-    if isinstance(state, JointEnsemble):
-        return state.objective(price)
-    g, h = state.derivatives()
-    if sign > 0:  # the weight has the sign of -g
-        g = -g
-    if options.objective == "orthogonal":
-        return Orthogonal(g, state.span(), state.sample_weight, **price)
-    if options.objective == "gradient_sum":
-        return GradientSum(g, **price)
-    ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
-    g = g / math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
-    if options.objective == "corrective_decrease":
-        span = state.span()
-        free = int(state.has_intercept)
-        penalties = np.array([0.0] * free + [ridge] * (span.shape[1] - free))
-        return CorrectiveDecrease(g, h, ridge, span, penalties, **price)
-    return SecondOrder(g, h, ridge, **price)
 
 
 def next_rule(
@@ -111,16 +79,10 @@ def _of_other_rows(
     for exactly the other rows: under a ridge, a second weight for them gains something but tells a
     reader nothing. If rules may have more than three propositions, the best pair.
     """
-    sizes = [(int(rows.sum()), rows) for rows in state.extents]
 
     def repeats(places: Sequence[int]) -> bool:
-        rows = state.candidates.selected(side.propositions[list(places)].tolist())
-        size = int(rows.sum())
-        return any(
-            (size == n and (rows == earlier).all())
-            or (size == len(rows) - n and (rows != earlier).all())
-            for n, earlier in sizes
-        )
+        chosen = side.propositions[list(places)].tolist()
+        return repeated(state.candidates.selected(chosen), state.extents)
 
     space, length = side.space, side.space.longest(options.longest(state.n_searched))
     if space.partitions is None or not found.propositions or not repeats(found.propositions):

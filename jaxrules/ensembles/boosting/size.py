@@ -1,53 +1,66 @@
-"""The number of rules chosen from the data: `max_rules=None`."""
+"""The number of rules that the data choose: `max_rules="auto"` and `max_rules=None`.
+
+Under a ridge r, m copies of a rule with weight w / m each have the score of one rule and the ridge
+r w^2 / m. Near-copies are thus a way around the ridge, and the risk falls with every one of them.
+The gain of rule m + 1 therefore counts only as far as it exceeds what the ridge of the first m
+rules, relaxed by the same factor, would gain:
+
+    gain(m + 1) = NLL(m rules refitted with ridge r m / (m + 1)) - NLL(m + 1 rules with ridge r)
+
+with the negative log-likelihood NLL a sum over rows, without the ridge. The size is the one with
+the greatest sum of gain(j) - 1.25 over its rules j. The ridge of the weights then gives what
+near-copies would have gained, see `best_size`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from jaxrules import checks
-from jaxrules.constraints import Constraints
-from jaxrules.ensembles.boosting.details import BoostingDetails
-from jaxrules.fits import Fit
 from jaxrules.losses import Loss, logistic, poisson, squared
-from jaxrules.models import RuleEnsemble
-from jaxrules.training import TrainingData
 
 _PER_RULE = 1.25
 """By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""
 
 
+def has_likelihood(loss: Loss) -> bool:
+    """Whether a loss is a negative log-likelihood, up to a scale that can be estimated."""
+    return loss in (logistic, squared, poisson)
+
+
 def check_likelihood(loss: Loss) -> None:
-    """Refuse a loss that is not a negative log-likelihood, up to a scale that can be estimated."""
+    """Refuse a loss without a likelihood."""
     checks.require(
-        loss in (logistic, squared, poisson),
+        has_likelihood(loss),
         "max_rules=None needs a loss with a likelihood (logistic, squared or poisson), not "
         f"{loss.name}; set max_rules, or use cross_validate",
     )
 
 
-def of_best_size(
-    fits: list[Fit[RuleEnsemble]], data: TrainingData, constraints: Constraints, most: int
-) -> Fit[RuleEnsemble]:
-    """The fit along a path with the least penalised negative log-likelihood, among those whose
-    rules use all required columns that the last fit uses.
+def gain_of_rule(before: Any, after: Any) -> float:
+    """The gain of the last rule or linear term, given the ensembles before and after it."""
+    m, n = (len(one.rules) + len(one.terms) for one in (before, after))
+    if m:
+        before = before.under(before.l2_penalty * min(m / n, 1.0)).refitted()
+    return before.negative_log_likelihood() - after.negative_log_likelihood()
 
-    With n the total weight, the negative log-likelihood is n times the regularised risk with the
-    ridge of the search; for the squared loss, whose variance is estimated too, it is n / 2 times
-    the logarithm of the risk.
+
+def best_size(sizes: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[int, int]:
+    """The place of the best size, and of the size that the likelihood is worth.
+
+    Rules that gain no more than a smaller ridge are left out, and the ridge takes their place: if k
+    rules raise the likelihood by their price, of which m are kept, the ridge of the m is relaxed by
+    m / k.
+
+    Args:
+        sizes: for each size, ascending, the gains of its rules (see `gain_of_rule`), and by how
+            much each raised the log-likelihood.
     """
-    n, risks = float(data.weights.sum()), np.array([fit.details["risks"][-1] for fit in fits])
-    if data.loss.quadratic:
-        fitted = n / 2 * np.log(np.maximum(risks, np.finfo(np.float64).tiny))
-    else:
-        fitted = n * risks
-    stages = np.array([len(fit.details["stages"]) for fit in fits])
-    used = np.array(
-        [np.sum([c.any() for c in constraints.using(f.model.conjunctions)]) for f in fits]
+    best, paid = (
+        int(np.argmax([sum(part) - _PER_RULE * len(part) for part in parts]))
+        for parts in zip(*sizes, strict=True)
     )
-    total = np.where(used < used.max(), np.inf, fitted + _PER_RULE * stages)
-    best = fits[int(np.argmin(total))]
-    why = f"max_rules={len(best.details['stages'])}: least penalised loss of sizes up to {most}"
-    chosen = "; ".join(filter(None, (best.details["chosen"], why)))
-    return replace(best, details=BoostingDetails(**{**best.details, "chosen": chosen}))
+    return best, max(best, paid)

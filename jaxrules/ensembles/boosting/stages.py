@@ -15,8 +15,11 @@ from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
 from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble, Step
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
-from jaxrules.ensembles.boosting.search import next_rule, objective_of
+from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.search import next_rule
+from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.noise import Ridge
 from jaxrules.fits import Fit, Status
 from jaxrules.fits import Step as Progressed
 from jaxrules.models import RuleEnsemble
@@ -52,6 +55,7 @@ class _Grown:
     Attributes:
         step: what is reported.
         risks: the regularised risks of the search, after 0, 1, ... stages.
+        gains, raised: of the stages, see `best_size`; empty without a likelihood.
         history: the steps of the run.
         nothing_else: only rules for required columns are left.
     """
@@ -60,6 +64,8 @@ class _Grown:
     step: Step
     risks: tuple[float, ...]
     stages: tuple[Stage, ...] = ()
+    gains: tuple[float, ...] = ()
+    raised: tuple[float, ...] = ()
     history: tuple[Progressed, ...] = ()
     nothing_else: bool = False
 
@@ -72,22 +78,45 @@ class _Grown:
         return unused if self.nothing_else or left <= len(unused) else []
 
 
-def boosted(
-    data: TrainingData, task: Task, run: Run, sizes: Sequence[int]
-) -> list[Fit[RuleEnsemble]]:
-    """The fits with these values of `max_rules`, ascending, for one output or classes fitted
-    together; fewer if boosting ends early.
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """The ensembles of several sizes, for one output or classes fitted together."""
 
-    All start with the same rules. A size that has to use required columns leaves these for its
-    last rules.
-    """
-    options = task.options
+    data: TrainingData
+    task: Task
+    run: Run
+    grown: list[_Grown]
 
-    def finished(one: _Grown, last: bool) -> Fit[RuleEnsemble]:
+    @property
+    def n_stages(self) -> int:
+        """The stages of the largest ensemble."""
+        return len(self.grown[-1].stages)
+
+    def fits(self) -> list[Fit[RuleEnsemble]]:
+        """A fit for every size."""
+        return [self._fit(one, one is self.grown[-1]) for one in self.grown]
+
+    def of_best_size(self) -> Fit[RuleEnsemble]:
+        """The fit of the size that the data choose; the largest without a likelihood."""
+        if not self.grown[-1].gains:
+            return self.fits()[-1]
+        best, paid = best_size([(one.gains, one.raised) for one in self.grown])
+        one = self.grown[best]
         m = len(one.stages)
-        step, pruning, ridge = one.step, None, task.ridge_of_weights(m)
-        if options.prune is not None:
-            step, pruning = one.state.under(ridge.value).pruned(step, options.prune)
+        if one is self.grown[-1]:
+            return self.fits()[-1]
+        ridge = self.task.ridge_of_weights(m, m / len(self.grown[paid].stages))
+        why = f"max_rules={m}: further rules gain less than a smaller ridge"
+        ridge = Ridge(ridge.value, "; ".join(filter(None, (ridge.chosen, why))))
+        step = one.state.under(ridge.value).refitted().step()
+        return self._fit(replace(one, step=step), True, ridge)
+
+    def _fit(self, one: _Grown, whole: bool, ridge: Ridge | None = None) -> Fit[RuleEnsemble]:
+        """A fit; `whole`: it is the result of the run."""
+        data, task, m = self.data, self.task, len(one.stages)
+        step, pruning, ridge = one.step, None, ridge or task.ridge_of_weights(m)
+        if task.options.prune is not None:
+            step, pruning = one.state.under(ridge.value).pruned(step, task.options.prune)
         rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
             one.state.candidates.pool.conjunctions(rules, data.schema), weights, intercept, linear,
@@ -97,17 +126,26 @@ def boosted(
         details = BoostingDetails(
             stages=one.stages,
             propositions=task.candidates.n_searched,
+            gains=one.gains,
             risks=one.risks,
             sample=task.sample,
             l2_penalty=ridge.value,
             chosen=ridge.chosen,
             pruning=pruning,
         )
-        fit = run.finish(model, risk, "min", status, details=details)
-        return replace(fit, history=one.history) if last else run.earlier(fit, one.history, status)
+        fit = self.run.finish(model, risk, "min", status, details=details)
+        if whole:
+            return replace(fit, history=one.history)
+        return self.run.earlier(fit, one.history, status)
 
-    grown = _grown(data, task, run, sizes)
-    return [finished(one, one is grown[-1]) for one in grown]
+
+def boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> Boosted:
+    """The ensembles with these values of `max_rules`, ascending; fewer if boosting ends early.
+
+    All start with the same rules. A size that has to use required columns leaves these for its
+    last rules.
+    """
+    return Boosted(data, task, run, _grown(data, task, run, sizes))
 
 
 def _grown(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> list[_Grown]:
@@ -178,7 +216,12 @@ def _longer(
     stages = (*grown.stages, _stage(found, weight, stage.limit, seconds, bound, column))
     run.step(step.risk, len(step.rules), max(done, len(stages)))
     history = (*grown.history, run.history[-1])
-    return _Grown(state, step, risks, stages, history, grown.nothing_else)
+    gains, raised = grown.gains, grown.raised
+    if has_likelihood(task.data.loss) and options.corrective:
+        gains = (*gains, gain_of_rule(grown.state, state))
+        before = grown.state.negative_log_likelihood()
+        raised = (*raised, before - state.negative_log_likelihood())
+    return _Grown(state, step, risks, stages, gains, raised, history, grown.nothing_else)
 
 
 def _next(
@@ -192,6 +235,12 @@ def _next(
     than the rule; objective and bound of the result are then those over terms and rules.
     """
     found = next_rule(state, task, must, stage)
+    if task.thresholds is not None and not must:
+        found = task.thresholds.better(state, found, task.options, stage.stopped)
+    places = found.propositions
+    if len(places) == 1 and places[0] < state.n_searched and task.options.refits_all:
+        place = state.candidates.lighter(places[0], state.output, state.sample_weight)
+        found = replace(found, propositions=(place,))
     bound = found.bound
     if combinations is not None:
         found = replace(found, bound=None)

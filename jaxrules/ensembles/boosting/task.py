@@ -9,6 +9,7 @@ from typing import Any
 from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.ridge import DefaultRidge
+from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import Ridge
 from jaxrules.fits import Settings
@@ -31,6 +32,7 @@ class Task:
         constraints: the constraints on the rules.
         ridge: the one that the data chose, None if it was given.
         sketch: the model of a sample of the rows, None without one.
+        thresholds: the search over all thresholds, None if rules use the cut points only.
     """
 
     data: TrainingData
@@ -45,13 +47,20 @@ class Task:
     constraints: Constraints
     ridge: DefaultRidge | None = None
     sketch: RuleEnsemble | None = None
+    thresholds: Thresholds | None = None
 
     def with_options(self, ridge: DefaultRidge | None = None, **options: Any) -> Task:
         """The same task with other options, and a ridge that the data chose."""
         return replace(self, options=replace(self.options, **options), ridge=ridge)
 
-    def ridge_of_weights(self, rules: int) -> Ridge:
-        """The ridge of the reported weights of so many rules."""
+    def on(self, data: TrainingData) -> Task:
+        """The same propositions on other rows, without other thresholds."""
+        return replace(self, data=data, candidates=self.candidates.on(data), thresholds=None)
+
+    def ridge_of_weights(self, rules: int, share: float = 1.0) -> Ridge:
+        """The ridge of the reported weights of so many rules, or this share of it if the data chose
+        it.
+        """
         if self.ridge is None:
             return Ridge(self.options.l2_penalty or 0.0)
-        return self.ridge.of_weights(rules)
+        return self.ridge.of_weights(rules, share)

@@ -106,6 +106,12 @@ class Objective:
         """
         return None
 
+    def quotients(self) -> tuple[int, float] | None:
+        """The number of classes and the ridge, if the value is the sum over classes of
+        G^2 / (ridge + H - |B|^2), with the terms g, h, b of one class after another.
+        """
+        return None
+
     def sums_of_columns(self, terms: Floats, columns: Floats) -> Floats:
         """The sums for numeric columns in the place of 0/1 ones, (sums, columns).
 
@@ -305,6 +311,9 @@ class CorrectiveDecrease(Objective):
             return None
         return _values_of_classes(terms[None], self.ridge)
 
+    def quotients(self) -> tuple[int, float] | None:
+        return None if self.one_sided else (1, self.ridge)
+
     def bounds(self, terms: Floats, members: Floats) -> Floats:
         greatest = _greatest_of_ends(
             self, terms[:2], members, self.ridge, self.shares(terms, members)
@@ -362,6 +371,9 @@ class SumOverClasses(Objective):
 
     def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs:
         return _values_of_classes(self._by_class(terms), self.ridge)
+
+    def quotients(self) -> tuple[int, float]:
+        return len(self.parts), self.parts[0].ridge
 
 
 def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:

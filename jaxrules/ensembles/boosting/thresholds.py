@@ -1,0 +1,263 @@
+"""Thresholds that the data choose, in addition to the cut points at quantiles.
+
+A quantile grid misses a step between two quantiles, and a rare event beyond the last one. Therefore
+
+- the splits of a few boosted trees of depth two join the cut points before pairs of conditions are
+  searched (`split_points`);
+- at every stage, the best single condition over all values of all numeric columns is found exactly
+  (`jaxrules.solvers.rule_search.thresholds`);
+- the thresholds of the chosen rule are then moved one after another over all values of their
+  columns, the other conditions fixed.
+
+A threshold chosen from thousands of values fits noise better than one of twenty quantiles. The last
+two therefore must raise the log-likelihood by `_PRICE` more than the rule that they replace, unless
+``max_cut_points=None`` asks for all values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules import display
+from jaxrules.conditions import Condition, PropositionPool
+from jaxrules.constraints import Constraints
+from jaxrules.ensembles.boosting.directions import row_terms
+from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
+from jaxrules.ensembles.boosting.joint import JointEnsemble
+from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.options import Options
+from jaxrules.fits import Status
+from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
+from jaxrules.solvers.rule_search import CorrectiveDecrease, Found, Objective, SumOverClasses
+from jaxrules.solvers.rule_search.space import TIE
+from jaxrules.solvers.rule_search.thresholds import SortedColumn, Split, best_threshold
+from jaxrules.training import TrainingData
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+_PRICE = 1.25
+"""What a threshold that is no cut point must gain, in log-likelihood."""
+_TREES, _STEP, _WORTH_A_SPLIT = 15, 0.5, 3.0
+"""The number of trees, their learning rate, and the least gain of a split in log-likelihood."""
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """The numeric columns that rules may use, sorted, and which rules are allowed.
+
+    Attributes:
+        columns: by position in the table.
+        signs: for every output whether a rule "at most", and a rule "above", may have a negative
+            and a positive weight, by column, (outputs, 2, 2).
+    """
+
+    columns: dict[int, SortedColumn]
+    signs: dict[int, Bools]
+    constraints: Constraints
+    loss: Loss
+    weights: Floats
+
+    @classmethod
+    def of(cls, data: TrainingData, constraints: Constraints) -> Thresholds:
+        """All columns sorted; may be broken off by `checkpoint`."""
+        schema, n = data.table.schema, len(data.outputs)
+        numeric = [
+            f for f, one in enumerate(schema.features)
+            if one.is_numeric and f not in constraints.forbidden
+        ]  # fmt: skip
+        signs = {}
+        for f in numeric:
+            sides = PropositionPool.build(
+                schema, [[Condition.at_most(f, 0.0)], [Condition.above(f, 0.0)]]
+            )
+            signs[f] = np.stack([constraints.signs(sides, output, n) for output in range(n)])
+        columns = {f: SortedColumn.of(data.table.columns[f]) for f in numeric}
+        return cls(columns, signs, constraints, data.loss, data.weights)
+
+    def better(
+        self,
+        state: Ensemble | JointEnsemble,
+        found: Found,
+        options: Options,
+        stopped: Callable[[], bool],
+    ) -> Found:
+        """The better of the rule that the search found, with its thresholds moved, and the best
+        single condition over all values. The bound is then that of both searches.
+        """
+        g, h = state.derivatives()
+        price = 0.0
+        if options.max_cut_points is not None:
+            price = _PRICE * dispersion(self.loss, g, h, self.weights) / state.total_weight
+        for side in state.sides:
+            if stopped():
+                return replace(found, status=Status.worst((found.status, Status.TIME_LIMIT)))
+            objective = objective_of(state, options, side.sign)
+            terms = row_terms(objective, len(self.weights))
+            if set(found.propositions) <= set(side.propositions.tolist()):
+                found = self._moved(state, found, objective, terms, price)
+            split = self._best(state, objective, terms, side.sign)
+            if split is None:
+                continue
+            worth = float(objective.worth(split.value - price, 1))
+            if found.bound is not None:
+                found = replace(found, bound=max(found.bound, worth * (1 + TIE)))
+            if worth > found.objective * (1 + TIE):
+                place = self._add(state, split)
+                found = replace(
+                    found, propositions=(place,), objective=float(objective.worth(split.value, 1))
+                )
+        return found
+
+    def _moved(
+        self,
+        state: Ensemble | JointEnsemble,
+        found: Found,
+        objective: Objective,
+        terms: Floats,
+        price: float,
+    ) -> Found:
+        """A conjunction with its thresholds moved, one after another, as long as it pays."""
+        rule, length = list(found.propositions), len(found.propositions)
+        rows = state.candidates.selected(rule)
+        value = float(objective.value(terms[:, rows].sum(axis=1)))
+        for k in range(length) if length > 1 else ():
+            (condition,) = state.candidates.pool.rule(rule[k])
+            column = self.columns.get(condition.feature)  # type: ignore[call-overload]
+            sides = condition.upper < np.inf, condition.lower > -np.inf
+            if column is None or condition.missing or sum(sides) != 1:
+                continue
+            others = state.candidates.selected([*rule[:k], *rule[k + 1 :]])
+            inside = {condition.feature: (column, sides)}
+            split = best_threshold(inside, objective, terms * others)
+            if split is None or split.value <= value + price:
+                continue
+            moved = others & self.rows(split)
+            if not repeated(moved, state.extents):
+                rule[k], value = self._add(state, split), split.value
+        if rule == list(found.propositions):
+            return found
+        worth = float(objective.worth(value, length))
+        bound = None if found.bound is None else max(found.bound, worth * (1 + TIE))
+        return replace(found, propositions=tuple(rule), objective=worth, bound=bound)
+
+    def _best(
+        self, state: Ensemble | JointEnsemble, objective: Objective, terms: Floats, sign: int
+    ) -> Split | None:
+        """The best single condition that does not repeat an earlier rule."""
+        columns = {}
+        for f, column in self.columns.items():
+            signs = self.signs[f][state.output]
+            either = signs.any(axis=1) if sign == 0 else signs[:, int(sign > 0)]
+            if either.any():
+                columns[f] = column, (bool(either[0]), bool(either[1]))
+        while True:
+            split = best_threshold(columns, objective, terms)
+            if split is None:
+                return None
+            column, sides = columns[split.column]
+            rows = self.rows(split)
+            if not repeated(rows, state.extents):
+                return self._smaller(split, objective, terms, sides)
+            columns[split.column] = column.without([split.place]), sides
+
+    def _smaller(
+        self, split: Split, objective: Objective, terms: Floats, sides: tuple[bool, bool]
+    ) -> Split:
+        """The condition on the side with fewer rows, if it is worth the same."""
+        other = split._replace(above=not split.above)
+        if not all(sides):
+            return split
+        rows, others = self.rows(split), self.rows(other)
+        value = float(objective.value(terms[:, others].sum(axis=1)))
+        light, heavy = self.weights[others].sum(), self.weights[rows].sum()
+        if light < heavy and value >= split.value * (1 - 10 * TIE):
+            return other._replace(value=value)
+        return split
+
+    def rows(self, split: Split) -> Bools:
+        values = self.columns[split.column].values
+        return values > split.low if split.above else values <= split.low
+
+    def _add(self, state: Ensemble | JointEnsemble, split: Split) -> int:
+        """Add the condition to the propositions of the ensemble; returns its place."""
+        condition, rows = self.condition(split), self.rows(split)
+        state.candidates = state.candidates.extended(condition, rows, self.constraints)
+        return len(state.candidates.pool) - 1
+
+    def condition(self, split: Split) -> Condition:
+        """With the shortest threshold between the two values."""
+        f, low, high = split.column, split.low, split.high
+        threshold = 0.0
+        if not low <= 0.0 < high:
+            middle = low + (high - low) / 2
+            threshold = display.shortest_number(middle, low, high, low_belongs=True)
+        if not self.columns[f].whole:
+            return (Condition.above if split.above else Condition.at_most)(f, threshold)
+        threshold = float(np.floor(threshold))
+        if split.above:
+            return Condition.at_least(f, threshold + 1.0)
+        return Condition.at_most(f, threshold)
+
+
+def dispersion(loss: Loss, g: Floats, h: Floats, weights: Floats) -> float:
+    """By how much the sum of the losses falls if the log-likelihood rises by one: 1 for a negative
+    log-likelihood, twice the variance for squares; in general Pearson's estimate.
+
+    Args:
+        g, h: weighted derivatives, (rows,) or (outputs, rows).
+    """
+    if loss in (logistic, poisson):
+        return 1.0
+    return float(np.sum(g**2 / weights) / np.sum(h))
+
+
+def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> PropositionPool:
+    """Both sides of the splits of a few boosted trees of depth two: at the root, and on both sides
+    of its split.
+    """
+    loss, weights, y = data.loss, data.weights, data.outputs
+    scores = np.stack([np.full(len(one), best_constant(loss, one, weights)) for one in y])
+    found: dict[tuple[int, float], Split] = {}
+    for _ in range(_TREES):
+        both = [derivatives(loss, *one, majorant=True) for one in zip(y, scores, strict=True)]
+        g, h = (weights * np.stack(part) for part in zip(*both, strict=True))
+        least = 2 * _WORTH_A_SPLIT * dispersion(loss, g, h, weights)
+        leaves: list[Bools] = [np.ones(len(weights), bool)]
+        splits: list[Split] = []
+        for _ in range(3):  # the root, then both of its sides
+            leaf = leaves.pop(0)
+            split = _split_of(leaf, thresholds, g, h, ridge)
+            if split is None or split.value < least:
+                leaves.append(leaf)
+                if not splits:
+                    break
+                continue
+            below = thresholds.rows(split)
+            leaves += [leaf & below, leaf & ~below]
+            splits.append(split)
+        if not splits:
+            break
+        found |= {(split.column, split.low): split for split in splits}
+        for leaf in leaves:
+            step = -g[:, leaf].sum(axis=1) / (ridge + h[:, leaf].sum(axis=1))
+            scores[:, leaf] += _STEP * step[:, None]
+    sides = [one for split in found.values() for one in (split, split._replace(above=True))]
+    return PropositionPool.build(data.table.schema, [[thresholds.condition(s)] for s in sides])
+
+
+def _split_of(
+    leaf: Bools, thresholds: Thresholds, g: Floats, h: Floats, ridge: float
+) -> Split | None:
+    """The split of a leaf that decreases the loss most, its constant refitted."""
+    parts, terms, nothing = [], [], (np.zeros((len(leaf), 0)), np.zeros(0))
+    for gradient, curvature in zip(g * leaf, h * leaf, strict=True):
+        whole = max(float(curvature.sum()), float(np.finfo(np.float64).tiny))
+        gradient = gradient - curvature * (gradient.sum() / whole)
+        parts.append(CorrectiveDecrease(gradient, curvature, ridge, *nothing))
+        terms += [gradient, curvature, curvature / np.sqrt(whole)]
+    columns = {f: (column, (True, False)) for f, column in thresholds.columns.items()}
+    return best_threshold(columns, SumOverClasses(tuple(parts)), np.stack(terms))

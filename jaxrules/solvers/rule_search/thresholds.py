@@ -1,0 +1,240 @@
+"""The best threshold on one column, over all its values.
+
+A column is sorted once. The rows below a threshold are then a prefix of that order, and the sums of
+an objective over all prefixes are cumulative sums: a pass over the rows per column, whatever the
+number of distinct values.
+
+A pass in the order of a column reads the rows at random. With many rows, the sums over blocks of
+neighbouring values come first, read in the order of the rows, and only blocks that may hold a
+better threshold than the best boundary between blocks are passed through. Let G, H and B be the
+sums over the rows before a block, and dG, dH and dB those over a part of it. The value
+(G + dG)^2 / (ridge + H + dH - |B + dB|^2) of a threshold inside is bounded: dG lies between the
+sums of the negative and of the positive g of the block, dH >= 0, and |dB| is at most its sum of
+|b|.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.runs import checkpoint
+from jaxrules.solvers.rule_search.objectives import Floats, Objective
+from jaxrules.solvers.rule_search.space import IN_SPAN
+
+Bools = NDArray[np.bool_]
+Sides = tuple[bool, bool]
+"""Whether rules below a threshold, and above one, are allowed."""
+_FEW_ROWS = 5_000
+"""With fewer rows, blocks and their compiled passes do not repay loading numba."""
+_BLOCK, _MOST_BLOCKS = 256, 4096
+"""The number of rows of a block, and the most blocks, whose sums should stay in the cache."""
+
+
+class Split(NamedTuple):
+    """A threshold between two neighbouring values of a column.
+
+    Attributes:
+        value: the objective's value.
+        column: the column's key.
+        low: the largest value below the threshold.
+        high: the smallest value above it.
+        above: whether the rule holds above the threshold.
+        place: the number of rows below it.
+    """
+
+    value: float
+    column: int
+    low: float
+    high: float
+    above: bool
+    place: int
+
+
+@dataclass(frozen=True, eq=False)
+class SortedColumn:
+    """The known values of a numeric column, in ascending order.
+
+    Attributes:
+        values: the column, NaN for missing, (rows,).
+        rows: the rows with a value, by ascending value, (known rows,).
+        ends: whether the next value is greater, so that a threshold may lie between the two; the
+            last entry is False.
+    """
+
+    values: Floats
+    rows: NDArray[np.int32]
+    ends: Bools
+
+    @classmethod
+    def of(cls, values: Floats) -> SortedColumn:
+        """The column sorted; may be broken off by `checkpoint`."""
+        checkpoint()
+        order = np.argsort(values, kind="stable").astype(np.int32)
+        return cls._of(values, order[: len(values) - np.count_nonzero(np.isnan(values))])
+
+    @classmethod
+    def _of(cls, values: Floats, rows: NDArray[np.int32]) -> SortedColumn:
+        known = values[rows]
+        return cls(values, rows, np.append(known[1:] > known[:-1], False)[: len(rows)])
+
+    def without(self, places: Iterable[int]) -> SortedColumn:
+        """Without the thresholds above so many rows."""
+        ends = self.ends.copy()
+        ends[np.fromiter(places, int) - 1] = False
+        return SortedColumn(self.values, self.rows, ends)
+
+    @functools.cached_property
+    def whole(self) -> bool:
+        """Whether all known values are integers."""
+        known = self.values[self.rows]
+        return bool((known == np.rint(known)).all())
+
+    def below(self, split: Split) -> Bools:
+        """The rows below a threshold of this column, (rows,)."""
+        return self.values <= split.low
+
+    @functools.cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the blocks start, and where the last one ends: equal values share a block."""
+        n = len(self.rows)
+        size = max(_BLOCK, -(-n // _MOST_BLOCKS))
+        last = np.flatnonzero(np.append(self.ends[:-1], True))  # of every distinct value
+        chosen = last[np.minimum(np.searchsorted(last, np.arange(size, n, size)), len(last) - 1)]
+        return np.unique(np.concatenate([[0], chosen + 1, [n]]))
+
+    @functools.cached_property
+    def blocks(self) -> NDArray[np.uint16]:
+        """The block of every row; the number of blocks for a missing value."""
+        n = len(self.starts) - 1
+        of_row = np.full(len(self.values), n, np.uint16)
+        of_row[self.rows] = np.repeat(np.arange(n, dtype=np.uint16), np.diff(self.starts))
+        return of_row
+
+
+def best_threshold(
+    columns: Mapping[int, tuple[SortedColumn, Sides]], objective: Objective, terms: Floats
+) -> Split | None:
+    """The threshold of the greatest value over some columns; None if these have none.
+
+    Args:
+        columns: by a key, with the rules that are allowed.
+        objective: its `value` decides.
+        terms: the objective's for every row, (sums, rows).
+    """
+    best: Split | None = None
+    by_row = np.ascontiguousarray(terms.T)
+    quotients = objective.quotients()
+    if quotients is not None and len(by_row) >= _FEW_ROWS:
+        return _by_blocks(columns, objective, by_row, *quotients)
+    for key, (column, sides) in columns.items():
+        if not column.ends.any():
+            continue
+        sums = np.cumsum(by_row[column.rows], axis=0)
+        below = sums[column.ends]
+        values = [
+            objective.value(some.T) if allowed else np.full(len(some), -math.inf)
+            for some, allowed in zip((below, sums[-1] - below), sides, strict=True)
+        ]
+        at, above = divmod(int(np.argmax(np.stack(values, axis=1))), 2)
+        if best is None or values[above][at] > best.value:
+            place = int(np.flatnonzero(column.ends)[at]) + 1
+            best = _split(float(values[above][at]), key, column, bool(above), place)
+    return best
+
+
+def _split(value: float, key: int, column: SortedColumn, above: bool, place: int) -> Split:
+    low, high = column.values[column.rows[place - 1 : place + 1]].tolist()
+    return Split(value, key, low, high, above, place)
+
+
+def _by_blocks(
+    columns: Mapping[int, tuple[SortedColumn, Sides]],
+    objective: Objective,
+    by_row: Floats,
+    n_classes: int,
+    ridge: float,
+) -> Split | None:
+    """`best_threshold` for many rows and a sum of quotients."""
+    from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows
+    from jaxrules.solvers.rule_search.kernels.prefixes import scan_blocks
+
+    n, width = by_row.shape
+    of_class = by_row.reshape(n, n_classes, -1)
+    slack = np.stack(
+        [np.maximum(of_class[:, :, 0], 0.0), np.sqrt(np.sum(of_class[:, :, 2:] ** 2, axis=2))],
+        axis=2,
+    )
+    extended, one_cell = np.column_stack([by_row, slack.reshape(n, -1)]), np.zeros(n, np.uint8)
+    best: Split | None = None
+    least, waiting = -math.inf, []
+    for key, (column, sides) in columns.items():
+        if not column.ends.any():
+            continue
+        sums = np.zeros((len(column.starts), extended.shape[1]))
+        add_rows(extended, column.blocks, one_cell, sums)
+        sums = sums[:-1]  # without missing values
+        ends = np.cumsum(sums[:, :width], axis=0)
+        before, total = ends - sums[:, :width], ends[-1]
+        inner = ends[:-1][column.ends[column.starts[1:-1] - 1]]
+        places = column.starts[1:-1][column.ends[column.starts[1:-1] - 1]]
+        for above, allowed in enumerate(sides):
+            if allowed and len(inner):
+                values = objective.value((total - inner if above else inner).T)
+                at = int(np.argmax(values))
+                if values[at] > least:
+                    least = float(values[at])
+                    best = _split(least, key, column, bool(above), int(places[at]))
+        bounds = _bounds(before, sums, total, sides, n_classes, ridge)
+        bounds[np.diff(np.concatenate([[0], np.cumsum(column.ends)])[column.starts]) < 1] = -np.inf
+        waiting.append((float(bounds.max()), key, bounds, before, total))
+    for bound, key, bounds, before, total in sorted(waiting, key=lambda one: -one[0]):
+        if bound <= least:
+            break
+        column, sides = columns[key]
+        order = np.argsort(-bounds, kind="stable")
+        found = scan_blocks(
+            by_row, column.rows, column.ends, column.starts, before, total, order, bounds[order],
+            least, n_classes, ridge, IN_SPAN, *sides,
+        )  # fmt: skip
+        if found[1]:
+            least = found[0]
+            best = _split(least, key, column, found[2], found[1])
+    return best
+
+
+def _bounds(
+    before: Floats, sums: Floats, total: Floats, sides: Sides, n_classes: int, ridge: float
+) -> Floats:
+    """Bounds on the values of all thresholds inside each block, (blocks,).
+
+    Args:
+        before: the sums over the rows before each block, (blocks, terms).
+        sums: those over the blocks; then, for each class, those of max(g, 0) and |b|.
+        total: those over all rows.
+    """
+    n, width = before.shape
+    positive, length = sums[:, width:].reshape(n, n_classes, 2).transpose(2, 0, 1)
+    block = sums[:, :width].reshape(n, n_classes, -1)
+    first = before.reshape(n, n_classes, -1)
+    after = total.reshape(n_classes, -1) - first
+    bounds = np.zeros(n)
+    for allowed, start, least, most, fewest in (
+        (sides[0], first, block[:, :, 0] - positive, positive, first[:, :, 1]),
+        (sides[1], after, -positive, positive - block[:, :, 0], after[:, :, 1] - block[:, :, 1]),
+    ):
+        if not allowed:
+            continue
+        gain = np.maximum(np.abs(start[:, :, 0] + least), np.abs(start[:, :, 0] + most))
+        norm = np.sqrt(np.sum(start[:, :, 2:] ** 2, axis=2)) + length
+        rest = ridge + np.maximum(fewest, 0.0) - norm**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.where(rest > 0, gain**2 / rest, np.where(gain > 0, np.inf, 0.0))
+        bounds = np.maximum(bounds, value.sum(axis=1) * (1.0 + 1e-9))
+    return bounds
