@@ -28,7 +28,8 @@ conditions is proved in milliseconds (`jaxrules.solvers.rule_search.pairs`), whi
 rules of any length ends without a useful bound. ``max_length=None`` allows any length; the search
 for a rule then stops after a number of evaluations and reports the bound proved by then. A rule
 that holds for the same rows as an earlier one, or for exactly the other rows, is not a candidate:
-under a ridge it would gain something, but it would tell a reader nothing.
+under a ridge it would gain something, but it would tell a reader nothing. A single condition is
+written on the side that holds for fewer rows: with an intercept both sides give the same model.
 
 With ``objective_tolerance`` the rule maximises its objective over (1 + objective_tolerance)^length:
 each further proposition must raise it by this share, as in `jaxrules.lltboost`. Threshold-based
@@ -43,10 +44,11 @@ half of it for squared error, which XGBoost halves.
 In the order of reading:
 
 - `options`: what can be set, and the paper's own setting; `task`: what a fit works on;
-- `search`: the stage's objective, and the search for the rule that maximises it;
+- `objective`: what a stage maximises; `search`: the search for the rule that maximises it;
 - `ensemble`: the rules so far, the weight of a new one (2.2), the refit of all weights, and
   elimination; `joint`: the same for several classes as one problem;
-- `linear_terms`, and `directions` with `combinations`: additional candidates of a stage;
+- `thresholds`, `linear_terms`, and `directions` with `combinations`: additional candidates of a
+  stage;
 - `stages`: one rule after another; `details`: what is recorded of them;
 - `ridge`: the default ridge; `size`: the number of rules if the data choose it;
 - `fitting`: `fit` and `path`; `choice`: `cross_validate`;

@@ -134,7 +134,9 @@ class _Shared(ScoreOptions):
             than a threshold does. Up to 2, every rule is proved optimal, in about rows x columns^2
             / 2 steps; docs/measured/boosting.md has a table of what is proved when.
         max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
-            "auto": 20, or as many as memory allows. None takes every value.
+            "auto": 20, or as many as memory allows, and thresholds that the data choose among all
+            values, see `jaxrules.ensembles.boosting.thresholds`; with search="optimal" and no
+            `propositions`. None takes every value.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
         max_evaluations: limit on objective evaluations per rule, after which the best rule so far
             is added and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
@@ -290,18 +292,19 @@ class Options(_Shared):
 
     Attributes:
         max_rules: the number of rules and linear terms (with multiclass="one_vs_rest", per class);
-            fewer if no further rule reduces the risk. None: the number up to 40 with the least
-            negative log-likelihood, with the ridge of the search, plus 1.25 per rule; for the
-            logistic, squared and Poisson loss. ``details["chosen"]`` reports it, and `path` then
-            returns 40 fits.
+            fewer if no further rule reduces the risk. "auto": as many as gain more in likelihood
+            than a smaller ridge would, at most ten; `jaxrules.ensembles.boosting.size` has the
+            criterion. Ten for losses other than the logistic, squared and Poisson one, and without
+            refits. None: the same, at most 40, for these losses only. ``details["chosen"]`` reports
+            the number, and `path` returns the fits of all sizes.
         l2_penalty: the paper's lambda >= 0, relative to sums over rows. None: a first fit of ten
             rules with a small ridge leaves a share q of the constant's loss (to which 30 / rows is
             added, at most .2, as ten rules explain that much by chance). The ridge is then 32 q /
             (1 - q), but at least 4, times the mean curvature of the loss at the constant: 1 to 72
             for two equal classes, 8 to 576 for the squared loss. Rules are found with it, whatever
             `max_rules` is; refitted weights of more than ten rules have a larger ridge where there
-            is noise, for 40 rules up to 4.6 times as large. ``details["chosen"]`` says why it was
-            chosen. Several classes fitted together have twice this ridge, with which two classes
+            is noise, for 40 rules up to 4.6 times as large, and those of rules that `max_rules` left
+            a smaller one. ``details["chosen"]`` says why it was chosen. Several classes fitted together have twice this ridge, with which two classes
             are the binary problem; nothing is added to q then, and l2_penalty is at least 1. Fitted
             one-vs-rest, each class has its own. With 0, curvatures are raised to
             1e-8 of the largest, because saturated rows of the logistic loss have almost none.
