@@ -325,7 +325,7 @@ def test_stops_when_nothing_is_left() -> None:
 def test_time_limit_with_an_injected_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depth_first, "SLICE", 500)
     ticks = itertools.count()
-    fit = paper_fit(X, Y, max_rules=4, time_limit=Deadline(40.0, clock=lambda: float(next(ticks))))
+    fit = paper_fit(X, Y, max_rules=4, time_limit=Deadline(48.0, clock=lambda: float(next(ticks))))
     assert fit.status == Status.TIME_LIMIT
     assert len(fit.details["stages"]) == 4  # later stages go on
     limited = [stage for stage in fit.details["stages"] if stage.status == Status.TIME_LIMIT]
@@ -746,12 +746,12 @@ def test_a_device_finds_the_rules_of_the_host(target: str, settings: dict[str, A
 
 def test_a_device_ranks_again_until_nothing_better_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """One pair at a time; and so many that the host's histograms take over."""
-    data = _device_data()
-    host = jr.boosting.fit(data["X"], data["two"], max_rules=3, max_cut_points=4, engine="numpy")
+    data, few_cuts = _device_data(), {"max_rules": 3, "max_cut_points": 4, "max_length": 2}
+    host = jr.boosting.fit(data["X"], data["two"], **few_cuts, engine="numpy")
     for few, most in ((1, 1024), (2, 0)):
         monkeypatch.setattr("jaxrules.solvers.rule_search.pairs._RANKED", few)
         monkeypatch.setattr("jaxrules.solvers.rule_search.pairs._MOST_RANKED", most)
-        found = jr.boosting.fit(data["X"], data["two"], max_rules=3, max_cut_points=4, engine="jax")
+        found = jr.boosting.fit(data["X"], data["two"], **few_cuts, engine="jax")
         assert str(found.model) == str(host.model)
         assert found.details.risks == host.details.risks
 

@@ -30,7 +30,7 @@ from jaxrules.interrupts import Interrupt
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
 from jaxrules.runs import Deadline, Run
-from jaxrules.solvers.rule_search.space import check_cut_points
+from jaxrules.solvers.rule_search.space import check_cut_points, most_propositions
 from jaxrules.table import Table, TableLike
 from jaxrules.training import (
     TrainingData,
@@ -208,7 +208,9 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     def candidates() -> Candidates:
         pool = _pool(data.table, propositions, options)
         if all_values and options.longest(len(pool)) != 1:
-            pool = PropositionPool.concatenate([pool, _splits(data, constraints, options)])
+            splits = _splits(data, constraints, options)
+            room = max(0, most_propositions(data.table.n_rows) - len(pool))
+            pool = PropositionPool.concatenate([pool, splits.take(range(min(room, len(splits))))])
         pool = constraints.pool(pool, data.table, n_outputs)
         constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
         return Candidates.of(pool, first, constraints, data)

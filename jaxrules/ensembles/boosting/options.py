@@ -135,8 +135,9 @@ class _Shared(ScoreOptions):
             / 2 steps; docs/measured/boosting.md has a table of what is proved when.
         max_cut_points: the most cut points per numeric column, at quantiles of the unweighted rows.
             "auto": 20, or as many as memory allows, and thresholds that the data choose among all
-            values, see `jaxrules.ensembles.boosting.thresholds`; with search="optimal" and no
-            `propositions`. None takes every value.
+            values, see `jaxrules.ensembles.boosting.thresholds`; with search="optimal", no
+            `propositions`, and the default `objective`, `corrective` and `intercept`. None takes
+            every value.
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
         max_evaluations: limit on objective evaluations per rule, after which the best rule so far
             is added and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
@@ -252,7 +253,7 @@ class _Shared(ScoreOptions):
     @property
     def all_thresholds(self) -> bool:
         """Whether rules may use thresholds between all values of a column."""
-        if self.search != "optimal" or self.propositions is not None:
+        if self.search != "optimal" or self.propositions is not None or not self.refits_all:
             return False
         return self.max_cut_points == "auto" or (
             self.max_cut_points is None and self.max_length == 1

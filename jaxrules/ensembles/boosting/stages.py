@@ -168,10 +168,12 @@ def _grown(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> li
                     break
                 stage = part.child(1 / (wanted - len(one.stages)))
                 done = sizes[place - 1] - state.n_first if place else 0
-                longer = _longer(one, task, combinations, must, stage, run, done)
+                longer = _longer(one, task, combinations, must, stage, run)
                 if one is shared and not must:
                     shared = longer
-                one = longer
+                more, one = len(longer.stages) > len(one.stages), longer
+                if more:  # last: a progress callback may raise
+                    run.step(one.step.risk, len(one.step.rules), max(done, len(one.stages)))
             if run.stopped() or shared.nothing_else:
                 break
             grown.append(one)
@@ -187,7 +189,6 @@ def _longer(
     must: list[NDArray[np.bool_]],
     stage: Run,
     run: Run,
-    done: int,
 ) -> _Grown:
     """The ensemble after one more stage, or with nothing else to find."""
     options, state, risks = task.options, copy.copy(grown.state), grown.risks
@@ -214,8 +215,7 @@ def _longer(
         step = state.under(ridge).refitted().step()
     column = "" if term is None else state.columns.name(term, task.data.schema)
     stages = (*grown.stages, _stage(found, weight, stage.limit, seconds, bound, column))
-    run.step(step.risk, len(step.rules), max(done, len(stages)))
-    history = (*grown.history, run.history[-1])
+    history = (*grown.history, Progressed(step.risk, len(step.rules), run.seconds()))
     gains, raised = grown.gains, grown.raised
     if has_likelihood(task.data.loss) and options.corrective:
         gains = (*gains, gain_of_rule(grown.state, state))

@@ -251,7 +251,7 @@ class _Pairs:
                     1 + sum(sizes) + (sum(sizes) ** 2 + sum(size**2 for size in sizes)) // 2
                 )
                 return True
-            count *= _RANKED
+            count *= 8
         self.start()  # too many could be the best: rows of hardly any curvature
         self.examine_single()
         return self.examine_pairs(stopped)

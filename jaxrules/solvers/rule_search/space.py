@@ -263,6 +263,11 @@ def check_memory(
     rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
 
 
+def most_propositions(n_rows: int) -> int:
+    """The number of propositions for which a search has memory."""
+    return int(rows.available_memory() / _BYTES / max(1, n_rows))
+
+
 def check_cut_points(
     table: Table, max_cut_points: int | None, *, fewer: bool = False
 ) -> int | None:
@@ -274,7 +279,7 @@ def check_cut_points(
     Raises:
         ValueError: naming `max_cut_points`.
     """
-    fitting = rows.available_memory() / _BYTES / max(1, table.n_rows)
+    fitting = most_propositions(table.n_rows)
     features = table.schema.features
     of_categories = sum(2 * len(feature.categories) for feature in features if feature.categories)
 
