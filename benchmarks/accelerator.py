@@ -9,7 +9,7 @@ cases that name a real data set, JAXRULES_DATA must name the folder; else made d
 Every case runs in two processes: on JAX's default device, and with the host's engine on `--cores`
 processors that the other does not use, both at the same time. Each has its time limit: one that
 fails or hangs loses itself only. Results are written as they come, a JSON object per line; after
-`--seconds`, what has not begun is left out and named.
+`--seconds`, what has not begun is left out and named, so that cases not measured yet come first.
 
 - `first s`: the first call on the device, with compilation; `again s`: the second;
 - `host s`: the host's engine, compiled before on small data;
@@ -181,6 +181,27 @@ FEW = {"data": None, "rows": 400, "rules": 12}
 FOLDS = {"n_folds": 5, "global_penalties": [3e-3, 2e-3, 1.5e-3, 1e-3, 7e-4]}
 SOME = {"rows": 300, "max_rules": 2}
 CASES = {
+    "LIRE adult": Case(lire, 0.3, 60, ADULT, FEW | {"global_penalty": 0.02}),
+    "LIRE adult, 75 fits": Case(
+        lire_folds, 1.5, 100, ADULT | FOLDS | {"l2_penalties": [1.0, 8.0, 32.0]},
+        FEW | {"n_folds": 2, "global_penalties": [0.05, 0.02], "l2_penalties": [1.0]},
+    ),
+    "LIRE compas": Case(lire, 0.2, 60, ADULT | {"data": "compas_lire"}, None),
+    "LIRE heart": Case(lire, 0.2, 60, ADULT | {"data": "heart"}, None),
+    "predict 10^6 x 827": Case(
+        predict, 0.15, 60, {"rows": M, "rules": 827}, {"rows": 300, "rules": 12}
+    ),
+    "boosting 10^5 x 20": Case(
+        boosting, 0.5, 60, {"rows": 100_000}, None
+    ),
+    "GLRM 10^5": Case(
+        learner, 3.0, 60, {"name": "glrm", "rows": 100_000, "search_rows": None},
+        {"name": "glrm", "rows": 300},
+    ),
+    "SSRL 10^5, 3 rules": Case(
+        learner, 1.0, 60, {"name": "ssrl", "rows": 100_000, "max_rules": 3},
+        {"name": "ssrl", **SOME},
+    ),
     "boosting 10^6 x 20": Case(
         boosting, 3.0, 150, {"rows": M},
         {"rows": 300, "columns": 6, "max_rules": 2, "max_cut_points": 4, "max_length": 2},
@@ -191,38 +212,18 @@ CASES = {
     "ranking of pairs 10^6 x 20, 13 terms": Case(
         ranking, 0.06, 60, {"rows": M, "terms": 13}, None
     ),
-    "LIRE adult": Case(lire, 0.3, 60, ADULT, FEW | {"global_penalty": 0.02}),
-    "LIRE adult, 75 fits": Case(
-        lire_folds, 1.5, 100, ADULT | FOLDS | {"l2_penalties": [1.0, 8.0, 32.0]},
-        FEW | {"n_folds": 2, "global_penalties": [0.05, 0.02], "l2_penalties": [1.0]},
-    ),
     "RuleFit path 10^5 x 2000": Case(
         rulefit_path, 1.5, 60, {"rows": 100_000, "rules": 2000},
         {"rows": 300, "rules": 12, "penalties": 3},
-    ),
-    "LLTBoost 10^6": Case(
-        learner, 4.0, 150, {"name": "lltboost", "rows": M, "search_rows": None},
-        {"name": "lltboost", **SOME},
     ),
     "LTRNet 10^6": Case(
         learner, 3.0, 90, {"name": "ltrnet", "rows": M},
         {"name": "ltrnet", "iterations": 50, **SOME},
     ),
-    "SSRL 10^5": Case(
-        learner, 1.0, 60, {"name": "ssrl", "rows": 100_000}, {"name": "ssrl", **SOME}
+    "LLTBoost 10^6": Case(
+        learner, 4.0, 150, {"name": "lltboost", "rows": M, "search_rows": None},
+        {"name": "lltboost", **SOME},
     ),
-    "GLRM 10^5": Case(
-        learner, 3.0, 60, {"name": "glrm", "rows": 100_000, "search_rows": None},
-        {"name": "glrm", "rows": 300},
-    ),
-    "predict 10^6 x 827": Case(
-        predict, 0.15, 60, {"rows": M, "rules": 827}, {"rows": 300, "rules": 12}
-    ),
-    "boosting 10^5 x 20": Case(
-        boosting, 0.5, 60, {"rows": 100_000}, None
-    ),
-    "LIRE compas": Case(lire, 0.2, 60, ADULT | {"data": "compas_lire"}, None),
-    "LIRE heart": Case(lire, 0.2, 60, ADULT | {"data": "heart"}, None),
 }  # fmt: skip
 
 
@@ -337,7 +338,8 @@ def tests(names: tuple[str, ...], processes: int, seconds: float) -> dict[str, A
     """Test files on the device, several at once."""
     files = [str(HERE.parent / "tests" / name) for name in names]
     several = ["-n", str(processes), "--dist", "loadfile"] if processes > 1 else ["-n0"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *several, *files]
+    # One line per test: failures are named even if time runs out.
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *several, *files]
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     with tempfile.TemporaryFile("w+") as output:
         running = subprocess.Popen(
@@ -351,7 +353,7 @@ def tests(names: tuple[str, ...], processes: int, seconds: float) -> dict[str, A
             running.wait()
         output.seek(0)
         lines = output.read().strip().splitlines()
-    failures = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    failures = [line for line in lines if re.search(r"\b(FAILED|ERROR)\b", line) and "::" in line]
     last = lines[-1] if lines else "no output"
     return {"tests": last, "returned": running.returncode, "failures": failures[:60],
             "output": lines[-200:] if running.returncode else []}  # fmt: skip

@@ -24,6 +24,12 @@ def n_words(n_bits: int) -> int:
 
 def pack(matrix: NDArray[np.bool_]) -> Words:
     """The rows of a boolean matrix as words."""
+    if matrix.flags.f_contiguous and 0 < matrix.shape[1] <= 64:  # a few long columns
+        words = matrix[:, -1].astype("<u8")
+        for column in matrix.T[-2::-1]:
+            words <<= np.uint64(1)
+            words |= column
+        return words[:, None]
     octets = np.zeros((len(matrix), 8 * n_words(matrix.shape[1])), np.uint8)
     octets[:, : -(-matrix.shape[1] // 8)] = np.packbits(matrix, axis=1, bitorder="little")
     return octets.view("<u8")
@@ -55,6 +61,8 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first place of each distinct row of words, ascending, and for each row the number of its
     distinct row.
     """
+    if words.shape[1] == 1 and len(words) and (size := int(words.max()) + 1) <= 4 * len(words):
+        return _among(words[:, 0].astype(np.intp), size)
     key = np.zeros(len(words), np.uint64)
     for word in words.T:  # hash each row, so that one integer sort suffices
         key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
@@ -65,6 +73,17 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     if not all(np.array_equal(word[same], word) for word in words.T):
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return numbered(first, inverse.ravel())
+
+
+def _among(values: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """`distinct` of whole numbers below a small size, without sorting them."""
+    first = np.full(size, len(values))
+    first[values[::-1]] = np.arange(len(values))[::-1]  # the earliest place is written last
+    found = np.flatnonzero(first < len(values))
+    found = found[np.argsort(first[found])]
+    number = np.empty(size, np.intp)
+    number[found] = np.arange(len(found))
+    return first[found], number[values]
 
 
 def numbered(

@@ -401,8 +401,19 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 
 def equal_rows(data: TrainingData) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first row of each set of equal ones, in `content_order`, and the set of every row."""
+    columns = (*data.table.columns, data.labels)
+    if (columns[0][1:] >= columns[0][:-1]).all():
+        order = content_order(data.table, data.target, np.ones(data.table.n_rows))
+        if (order[1:] > order[:-1]).all():  # in order already: equal rows are neighbours
+            last = np.flatnonzero(columns[0][1:] == columns[0][:-1])
+            for column in columns[1:]:
+                one, other = column[last], column[last + 1]
+                last = last[(one == other) | (np.isnan(one) & np.isnan(other))]
+            new = np.ones(len(order), bool)
+            new[last + 1] = False
+            return np.flatnonzero(new), np.cumsum(new) - 1
     key = np.zeros(data.table.n_rows, np.uint64)
-    for column in (*data.table.columns, data.labels):
+    for column in columns:
         numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
         bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
         key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)

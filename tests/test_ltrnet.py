@@ -579,3 +579,28 @@ def test_bad_data_are_refused() -> None:
         jr.ltrnet.path(X, y, l1_penalties=[-1.0])
     with pytest.raises(TypeError, match="binary_penalties"):
         jr.ltrnet.path(X, y, binary_penalties=0.1)  # type: ignore[arg-type]  # a number where a sequence belongs
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_rows_are_merged_once_for_all_folds(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3))
+    y = np.clip((X[:, 0] > 0).astype(int) + (X[:, 1] > 0.4), 0, classes - 1)
+    losses: list[Any] = []
+    original = ltrnet._Training.cross_fitted
+
+    def kept(self: Any, *arguments: Any) -> Any:
+        losses.append(original(self, *arguments))
+        return losses[-1]
+
+    def fit() -> str:
+        return str(jr.ltrnet.fit(X, y, max_rules=3, iterations=50, restarts=2).model)
+
+    monkeypatch.setattr(ltrnet._Training, "cross_fitted", kept)
+    text, every = fit(), np.arange(1200)
+    monkeypatch.setattr(
+        ltrnet._Training, "merged", lambda self, *_: (every, every, self.target, self.weights)
+    )
+    monkeypatch.setattr(ltrnet, "_BLOCK", 7)
+    assert fit() == text
+    np.testing.assert_allclose(*losses, rtol=1e-7)

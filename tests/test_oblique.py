@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.display import shortest_number
+from jaxrules.ensembles import oblique
 from jaxrules.ensembles.oblique import Standardised, readable
 
 ONES = np.ones(60)
@@ -109,6 +110,22 @@ def test_digits_are_as_few_as_the_rows_allow() -> None:
     assert rows[-2:].tolist() == [False, True]
     assert more.feature.weights == (1.9, 1.0)
     assert 5 <= len(str(abs(more.lower)).split(".")[1]) <= 7
+
+
+def test_rows_next_to_the_threshold_are_tried_first_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = jr.as_table(frame(0), missing="own_category")
+    columns = Standardised.of(table, ONES)
+    found = []
+    for near in (1, 7, 4096):
+        monkeypatch.setattr(oblique, "_NEAR", near)
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            w, among = rng.normal(size=6), rng.random(60) < 0.7
+            condition, _ = readable(columns, table, w, 0.3 * rng.normal(), False, among)
+            found.append(condition.describe(table.schema))
+    assert found[:20] == found[20:40] == found[40:]
 
 
 def year_like(rng: np.random.Generator) -> np.ndarray:

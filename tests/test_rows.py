@@ -54,6 +54,15 @@ def test_bits_say_what_the_matrix_says(matrix: np.ndarray) -> None:
         assert words[i, r // 64] >> np.uint64(r % 64) & np.uint64(1)
 
 
+@given(hnp.arrays(bool, st.tuples(st.integers(0, 200), st.integers(1, 70))))
+def test_distinct_rows_are_numbered_by_first_appearance(matrix: np.ndarray) -> None:
+    numbers: dict[bytes, int] = {}
+    expected = [numbers.setdefault(row.tobytes(), len(numbers)) for row in matrix]
+    first, inverse = bits.distinct(bits.pack(matrix))
+    assert inverse.tolist() == expected
+    assert first.tolist() == [expected.index(number) for number in numbers.values()]
+
+
 def test_rows_of_one_hash_are_told_apart() -> None:
     """Two rows that have the same hash because the differences of their two words cancel."""
 

@@ -2,6 +2,7 @@
 the guarantee, the learner.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -834,3 +835,15 @@ def test_a_path_with_the_default_penalty_has_the_probabilities_of_the_default_fi
     assert not np.allclose(given.model.probabilities, fit.model.probabilities)
     given_path = learner.path(X, y, max_rules=2, literal_penalty=4.0)[-1]
     np.testing.assert_array_equal(given_path.model.probabilities, given.model.probabilities)
+
+
+def test_the_best_literals_of_a_mesh_are_those_of_the_host() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 4))
+    y = (X[:, 0] > 0.3) & (X[:, 1] < 0.5)
+    fits = []
+    for block in (contextlib.nullcontext(), jr.rows_over(jax.make_mesh((1,), ("rows",)))):
+        with block:
+            fits.append(jr.ssrl.fit(X, y, max_rules=2, beam_width=4, beam_literals=6))
+    assert str(fits[0].model) == str(fits[1].model)
+    assert fits[0].details.beam_literals == 6

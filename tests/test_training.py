@@ -19,7 +19,9 @@ from jaxrules.lowered import Direction
 from jaxrules.runs import Run
 from jaxrules.training import (
     TrainingData,
+    by_content,
     content_order,
+    equal_rows,
     joined,
     one_against_rest,
     plain,
@@ -56,6 +58,32 @@ def test_the_order_of_contents_sorts_by_the_columns_then_target_and_weight(rows:
     table = jr.as_table(np.column_stack([first, second]), missing="own_category")
     expected = np.lexsort((weight, target, second, first))
     np.testing.assert_array_equal(content_order(table, target, weight), expected)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, -0.0, 1.0, 2.0]),
+            st.sampled_from([0.0, 1.0, float("nan")]),
+            st.integers(0, 2),
+        ),
+        min_size=1,
+    )
+)
+def test_equal_rows_are_the_same_in_any_order(rows: list[Any]) -> None:
+    rows = [*rows, (0.0, 0.0, 0), (1.0, 1.0, 1)]
+    first, second, target = (np.array(column) for column in zip(*rows, strict=True))
+    X = np.column_stack([first, second])
+    data = training_data(X, target.astype(float), losses.squared, missing="own_category")
+    numbers: dict[str, int] = {}
+    for one in (data, by_content(data)):
+        earliest, group = equal_rows(one)
+        told = [
+            str((a + 0.0, b, c)) for a, b, c in zip(*one.table.columns, one.target, strict=True)
+        ]
+        assert [told.index(row) for row in told] == earliest[group].tolist()
+        numbers = numbers or dict(zip(told, group.tolist(), strict=True))
+        assert [numbers[row] for row in told] == group.tolist()
 
 
 # Settings

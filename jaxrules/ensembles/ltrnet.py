@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -47,6 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules import checks
+from jaxrules.bits import distinct, pack
 from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.constraints import Constraints
 from jaxrules.cross_validation import arguments_of, fit_of_best_setting, spread, unfinished
@@ -56,7 +57,7 @@ from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.ensembles.selection import gains, per_complexity, slopes, smallest_close
 from jaxrules.fits import Details, Fit, Status, Step
 from jaxrules.float64 import full_precision
-from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, softmax
+from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, merge_rows, softmax
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.rows import needed
@@ -87,6 +88,8 @@ _SMALL_ENTRIES = 0.1
 _TINY = float(np.finfo(float).tiny)
 _FOLDS = 5
 """For the cross-fitted weights that say how many rules of all starts to take."""
+_BLOCK = 4096
+"""Rows of which propositions are evaluated at a time, for the processor's cache."""
 _SAMPLE = 256
 """Rows from which the first thresholds are drawn."""
 
@@ -861,33 +864,53 @@ class _Training:
         there is no time.
         """
         losses = np.zeros((len(steps), len(fold_of)))
-        for fold in range(int(fold_of.max()) + 1):
-            held = fold_of == fold
-            for k, one in enumerate(steps):
+        folds = np.arange(int(fold_of.max()) + 1)
+        for k, one in enumerate(steps):
+            first, merged, target, weights = self.merged(one.rows, fold_of == folds[:, None])
+            rows = one.rows[:, first]
+            scores = np.empty((len(target), len(first)))
+            for fold in folds:
                 if self.run.stopped():
                     return None
+                held = fold_of[first] == fold
                 b, b0 = self.refitted(
-                    one.rules, one.rows, one.weights, one.intercept, among=self.weights * ~held
+                    one.rules, rows, one.weights, one.intercept, among=(target, weights * ~held)
                 )
-                scores = b.T @ one.rows[:, held] + b0[:, None]
-                losses[k, held] = losses_of(self.data.loss, self.target[:, held], scores)
+                scores[:, held] = b.T @ rows[:, held] + b0[:, None]
+            losses[k] = losses_of(self.data.loss, self.target, scores[:, merged])
         return losses
+
+    def merged(
+        self, rows: Rows, folds: Rows
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats, Floats]:
+        """Rows of one fold on which the same rules hold, as one: the first of each, the number of
+        every row's, and their targets and weights. All rows if the loss forbids it.
+        """
+        loss, outputs = self.data.loss, len(self.target)
+        if outputs == 1 and not loss.mergeable:
+            same = np.arange(len(self.weights))
+            return same, same, self.target, self.weights
+        first, number = distinct(pack(np.vstack([rows, folds]).T))
+        parts = [
+            merge_rows(loss if outputs == 1 else logistic, one, self.weights, number, len(first))
+            for one in self.target
+        ]
+        return first, number, np.stack([one.target for one in parts]), parts[0].weight
 
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules of a network."""
-        n_columns = len(self.columns.values)
         rules: dict[Any, tuple[list[_Proposition], Rows, Floats]] = {}
-        intercept = net.b0
-        for i in range(len(net.w)):
-            w, b, chosen = net.w[i][:, :n_columns], net.b[:, i], net.v[i] >= 0.5  # v rounded
-            size = np.abs(w)
-            w = np.where(size >= _SMALL_ENTRIES * size.max(axis=1, keepdims=True, initial=0), w, 0)
-            if (chosen & ~w.any(axis=1) & (net.t[i] > 0)).any():  # 0 >= t
-                continue  # it never holds
-            rule = [
-                self.proposition(w[j], float(net.t[i][j]))
-                for j in np.flatnonzero(chosen & w.any(axis=1))
-            ]
+        intercept, chosen = net.b0, net.v >= 0.5  # v rounded
+        w = net.w[..., : len(self.columns.values)]
+        size = np.abs(w)
+        w = np.where(size >= _SMALL_ENTRIES * size.max(axis=2, keepdims=True, initial=0), w, 0)
+        used = w.any(axis=2)
+        never = (chosen & ~used & (net.t > 0)).any(axis=1)  # 0 >= t
+        taken = chosen & used & ~never[:, None]
+        propositions = iter(self.propositions(w[taken], net.t[taken]))
+        for i in np.flatnonzero(~never):
+            b = net.b[:, i]
+            rule = list(islice(propositions, int(taken[i].sum())))
             holds = np.array([one.holds for one in rule], bool).reshape(
                 len(rule), len(self.weights)
             )
@@ -907,18 +930,23 @@ class _Training:
         parts, rows, weights = zip(*rules.values(), strict=True) if rules else ((), (), ())
         return self.weighed(list(parts), np.array(rows, bool), np.array(weights), intercept, l1)
 
-    def proposition(self, w: Floats, t: float) -> _Proposition:
-        """w'x >= t; the majority of the rows with a missing number, counted as the mean, decides
-        for all of them.
+    def propositions(self, w: Floats, t: Floats) -> list[_Proposition]:
+        """w'x >= t for each row of w; the majority of the rows with a missing number, counted as
+        the mean, decides for all of them.
         """
-        holds = w @ self.columns.values >= t
-        lost = (
-            self.columns.missing[w != 0].any(axis=0)
-            if len(self.columns.missing)
-            else np.zeros_like(holds)
-        )
-        admits = bool(self.weights[lost] @ (2.0 * holds[lost] - 1) > 0)
-        return _Proposition(w, t, admits, np.where(lost, admits, holds))
+        values, missing = self.columns.values, self.columns.missing
+        holds = np.empty((len(w), len(self.weights)), bool)
+        for k in range(0, len(self.weights), _BLOCK):
+            holds[:, k : k + _BLOCK] = w @ values[:, k : k + _BLOCK] >= t[:, None]
+        found = []
+        for one, threshold, held in zip(w, t.tolist(), holds, strict=True):
+            admits = False
+            if len(missing):
+                lost = missing[one != 0].any(axis=0)
+                admits = bool(self.weights[lost] @ (2.0 * held[lost] - 1) > 0)
+                held[lost] = admits
+            found.append(_Proposition(one, threshold, admits, held.copy()))
+        return found
 
     def one_rule(self) -> _Rules:
         """The best cut of a single column, if any; used if there was no time to train."""
@@ -928,9 +956,8 @@ class _Training:
         found = self.columns.best_cut(gradients, signs) if self.began else None
         if found is None:
             return self.weighed([], np.zeros((0, 0), bool), np.zeros((0, 0)), b0, 0.0)
-        rule = self.proposition(
-            np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0), found[1]
-        )
+        w = np.where(np.arange(len(self.columns.values)) == found[0], 1.0, 0.0)
+        [rule] = self.propositions(w[None], np.array([found[1]]))
         # Least squares of the target on the rule: covariance over variance.
         share = float(self.weights @ rule.holds)
         slope = (
@@ -988,21 +1015,21 @@ class _Training:
         b: Floats,
         b0: Floats,
         ridge: float | None = None,
-        among: Floats | None = None,
+        among: tuple[Floats, Floats] | None = None,
     ) -> tuple[Floats, Floats]:
         """The best weights of the rules, if refitted; without a ridge under that of the start.
 
         Args:
-            among: other row weights.
+            among: other targets and row weights.
         """
         ridge = self.first_ridge if ridge is None else ridge
-        row_weights = self.weights if among is None else among
+        target, row_weights = among or (self.target, self.weights)
         if not self.options.refit:
             return b, b0
         signs, free = self.signs(rules)
         if len(b0) > 1:
             return refit_softmax(
-                self.target.T,
+                target.T,
                 rows.T,
                 l2_penalty=ridge,
                 sample_weight=row_weights,
@@ -1011,7 +1038,7 @@ class _Training:
                 signs=signs,
             )
         weights, intercept = refit_weights(
-            self.data.loss, self.target[0], rows.T, l2_penalty=ridge, intercept=True,
+            self.data.loss, target[0], rows.T, l2_penalty=ridge, intercept=True,
             sample_weight=row_weights, start=(b[:, 0], float(b0[0])), signs=signs[:, 0],
         )  # fmt: skip
         return weights[:, None], np.array([intercept])

@@ -36,6 +36,8 @@ _QUICK = 1 << 20
 """The most numbers to sort for a cut if there is no time for a search."""
 _FAR = 10.0
 """A column is far from 0 if its median exceeds its typical deviation by this ratio."""
+_NEAR = 4096
+"""The rows next to a threshold that are tried first."""
 _LEAST_SCALE = 1e-300
 """The least standard deviation of a column; below it, the weight on the original column would
 overflow.
@@ -101,10 +103,11 @@ class Standardised:
         centre, scale = np.zeros(len(values)), np.zeros(len(values))
         for column, absent, j in zip(values, missing, range(len(values)), strict=True):
             known = ~absent & (weights > 0)
-            if not known.any() or column[known].min() == column[known].max():
+            some = column[known]
+            if not len(some) or some.min() == some.max():
                 continue
             share = np.where(known, weights, 0.0) / weights[known].sum()
-            largest = np.abs(column[known]).max()  # so that no square overflows or vanishes
+            largest = np.abs(some).max()  # so that no square overflows or vanishes
             column /= largest
             column[absent] = 0.0
             centre[j] = share @ column
@@ -183,7 +186,8 @@ def readable(
     terms = sorted((c.feature, _code(c.category), j) for j, c in enumerate(columns.encoded) if w[j])
     on = np.array([j for _, _, j in terms])
     encoded = [columns.encoded[j] for j in on]
-    holds = w[on] @ columns.values[on] + b >= 0
+    margin = w[on] @ columns.values[on] + b
+    holds = margin >= 0
     weights = w[on] / columns.scale[on]
     side = 1.0 if weights[0] > 0 else -1.0
     if len(on) > 1:
@@ -194,11 +198,18 @@ def readable(
         origins = columns.origins[on]
         threshold = float(weights @ (columns.centre[on] - origins)) - b
         made = partial(_direction, features, codes, tuple(origins.tolist()), side * weights)
+        # Too few digits show in the rows next to the threshold.
+        distance = np.where(among, np.abs(margin), np.inf)
+        near = np.argpartition(distance, min(_NEAR, len(distance) - 1))[:_NEAR]
+        few, near_holds, near_among = table[near], holds[near], among[near]
         for digits in range(_ENOUGH_DIGITS):
             found: list[tuple[int, int, Direction, Floats, float]] = []
             for unit in _units(weights):
                 direction = made(unit, digits)
-                values = Directions.build([direction]).project(0, table)
+                pool = Directions.build([direction])
+                if _gap(side * pool.project(0, few), near_holds, near_among) is None:
+                    continue
+                values = pool.project(0, table)
                 gap = _gap(side * values, holds, among)
                 if gap is not None:
                     cut = shortest_number(threshold / unit, *gap)

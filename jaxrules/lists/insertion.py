@@ -13,9 +13,10 @@ blocks, the last position first, and the cover of a condition is counted block b
 sum at the end of a position's blocks belongs to that position. Blocks of equal rows are bits,
 counted exactly; rows with weights use a float32 product, exact below 2^24.
 
-On an accelerator or a mesh, a beam search is one JAX program. On a CPU, numba counts and NumPy does
-the rest, by the same functions: a program would compile for longer than most fits take. On a mesh,
-every block has a part on each device, which counts its own rows; counts are added once a position.
+On one device numba counts and NumPy does the rest: a program would compile for longer than most
+fits take, and its many small steps take longer on an accelerator, too. On a mesh, a beam search is
+one JAX program of the same functions: every block has a part on each device, which counts its own
+rows; counts are added once a position.
 """
 
 from __future__ import annotations
@@ -120,11 +121,6 @@ class Examples:
     def literal_bits(self) -> Words:
         """`literal_rows` as bits, uint64 (rows + 1, words)."""
         return np.pad(transposed(pack(self.literals), self.n_rows), ((0, 1), (0, 0)))
-
-    @functools.cached_property
-    def literal_rows_on_device(self) -> jax.Array:
-        """`literal_rows` on the device."""
-        return jnp.asarray(self.literal_rows)
 
     def cover(self, condition: Sequence[int]) -> Bools:
         """The rows that satisfy all literals of a condition."""
@@ -330,7 +326,7 @@ class _Blocks(NamedTuple):
 
 
 def _on_device(problem: Subproblem) -> _Problem:
-    """Sort the rows into blocks, in NumPy's arrays for the host's kernels, else in JAX's. All
+    """Sort the rows into blocks, in NumPy's arrays for the host's kernels, else in a mesh's. All
     sub-problems of lists of up to `max_rules` rules have the same shapes.
     """
     examples, alpha, m = problem.examples, problem.alpha, len(problem.rule_labels)
@@ -357,7 +353,7 @@ def _on_device(problem: Subproblem) -> _Problem:
         np.int32(problem.limit),
         np.float32(problem.at_least),
     )
-    if placement.mesh() is None:
+    if on_host():
         return found
     axes = {"literals": 0, "covers": 1, "everything": 0}
     axes |= {} if counted else {"cell": 2}
@@ -380,13 +376,8 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     cell = np.zeros(capacity, np.int32)
     cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
     row = _by_device(row, capacity)
-    if on_host() or placement.mesh() is not None:
-        order = row.reshape(-1, 64)
-        literals = _kernels().pack(examples.literal_bits, order, len(examples.literals))
-    else:
-        literals = pack_rows(examples.literal_rows_on_device, row.reshape(-1, 32))
     return _Blocks(
-        literals,
+        _kernels().pack(examples.literal_bits, row.reshape(-1, 64), len(examples.literals)),
         np.packbits(row < n, bitorder="little").view(np.uint32),
         cell,
         ends[kinds - 1 :: kinds],
@@ -409,10 +400,8 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     padded = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)
     cell = np.ascontiguousarray(padded[row].reshape(capacity, size, -1).swapaxes(1, 2))
     row = _by_device(row, capacity)
-    host = on_host() or placement.mesh() is not None
-    rows_of = examples.literal_rows if host else examples.literal_rows_on_device
     return _Blocks(
-        rows_of[row].astype(np.float32),
+        examples.literal_rows[row].astype(np.float32),
         (row < n).astype(np.float32),
         cell,
         np.cumsum(blocks),
@@ -452,30 +441,12 @@ def _by_device(row: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
     return row.reshape(n_blocks, _devices(), -1).swapaxes(0, 1).ravel()
 
 
-@jax.jit
-def pack_rows(literal_rows: jax.Array, order: jax.Array) -> jax.Array:
-    """Literals as bits over rows in a new order.
-
-    Args:
-        literal_rows: uint8 (rows + 1, literals) of zeros and ones; the last
-            row is empty, for padding.
-        order: int32 (words, 32), the row behind every bit.
-
-    Returns:
-        uint32 (words, literals).
-    """
-    words = jnp.zeros((len(order), literal_rows.shape[1]), jnp.uint32)
-    for bit in range(32):
-        words = words | (literal_rows[order[:, bit]].astype(jnp.uint32) << bit)
-    return words
-
-
 # Kernels
 
 
 def on_host() -> bool:
     """Whether numba's kernels search, and not JAX's."""
-    return placement.mesh() is None and placement.device().platform == "cpu"
+    return placement.mesh() is None
 
 
 def _kernels() -> Any:
@@ -783,7 +754,7 @@ def _screened_search(
     first = np.sort(np.unique(order, return_index=True)[1])
     chosen = np.sort(order[first[:literals]])
     best = _numpy_or_jax(problem.literals).take(problem.literals, chosen, axis=1)
-    labels = np.take(problem.labels, chosen, axis=1)
+    labels = _numpy_or_jax(problem.labels).take(problem.labels, chosen, axis=1)
     few = problem._replace(literals=best, covers=best.T, labels=labels)
     found = _beam_search(few, width, stopped)
     return found and (found[0], [tuple(chosen[list(one)].tolist()) for one in found[1]])

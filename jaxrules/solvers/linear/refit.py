@@ -54,7 +54,9 @@ def refit_weights(
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
     if len(y) > _MANY_ROWS and features.dtype == bool and loss.mergeable and not np.any(offset):
-        first, pattern = distinct(pack(features.astype(bool)))  # equal rows have equal scores
+        first, pattern = distinct(
+            pack(features.astype(bool, copy=False))
+        )  # equal rows have equal scores
         y, sample_weight, _ = merge_rows(loss, y, sample_weight, pattern, len(first))
         features, offset = features[first], 0.0
     columns: Floats = np.ones((features.shape[1] + intercept, len(y)))
@@ -130,7 +132,7 @@ def refit_softmax(
 
     target = (1 + y) / 2
     if len(y) > _MANY_ROWS and features.dtype == bool:  # equal rows have equal scores
-        first, pattern = distinct(pack(features.astype(bool)))
+        first, pattern = distinct(pack(features.astype(bool, copy=False)))
         merged = [merge_rows(logistic, one, sample_weight, pattern, len(first)) for one in y.T]
         target = (1 + np.stack([one.target for one in merged], axis=1)) / 2
         features, sample_weight = features[first], merged[0].weight
