@@ -96,9 +96,9 @@ def test_groups_and_confusion_matrices_keep_the_order(form: str) -> None:
     said = np.asarray(jr.predict(model, X))
     groups = jr.scores_by_group(model, X, FORMS[form], FORMS[form])
     assert [one.group for one in groups] == list(ORDER)
-    assert [one.rows for one in groups] == [int((LABELS == name).sum()) for name in ORDER]
+    assert [one.rows for one in groups] == [int((name == LABELS).sum()) for name in ORDER]
     page = jr.report(model, X, FORMS[form], None, groups=FORMS[form]).html.replace(" ", "")
-    counts = [[int(((LABELS == a) & (said == b)).sum()) for b in ORDER] for a in ORDER]
+    counts = [[int(((a == LABELS) & (said == b)).sum()) for b in ORDER] for a in ORDER]
     assert f'"confusion":{counts}'.replace(" ", "") in page
     named = [[one.group, one.rows] for one in groups]
     assert f'"groups":{named}'.replace(" ", "").replace("'", '"') in page
