@@ -1815,9 +1815,9 @@ def _judged(error: Exception, case: Case) -> Result:
     kinds: tuple[type[Exception], ...] = (ValueError, TypeError)
     if case.name in ("path", "data_home", "name"):
         kinds = (*kinds, OSError)
-    # X without the columns that a model names, a model of other classes than y, or weights
+    # X without the columns that a model names, a model of other classes or columns, or weights
     # that leave one class of it
-    others = {"X": {"model"}, "model": {"y", "weights"}, "sample_weight": {"y"}}
+    others = {"X": {"model"}, "model": {"y", "weights", "groups"}, "sample_weight": {"y"}}
     names = {case.name} | others.get(case.name, set())
     named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
     named = named or isinstance(error, OSError)
