@@ -1767,7 +1767,8 @@ def _meant(case: Case) -> bool:
         or (case.name == "table" and text)
         or (case.entry.name == "default_forest" and case.name == "sample_weight")
         or (
-            case.entry.name in ("default_forest", "extract_rules", "tree_rules") and _has_nan(value)
+            case.entry.name in ("default_forest", "extract_rules", "tree_rules")
+            and any(value is one for one in MISSING)
         )
         or (
             case.name == "sample_weight"
@@ -1795,10 +1796,6 @@ def _is_constant_number(value: Any) -> bool:
         and value.ndim == 1
         and not np.ptp(value)
     )
-
-
-def _has_nan(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
 def _has_classes(case: Case) -> bool:
