@@ -4,7 +4,7 @@ and choice of a threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ from jaxrules.table import (
     check_order,
     check_sample_weight,
     conform,
+    in_order,
+    label_order,
     target_array,
 )
 
@@ -237,7 +239,8 @@ def scores_by_group(
     groups: ArrayLike,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[GroupScores, ...]:
-    """Accuracy and error rates of each group of rows, in sorted order of groups.
+    """Accuracy and error rates of each group of rows, in the order that `groups` declares (an
+    ordered categorical, an Enum of polars), else sorted.
 
     For two classes also the share of rows predicted as the second class (alarms), the share
     of these among rows of the first class (false positives), and the share of other
@@ -261,42 +264,44 @@ def scores_by_group(
         known_labels(y, classes, len(predicted)),
         check_sample_weight(sample_weight, len(predicted)),
     )
-    member = group_of_rows(model, X, groups, len(predicted))
-    return scores_of_groups(predicted, truth, member, classes, weights)
+    names, group = group_of_rows(model, X, groups, len(predicted))
+    return scores_of_groups(predicted, truth, names.tolist(), group, classes, weights)
 
 
 def scores_of_groups(
     predicted: NDArray[Any],
     truth: NDArray[Any],
-    member: NDArray[Any],
+    names: Sequence[Any],
+    group: NDArray[np.intp],
     classes: tuple[Label, ...],
     weights: NDArray[np.float64],
 ) -> tuple[GroupScores, ...]:
-    """`scores_by_group` of predictions; all but `classes` of shape (rows,)."""
+    """`scores_by_group` of predictions; all but `names` and `classes` of shape (rows,)."""
     alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
-    names, codes = np.unique(member, return_inverse=True)
     return tuple(
         GroupScores(
-            group,
+            name,
             int(inside.sum()),
             _share(predicted == truth, inside, weights),
             _share(alarm, inside, weights) if two else None,
             _share(alarm, inside & ~positive, weights) if two else None,
             _share(~alarm, inside & positive, weights) if two else None,
         )
-        for group, inside in ((name, codes == code) for code, name in enumerate(names.tolist()))
+        for name, inside in ((name, group == code) for code, name in enumerate(names))
     )
 
 
-def group_of_rows(model: Any, X: TableLike, groups: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """The group of every row, shape (rows,): as given, or the numbers or categories of the column
-    of `X` that `groups` names.
+def group_of_rows(
+    model: Any, X: TableLike, groups: ArrayLike, n_rows: int
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The groups, in order, and the code of every row's group, shape (rows,): as given, or the
+    numbers or categories of the column of `X` that `groups` names.
 
     Raises:
         ValueError: if it fits neither the rows nor a column.
     """
     if not isinstance(groups, str):
-        return target_array(groups, n_rows, "groups")
+        return in_order(target_array(groups, n_rows, "groups"), label_order(groups))
     table = conform(X, model.schema)
     checks.require(
         groups in table.names,
@@ -305,15 +310,12 @@ def group_of_rows(model: Any, X: TableLike, groups: ArrayLike, n_rows: int) -> N
     place = table.names.index(groups)
     feature, column = table.schema.features[place], table.columns[place]
     if feature.levels is not None:
-        missing, known = (
-            table.missing_mask(place),
-            np.array([*map(str, feature.levels), "(missing)"]),
-        )
-        return known[np.where(missing, -1, column).astype(np.int64)]
+        missing, known = table.missing_mask(place), (*map(str, feature.levels), "(missing)")
+        return in_order(np.array(known)[np.where(missing, -1, column).astype(np.int64)], known)
     if feature.categories is None:
         special = feature.special_values is not None
-        return np.asarray(table.to_columns()[groups]) if special else column
-    return np.array([*feature.categories, "(unseen)", "(missing)"])[column]
+        return in_order(np.asarray(table.to_columns()[groups]) if special else column, ())
+    return in_order(np.array([*feature.categories, "(unseen)", "(missing)"])[column], ())
 
 
 def _share(

@@ -70,8 +70,8 @@ class Direction:
         fit = len(lengths) == 1 and lengths != {0}
         require(
             fit,
-            "a direction needs at least one feature, with as many weights (and categories, and "
-            "origins)",
+            "the features of a direction must be one or more, with as many weights (and "
+            "categories, and origins)",
         )
         terms = list(zip(self.features, self.categories, strict=True))
         ascend = terms == sorted(set(terms))

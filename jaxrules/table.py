@@ -1608,7 +1608,7 @@ def class_target(
             that is not one of two classes.
     """
     array = target_array(y, n_rows)
-    labels, codes = np.unique(array, return_inverse=True)
+    labels, codes = in_order(array, label_order(y))
     if len(labels) < 2:
         raise ValueError(f"y has only one class ({labels[0]!s}); classification needs at least two")
     if array.dtype.kind == "f" and len(labels) > 20 and len(labels) > len(array) // 10:
@@ -1616,13 +1616,21 @@ def class_target(
             f"y has {len(labels)} distinct numbers, which look like a regression target; "
             "use a regression loss, or convert class labels to integers or text"
         )
-    if order := label_order(y):
-        place = np.argsort([order.index(label) for label in labels.tolist()])
-        labels, codes = labels[place], np.argsort(place)[codes]
     classes = tuple(label.item() for label in labels)
     if positive is not None and _is_first(positive, classes):
         codes, classes = 1 - codes, classes[::-1]
     return codes.astype(np.int64), classes
+
+
+def in_order(
+    array: NDArray[Any], order: tuple[Label, ...]
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The distinct labels, in this order or, if there is none, sorted; the code of every row."""
+    labels, codes = np.unique(array, return_inverse=True)
+    if order:
+        place = np.argsort([order.index(label) for label in labels.tolist()])
+        labels, codes = labels[place], np.argsort(place)[codes]
+    return labels, codes
 
 
 def _is_first(positive: Label, classes: tuple[Label, ...]) -> bool:

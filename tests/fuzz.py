@@ -11,10 +11,12 @@ defects, and the CPU time.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -22,7 +24,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -75,6 +77,18 @@ LIST = jr.RuleList(
 )
 PATH_FIT = jr.paths.fit(X, NUMBERS, steps=3, method="local", restarts=1)
 PATH = PATH_FIT.model
+CAREFUL = jr.with_threshold(ENSEMBLE, 9.0)
+
+
+def _with_schema(**changes: Any) -> jr.RuleEnsemble:
+    """The ensemble, with other columns."""
+    schema = replace(ENSEMBLE.schema, **changes)
+    return replace(ENSEMBLE, conjunctions=replace(ENSEMBLE.conjunctions, schema=schema))
+
+
+OWN_CATEGORY = _with_schema(missing="own_category")
+FOLDED = _with_schema(features=tuple(map(jr.Feature, ("age", "AGE", "x2"))))
+"""One name where case is ignored."""
 OTHER = jr.RuleEnsemble(
     jr.Conjunctions.build(jr.Schema((jr.Feature("elsewhere"),)), []),
     np.zeros((0, 1)),
@@ -170,7 +184,34 @@ def _column(values: Any) -> Any:
 
 SEVERAL = pd.DataFrame(X, columns=["x0", "x1", "x1"])
 FRAME = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+STRAY = ["unknown", *(f"{i / 7:.3f}" for i in range(1, N_ROWS))]
+UNITS: tuple[Any, ...] = (
+    1e-7 * X, 1e7 * X, 1e7 + 1e-3 * X, _column(1.7e9 + np.arange(N_ROWS)), 365.25 * FRAME,
+    _column((1_700_000_000 + X[:, 0]).astype(int)), pl.from_pandas(1e-7 * FRAME),
+)  # fmt: skip
+"""Tables in other units, and with large offsets."""
+GAP = X[:, 0] == 1
+NAN = np.where(GAP, np.nan, X[:, 0])
+MISSING: tuple[Any, ...] = (
+    _column(NAN), _column(np.full(N_ROWS, np.nan)), np.where(GAP[:, None], np.nan, X),
+    np.where(GAP[:, None], None, X), FRAME.assign(x0=NAN), FRAME.where(X != 1).convert_dtypes(),
+    FRAME.assign(x0=np.where(GAP, None, X[:, 0])), FRAME.assign(x0=pd.array(NAN, "Float64")),
+    pl.from_pandas(FRAME).with_columns(x0=pl.Series(NAN)),
+    pl.from_pandas(FRAME).with_columns(x0=pl.Series(NAN, nan_to_null=True)),
+    {"x0": NAN, "x1": [None, *X[1:, 1]], "x2": X[:, 2]}, 1e7 * FRAME.assign(x0=NAN),
+)  # fmt: skip
+"""Tables with missing values, in every form."""
 TABLES: tuple[Any, ...] = (
+    *map(
+        Bad,
+        (
+            *MISSING,
+            FRAME.assign(x0=STRAY),
+            pl.from_pandas(FRAME).with_columns(x0=pl.Series(STRAY)),
+            FRAME.assign(x0=["n/a", *X[1:, 0].astype(object)]),
+            {"x0": STRAY, "x1": X[:, 1], "x2": X[:, 2]},
+        ),
+    ),
     *map(
         Bad,
         (
@@ -196,7 +237,6 @@ TABLES: tuple[Any, ...] = (
             X.astype(str),
             X + 1j,
             X.astype("datetime64[s]"),
-            _column(np.where(X[:, 0] == 1, np.nan, X[:, 0])),
             _column(np.where(X[:, 0] == 1, np.inf, X[:, 0])),
             scipy.sparse.csr_matrix(X),
             np.ma.masked_equal(X, 1),
@@ -216,9 +256,9 @@ TABLES: tuple[Any, ...] = (
             iter([]),
             range(3),
             FRAME.rename(columns={"x0": "x1"}),
-            FRAME.assign(x0=["unknown", *(f"{i / 7:.3f}" for i in range(1, N_ROWS))]),
         ),
     ),
+    *UNITS,
     FRAME.assign(target=LABELS),
     X[:0],
     FRAME[:0],
@@ -249,12 +289,21 @@ TABLES: tuple[Any, ...] = (
     FRAME.convert_dtypes(),
     pl.from_pandas(FRAME),
     jr.as_table(X),
+    jr.as_table(_column(NAN), missing="own_category"),
     jax.numpy.asarray(X),
     Traced(X),
     np.asfortranarray(X),
     X[:, [0, 0, 0]],
     FRAME[["x2", "x1", "x0"]],
 )
+ORDER = ["yes", "maybe", "no"]
+LEVELS = (
+    pd.Categorical(LABELS, ORDER, ordered=True),
+    pd.Series(pd.Categorical(np.where(GAP, "maybe", LABELS), ORDER, ordered=True)),
+    pl.Series(np.where(GAP, "maybe", LABELS), dtype=pl.Enum(ORDER)),
+    pd.Categorical(X[:, 0].astype(int), [3, 2, 1, 0], ordered=True),
+)
+"""Targets with an order."""
 TARGETS: tuple[Any, ...] = (
     *map(
         Bad,
@@ -291,6 +340,8 @@ TARGETS: tuple[Any, ...] = (
             len,
             NUMBERS * 1e200,
             pd.Series([None, *LABELS[1:]]),
+            pd.Categorical(np.where(LABELS == "no", None, LABELS), ["yes", "no"], ordered=True),
+            pl.Series([None, *LABELS[1:]], dtype=pl.Enum(ORDER)),
             FRAME,
         ),
     ),
@@ -311,6 +362,10 @@ TARGETS: tuple[Any, ...] = (
     pd.Categorical(LABELS, np.unique(LABELS)[::-1], ordered=True),
     pl.Series(LABELS, dtype=pl.Enum(np.unique(LABELS)[::-1])),
     pd.cut(X[:, 0], 3),
+    *LEVELS,
+    *(factor * NUMBERS for factor in (1e-7, 1e7)),
+    1e7 + 1e-3 * NUMBERS,
+    1_700_000_000 + X[:, 0].astype(int),
     np.where(np.arange(N_ROWS) == 3, "yes", "no"),
     np.where(_signal, 2**62, -(2**62)),
     np.where(_signal, "\x1b[31m", "\n"),
@@ -361,6 +416,7 @@ WEIGHTS: tuple[Any, ...] = (
     np.where(FIRST, 1e-90, 1),
     np.where(FIRST, 1e90, 1),
     1e-12 * ONES,
+    1e7 * ONES,
     np.where(FIRST, 0.0, 1),
     ONES.astype(int),
     ONES.astype(bool),
@@ -395,7 +451,7 @@ EXPOSURES: tuple[Any, ...] = (
     *(one for one in OF_ROWS if not isinstance(one, Bad) or np.ndim(one.value) < 1), 1e4 * ONES,
     *map(Bad, (0 * ONES, -ONES, np.where(FIRST, 0.0, 1), np.where(FIRST, -1e-320, 1))),
     *map(Bad, (1e308 * ONES, 1e-320 * ONES, np.where(FIRST, np.nan, 1), ONES[1:], X, ONES + 1j)),
-    np.where(FIRST, 1e100, 1),
+    np.where(FIRST, 1e100, 1), 365.25 * ONES, 1e-7 * ONES,
 )  # fmt: skip
 """Offsets and exposures of losses with a log link."""
 DIFFERENCES = (
@@ -452,6 +508,7 @@ GROUPS: tuple[Any, ...] = (
     LABELS,
     LABELS.tolist(),
     pd.Series(LABELS),
+    *LEVELS,
     Traced(ONES),
 )
 MODELS: tuple[Any, ...] = (
@@ -476,6 +533,11 @@ MODELS: tuple[Any, ...] = (
     LIST,
     PATH,
     OTHER,
+    CAREFUL,
+    jr.with_threshold(ENSEMBLE, 0.25),
+    jr.with_threshold(LIST, 0.7),
+    OWN_CATEGORY,
+    FOLDED,
 )
 FITS: tuple[Any, ...] = (
     *map(Bad, (None, ENSEMBLE, "fit", 3, {}, [], X, object(), jr.Fit)),
@@ -1100,7 +1162,7 @@ def value_types() -> list[Entry]:
                 loss=tuple(word for word in WORDS if not isinstance(word.value, str)),
             ),
         ),
-        Entry("RuleList", predicted(jr.RuleList), listed, of=arrays(LIST)),
+        Entry("RuleList", predicted(jr.RuleList), listed, of=arrays(LIST, counts=NO_ARRAYS[1:])),
         Entry(
             "ModelSequence",
             predicted(jr.paths.ModelSequence),
@@ -1186,7 +1248,65 @@ del _function, _kind
 
 def entries() -> list[Entry]:
     """All of them."""
-    return [*value_types(), *functions(), *rates()]
+    called = functions()
+    return [*value_types(), *called, *rates(), *gaps(called), *outputs()]
+
+
+def gaps(called: list[Entry]) -> list[Entry]:
+    """The functions that may keep missing values, with such tables."""
+    found = []
+    for entry in called:
+        if not {"missing", "X"} - set(inspect.signature(entry.call).parameters):
+            options = {name: value for name, value in entry.arguments.items() if name != "rules"}
+            options["missing"] = "own_category"
+            of, name = {"X": MISSING}, f"{entry.name}, gaps"
+            found.append(replace(entry, name=name, arguments=options, of=of))
+    return found
+
+
+def outputs() -> list[Entry]:
+    """Exports, next to predictions, and what people read, of models with thresholds."""
+    models = tuple(one for one in MODELS if not isinstance(one, Bad) and one is not OTHER)
+    refused = tuple(map(Bad, MISSING))
+    row = {"model": OWN_CATEGORY, "X": X}
+    data = {"result": ENSEMBLE, "X": X, "y": LABELS, "path": None}
+    return [
+        Entry("exports", exported, {"model": ENSEMBLE, "X": X}, of={"X": (*UNITS, *refused)}),
+        Entry(
+            "exports, a threshold",
+            exported,
+            {"model": CAREFUL, "X": X},
+            of={"model": (*models[:-1], Bad(FOLDED)), "X": UNITS},
+        ),
+        Entry("exports, gaps", exported, row, of={"X": (*UNITS, *MISSING)}),
+        *(
+            Entry(f"{one.__name__}, gaps", one, row, of={"X": (*UNITS, *MISSING)})
+            for one in (jr.explain, jr.predict_proba, jr.rule_report, jr.simplify)
+        ),
+        Entry("report, a threshold", jr.report, data, of={"result": (*models[:2], *models[4:])}),
+        Entry(
+            "report, gaps",
+            jr.report,
+            {**data, "result": OWN_CATEGORY},
+            of={"X": (*UNITS, *MISSING)},
+        ),
+    ]
+
+
+def exported(model: Any, X: Any) -> Any:
+    """Predictions; NaN if Python or SQL predicts something else."""
+    predictions = np.asarray(jr.predict(model, X)).tolist()
+    python, sql, source = jr.to_python(model), jr.to_sql(model), {}
+    columns, names = jr.as_table(X, missing="own_category").to_columns(), model.schema.names
+    rows = list(zip(*map(list, columns.values()), strict=True))
+    exec(python, source)
+    told = [source["predict"](dict(zip(names, row, strict=True))) for row in rows]
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE t ({', '.join(names)})")
+        database.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", rows)
+        asked = database.execute(f"SELECT {sql} FROM t").fetchall()
+    same = predictions == told == [value for (value,) in asked]
+    return 0.0 if same else np.nan
 
 
 def rates() -> list[Entry]:
@@ -1647,7 +1767,8 @@ def _meant(case: Case) -> bool:
         or (case.name == "table" and text)
         or (case.entry.name == "default_forest" and case.name == "sample_weight")
         or (
-            case.entry.name in ("default_forest", "extract_rules", "tree_rules") and _has_nan(value)
+            case.entry.name in ("default_forest", "extract_rules", "tree_rules")
+            and any(value is one for one in MISSING)
         )
         or (
             case.name == "sample_weight"
@@ -1677,10 +1798,6 @@ def _is_constant_number(value: Any) -> bool:
     )
 
 
-def _has_nan(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
-
-
 def _has_classes(case: Case) -> bool:
     return case.entry.arguments.get("y") is LABELS
 
@@ -1695,9 +1812,9 @@ def _judged(error: Exception, case: Case) -> Result:
     kinds: tuple[type[Exception], ...] = (ValueError, TypeError)
     if case.name in ("path", "data_home", "name"):
         kinds = (*kinds, OSError)
-    # X without the columns that a model names, a model of other classes than y, or weights
+    # X without the columns that a model names, a model of other classes or columns, or weights
     # that leave one class of it
-    others = {"X": {"model"}, "model": {"y", "weights"}, "sample_weight": {"y"}}
+    others = {"X": {"model"}, "model": {"y", "weights", "groups"}, "sample_weight": {"y"}}
     names = {case.name} | others.get(case.name, set())
     named = any(re.search(rf"(?<![A-Za-z]){name}(?![A-Za-z])", str(error)) for name in names)
     named = named or isinstance(error, OSError)

@@ -161,3 +161,9 @@ def test_other_losses_are_refused(loss: str) -> None:
     y = TARGETS["logistic"] if loss == "exponential" else np.exp(SIGNAL)
     with pytest.raises(ValueError, match="max_rules=None needs .* set max_rules, or use cross"):
         jr.boosting.fit(X, y, loss=loss, max_rules=None)
+
+
+def test_a_path_without_end_stops_in_time():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    fits = jr.boosting.path(X, X[:, 0] > 0, max_rules=2**40, time_limit=0.2)
+    assert 1 <= len(fits) < 100

@@ -90,6 +90,28 @@ def test_everything_keeps_the_order() -> None:
     assert '"classes":["low","medium","high"]' in page
 
 
+@pytest.mark.parametrize("form", ["pandas", "a series", "polars"])
+def test_groups_and_confusion_matrices_keep_the_order(form: str) -> None:
+    model = jr.boosting.fit(X, FORMS[form], max_rules=1).model
+    said = np.asarray(jr.predict(model, X))
+    groups = jr.scores_by_group(model, X, FORMS[form], FORMS[form])
+    assert [one.group for one in groups] == list(ORDER)
+    assert [one.rows for one in groups] == [int((name == LABELS).sum()) for name in ORDER]
+    page = jr.report(model, X, FORMS[form], None, groups=FORMS[form]).html.replace(" ", "")
+    counts = [[int(((a == LABELS) & (said == b)).sum()) for b in ORDER] for a in ORDER]
+    assert f'"confusion":{counts}'.replace(" ", "") in page
+    named = [[one.group, one.rows] for one in groups]
+    assert f'"groups":{named}'.replace(" ", "").replace("'", '"') in page
+
+
+def test_a_column_with_an_order_gives_groups_in_it() -> None:
+    both = X.assign(level=pd.Categorical(LABELS, ORDER, ordered=True))
+    both.loc[0, "level"] = None
+    model = jr.boosting.fit(both, LABELS == "low", max_rules=1, missing="own_category").model
+    groups = jr.scores_by_group(model, both, LABELS == "low", "level")
+    assert [one.group for one in groups] == [*ORDER, "(missing)"]
+
+
 def test_the_last_of_two_is_positive() -> None:
     y = pd.Categorical(np.where(X["x"] > 0, "bad", "good"), ["good", "bad"], ordered=True)
     model = jr.boosting.fit(X, y, max_rules=1).model

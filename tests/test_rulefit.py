@@ -379,3 +379,11 @@ def test_classes_share_the_penalty_and_have_their_own_bounds(cancer, cancer_rule
     assert fit.objective == pytest.approx(np.mean(fit.details.objectives))
     assert fit.bound == pytest.approx(np.mean(fit.details.bounds))
     assert fit.details.statuses == (Status.CONVERGED,) * 3
+
+
+@pytest.mark.filterwarnings("ignore:no column of X varies")
+@pytest.mark.parametrize("multiclass", ["joint", "one_vs_rest"])
+def test_columns_without_variation_give_the_constant(multiclass):
+    fit = jr.rulefit.fit(np.zeros((9, 2)), ["a", "b", "c"] * 3, multiclass=multiclass)
+    assert len(fit.model.conjunctions) == 0
+    np.testing.assert_allclose(jr.predict_proba(fit.model, np.zeros((1, 2))), 1 / 3, rtol=1e-6)

@@ -10,7 +10,8 @@ the squared error for numbers, whatever the learner: with equal data, weights an
 learners get equal trees, and so equal rules.
 
 Trees see categories as indicators (`Table.one_hot`), and missing values unchanged. Numbers too
-close together for scikit-learn's trees are spread apart (`jaxrules.ensembles.forests.Spread`).
+close together for scikit-learn's trees are spread apart (`jaxrules.ensembles.forests.Spread`), and
+thresholds that are numbers of the column but for rounding are moved to them (`_move_ties`).
 """
 
 from __future__ import annotations
@@ -243,6 +244,10 @@ def _forest(
     while forest.n_estimators < n_trees and not stopped():
         forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
         forest.fit(**given)
+    if forest.n_estimators:
+        values = _values(X)
+        for tree in forest.estimators_:
+            _move_ties(tree, values)
     if forest.n_estimators < n_trees:
         forest.n_estimators = _rounded(forest.n_estimators, n_trees)
         forest.estimators_ = getattr(forest, "estimators_", [])[: forest.n_estimators]
@@ -266,6 +271,7 @@ def _boosted(
     rng, weight = np.random.default_rng(seed), weight / weight.max()
     check = bool(np.isnan(X).any())  # scikit-learn's check takes longer than small splits
     groups = _groups(y) if classification else [np.arange(len(y))]
+    values = _values(X)
     while True:
         if classification:
             p = 1 / (1 + np.exp(-scores))
@@ -278,12 +284,35 @@ def _boosted(
             max_depth=max_depth, max_features=_SHARE_OF_COLUMNS, min_samples_leaf=leaf,
             random_state=int(rng.integers(2**31)),
         ).fit(X[rows], slopes[rows], weight[rows] * times, check_input=check)  # fmt: skip
+        _move_ties(tree, values)
         at, n_nodes = tree.tree_.apply(X), tree.tree_.node_count
         for k in range(scores.shape[1]):  # Newton's step in every leaf, on all rows
             up, down = (np.bincount(at, weight * one[:, k], n_nodes) for one in (slopes, curvature))
             step = np.clip(up / np.maximum(down, 1e-12), -_LONGEST_STEP, _LONGEST_STEP)
             scores[:, k] += _LEARNING_RATE * step[at]
         yield tree
+
+
+def _values(X: NDArray[np.float32]) -> list[NDArray[np.float64]]:
+    """The distinct numbers of each column, ascending."""
+    return [np.unique(column[~np.isnan(column)]).astype(np.float64) for column in X.T]
+
+
+def _move_ties(tree: Any, values: list[NDArray[np.float64]]) -> None:
+    """Raise thresholds that differ by rounding from a number above them to that number.
+
+    A threshold halfway between the numbers of a node may be one of other rows: 2 between 1 and 3.
+    In float32, .002 is above the middle of .001 and .003, so that the unit would decide its side.
+    """
+    split, thresholds = tree.tree_.feature, tree.tree_.threshold  # a view
+    for column in np.unique(split[split >= 0]):
+        own, on = values[column], np.flatnonzero(split == column)
+        k = np.searchsorted(own, thresholds[on])
+        inner = (k > 0) & (k < len(own))
+        on, above, below = on[inner], own[k[inner]], own[k[inner] - 1]
+        up, down = above - thresholds[on], thresholds[on] - below
+        tied = (up <= 2.0**-23 * np.abs(above)) & (2 * up <= down)
+        thresholds[on[tied]] = above[tied]
 
 
 def _groups(y: NDArray[Any]) -> list[NDArray[np.intp]]:

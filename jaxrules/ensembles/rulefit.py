@@ -724,7 +724,7 @@ class _Problem:
                 b[j], b[k] = b[j] + moved, 0.0
                 if side[k] < 0:
                     intercept = intercept - moved
-        size = np.abs(b).reshape(len(b), -1).max(axis=1)
+        size = np.abs(b).max(axis=tuple(range(1, b.ndim)))
         size *= np.where(self.factors > 0, self.factors, 1.0)
         b[size <= _NEGLIGIBLE * size.max(initial=0.0)] = 0.0
         return replace(solution, coefficients=b, intercept=intercept)

@@ -157,9 +157,10 @@ def _check_names(program: Program, dialect: DialectName) -> None:
             if other == used or one(other) != one(used):
                 continue
             raise ValueError(
-                f"the columns {used!r} and {other!r} are one in SQL of the dialect {dialect!r}, "
-                f"{_DIALECTS[dialect].why}; rename one and fit again, or name the dialect of a "
-                'database that distinguishes them ("postgres" and "snowflake" keep the case)'
+                f"the columns {used!r} and {other!r} of the model are one in SQL of the dialect "
+                f"{dialect!r}, {_DIALECTS[dialect].why}; rename one and fit again, or name the "
+                'dialect of a database that distinguishes them ("postgres" and "snowflake" keep '
+                "the case)"
             )
 
 

@@ -423,7 +423,7 @@ def rulefit_start(
         columns.T,
         target,
         sample_weight,
-        1 / gamma if gamma else 1e6,
+        min(1 / gamma, float(np.finfo(float).max)) if gamma else 1e6,
         seed=seed,
         fit_intercept=False,
         max_iter=100,

@@ -32,13 +32,14 @@ def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData |
     satisfy.
     """
     given = (options.required, options.first, options.monotone, getattr(options, "start", None))
-    plain = not any(value is not None and len(tuple(_some(value))) for value in given)
-    plain = plain and options.default == "majority"
+    plain = all(value is None or _is_empty(value) for value in given)
+    plain = plain and isinstance(options.default, str) and options.default == "majority"
     return rows_for_rules(data, run, options.seed, ()) if plain else None
 
 
-def _some(value: Any) -> Any:
-    return value if hasattr(value, "__len__") else (value,)
+def _is_empty(value: Any) -> bool:
+    """Values of any type, which the search checks."""
+    return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0 and len(value) == 0
 
 
 def rules_of(sample: TrainingData, options: Any, run: Run) -> Conjunctions:

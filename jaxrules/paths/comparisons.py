@@ -101,7 +101,8 @@ def direct(
     change = cost.minimiser() if end is None else space.end_change(end)
     moved = np.flatnonzero(change)
     if not len(moved):
-        raise ValueError("end equals start, so there is no coefficient to set")
+        which = "the optimum for X, y and sample_weight" if end is None else "end"
+        raise ValueError(f"{which} equals start, so there is no coefficient to set")
     weights = check_step_weights(step_weights, len(moved))
     features = moved[_best_order(cost.restricted(moved), change[moved], weights)]
     models = path_along(features, change[features], len(change))

@@ -44,7 +44,7 @@ class Rows:
         classes: of the models; None for numbers.
         truth: the class codes or the numbers, shape (rows,).
         groups: as the user gave them, or None.
-        group_names: the groups in sorted order; empty without groups.
+        group_names: the groups in order; empty without groups.
         group: the group of every row, as a position there, shape (rows,).
     """
 
@@ -73,7 +73,7 @@ class Rows:
             truth = np.array([codes[one] for one in known_labels(y, classes, n).tolist()])
         if groups is None:
             return cls(table, y, classes, truth, None, (), np.zeros(n, np.int64))
-        found, group = np.unique(group_of_rows(model, table, groups, n), return_inverse=True)
+        found, group = group_of_rows(model, table, groups, n)
         require(
             len(found) <= MOST_GROUPS,
             f"groups has {len(found)} distinct values, and a report shows at most {MOST_GROUPS}; "
@@ -186,7 +186,7 @@ def quality_json(parts: Parts, program: Program, rows: Rows) -> Json:
         for k, score in ([(1, scores[:, 0])] if n == 2 else enumerate(shares.T))
     ]
     even = np.ones(len(said))
-    groups = scores_of_groups(said, rows.truth, rows.group, tuple(range(n)), even)
+    groups = scores_of_groups(said, rows.truth, rows.group_names, rows.group, tuple(range(n)), even)
     return {
         "risk": [name, value],
         "figures": {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -146,7 +147,7 @@ def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> 
         return boosted(data, task, run, sizes)
     n_first = len(task.candidates.first)
     few, least = n_first + FEW_RULES, ridge_for(data, task.options, 0.0)
-    smaller = [size for size in sizes if size < few]
+    smaller = list(takewhile(lambda size: size < few, sizes))
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", few)
     first = task.with_options(l2_penalty=least, max_rules=few)
     some = _some(data, _ROWS_OF_TRIAL, task.options.seed)
