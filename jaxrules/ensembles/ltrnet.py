@@ -685,7 +685,8 @@ class _Training:
         pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
         l1, binary = np.repeat(pairs, options.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in each]
-        values, self.began = np.full(len(l1), np.nan), run.shortened or not run.stopped()
+        values, limited = np.full(len(l1), np.nan), bool(run.deadline.seconds)
+        self.began = run.shortened or limited or not run.stopped()
         with run:
             run.phase = "search"
             for descent in adam(

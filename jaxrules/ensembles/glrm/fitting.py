@@ -21,9 +21,19 @@ from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.options import learner
 from jaxrules.runs import Run
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, by_content, loss_for, model_loss, sample_in_time
+from jaxrules.training import (
+    TrainingData,
+    by_content,
+    loss_for,
+    model_loss,
+    sample_in_time,
+    some_rows,
+)
 
 SharedT = TypeVar("SharedT", bound=Shared)
+
+_FEW_ROWS = 2000
+"""The number of rows for rules if the time was too short for one."""
 
 
 @learner(Options)
@@ -57,8 +67,13 @@ def fit(
         return _in_time(data, sample, options, run)
     task = Task.of(data, options, run)
     if options.rule_penalty is None:
-        return task.fit_by_noise(run)
-    return task.fit(options.rule_penalty, task.starts, run)[0]
+        found = task.fit_by_noise(run)
+    else:
+        found = task.fit(options.rule_penalty, task.starts, run)[0]
+    if free and run.deadline.seconds and run.stopped() and not len(found.model.conjunctions):
+        sample = some_rows(data, _FEW_ROWS, options.seed)
+        return found if sample is None else _in_time(data, sample, options, run)
+    return found
 
 
 @learner(PathOptions)
