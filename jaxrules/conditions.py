@@ -996,7 +996,7 @@ class PropositionPool(Conjunctions):
         upper = np.where(pool.upper == 0, values, pool.upper)
         category = np.flatnonzero(~pool.is_numeric & (pool.missing == pool.unseen))  # "==" or "!="
         allowed = pool.allowed
-        for code in (0, values[category].astype(np.intp)):
+        for code in (0, values[category].astype(np.intp)) if len(category) else ():
             allowed[category, code] ^= True
         return replace(pool, lower=lower, upper=upper, allowed=allowed)
 
