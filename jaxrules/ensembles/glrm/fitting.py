@@ -33,7 +33,9 @@ from jaxrules.training import (
 SharedT = TypeVar("SharedT", bound=Shared)
 
 _FEW_ROWS = 2000
-"""The number of rows for rules if the time was too short for one."""
+"""The number of rows for rules if there was no time for one."""
+_SECONDS_PER_ENTRY = 3e-8
+"""Roughly the time per distinct row and proposition until the first weights are known."""
 
 
 @learner(Options)
@@ -66,13 +68,19 @@ def fit(
     if sample is not None:
         return _in_time(data, sample, options, run)
     task = Task.of(data, options, run)
+    few = None
+    if free and run.deadline.seconds and len(data.weights) > _FEW_ROWS:
+        few = some_rows(data, _FEW_ROWS, options.seed)
+    space = task.candidates.space
+    seconds = _SECONDS_PER_ENTRY * space.activations.n_patterns * len(space)
+    if few is not None and (run.stopped() or seconds > run.deadline.work_left()):
+        return _in_time(data, few, options, run)
     if options.rule_penalty is None:
         found = task.fit_by_noise(run)
     else:
         found = task.fit(options.rule_penalty, task.starts, run)[0]
-    if free and run.deadline.seconds and run.stopped() and not len(found.model.conjunctions):
-        sample = some_rows(data, _FEW_ROWS, options.seed)
-        return found if sample is None else _in_time(data, sample, options, run)
+    if few is not None and run.stopped() and not len(found.model.conjunctions):
+        return _in_time(data, few, options, run)
     return found
 
 
