@@ -327,6 +327,9 @@ def _codes(name: str, codes: object) -> frozenset[int]:
     whole = isinstance(codes, (str, bytes)) or (isinstance(codes, np.ndarray) and not codes.ndim)
     if whole or not isinstance(codes, Iterable):
         raise TypeError(f"{name} must be a list of category codes, got {codes!r}")
+    codes = frozenset(codes)
+    if set(map(type, codes)) == {int} and min(codes) >= MISSING:  # quick, there may be thousands
+        return codes
     return frozenset(checks.integer(name, code, at_least=MISSING) for code in codes)
 
 
@@ -974,6 +977,29 @@ class PropositionPool(Conjunctions):
         """
         return cls.build(schema, [[proposition] for proposition in propositions])
 
+    @classmethod
+    def of_values(
+        cls, schema: Schema, given: Iterable[tuple[Sequence[Proposition], NDArray[Any]]]
+    ) -> PropositionPool:
+        """Some propositions for each of many values, which replace the 0 of a `Threshold` or of a
+        `Category`. A `Missing` has one value of any size.
+
+        A set of all categories but one, a Python object for each, would take too long to make.
+        """
+        templates, index, number = list[Proposition](), [np.zeros(0, np.intp)], [np.zeros(0)]
+        for some, values in given:
+            index.append(np.tile(len(templates) + np.arange(len(some)), len(values)))
+            number.append(np.repeat(values, len(some)))
+            templates += some
+        pool, values = cls.of(schema, templates).take(np.concatenate(index)), np.concatenate(number)
+        lower = np.where(pool.lower == 0, values, pool.lower)
+        upper = np.where(pool.upper == 0, values, pool.upper)
+        category = np.flatnonzero(~pool.is_numeric & (pool.missing == pool.unseen))  # "==" or "!="
+        allowed = pool.allowed
+        for code in (0, values[category].astype(np.intp)) if len(category) else ():
+            allowed[category, code] ^= True
+        return replace(pool, lower=lower, upper=upper, allowed=allowed)
+
     def validate(self) -> None:
         """Check shapes, ranges and kinds, and that every rule has one condition; a ValueError names
         what is wrong.
@@ -1098,39 +1124,26 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
         TypeError, ValueError: if max_cut_points is not a positive integer.
     """
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    given: list[
-        tuple[Proposition, NDArray[np.float64]]
-    ] = []  # and the values that replace the 0 of a threshold
+    given: list[tuple[Sequence[Proposition], NDArray[Any]]] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()
-        missing, no_value = table.missing_mask(index), np.zeros(1)
+        missing = table.missing_mask(index)
         if feature.categories is None:
             known = table.columns[index][~missing]
             cuts, operators = _cut_points(known, max_cut_points)
             given += [
                 (
-                    Threshold(index, operator, 0.0),
+                    [Threshold(index, operator, 0.0)],
                     whole_thresholds(cuts, known, below=operator in ("<=", ">")),
                 )
                 for operator in operators
             ]
         else:
-            codes = table.compared_categories(index)
-            given += [(Category(index, "==", code), no_value) for code in codes]
-            given += [(Category(index, "!=", code), no_value) for code in codes]
+            codes = np.array(table.compared_categories(index), np.intp)
+            given += [([Category(index, "==", 0)], codes), ([Category(index, "!=", 0)], codes)]
         if missing.any():
-            given += [(Missing(index, present=present), no_value) for present in (False, True)]
-    values = [value for _, value in given]
-    pool = PropositionPool.of(table.schema, [proposition for proposition, _ in given])
-    pool, ends = (
-        pool.take(np.repeat(np.arange(len(pool)), list(map(len, values)))),
-        np.concatenate(values),
-    )
-    lower, upper = (
-        np.where(pool.lower == 0, ends, pool.lower),
-        np.where(pool.upper == 0, ends, pool.upper),
-    )
-    return replace(pool, lower=lower, upper=upper)
+            given += [([Missing(index), Missing(index, present=True)], np.zeros(1))]
+    return PropositionPool.of_values(table.schema, given)
 
 
 def _cut_points(

@@ -566,15 +566,19 @@ def _deviation(x: NDArray[np.float64], y: NDArray[Any], weights: NDArray[np.floa
 # One-vs-rest
 
 
-def sample_in_time(data: TrainingData, run: Run, seed: int) -> TrainingData | None:
+def sample_in_time(
+    data: TrainingData, run: Run, seed: int, columns: int | None = None
+) -> TrainingData | None:
     """A random sample of as many rows as a quarter of the remaining time allows, at least
     `_FEWEST_ROWS`; None if there is time for all rows, the limit is 0, or the target is constant on
     the sample.
 
     A learner that makes its own rules makes them from this sample, in the time of `sample_limit`,
-    and fits their weights on all rows. The sample has a row of every class.
+    and fits their weights on all rows. The sample has a row of every class. `columns` is the number
+    that the learner makes of those of the table, None for as many.
     """
-    n, entries = len(data.weights), len(data.table.columns) * len(data.outputs)
+    columns = len(data.table.columns) if columns is None else columns
+    n, entries = len(data.weights), columns * len(data.outputs)
     per_row = _SECONDS_PER_ENTRY * entries
     if n <= 2 * _FEWEST_ROWS or not run.deadline.seconds:
         return None

@@ -48,6 +48,17 @@ class Late:
         return now
 
 
+class Ticks:
+    """A clock that advances by one whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
 def problem(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, 4)).round(1)
@@ -305,3 +316,36 @@ def test_samples() -> None:
     limit = sample_limit(run(2.0))
     assert limit is not None
     assert limit.seconds == 1.0
+
+
+@pytest.mark.parametrize("name", [*LEARNERS, "drnet"])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # most categories are not compared
+def test_many_categories_leave_a_rule(name: str) -> None:
+    rng = np.random.default_rng(0)
+    b = rng.integers(0, 20, N)
+    X = {"a": [f"a{i}" for i in rng.permutation(N) // 2], "b": [f"b{i}" for i in b]}
+    y = np.where((b < 1) ^ (rng.random(N) < 0.02), "yes", "no")
+    fit = {**LEARNERS, "drnet": jr.drnet.fit}[name](X, y, time_limit=jr.Deadline(100.0, Ticks()))
+    model: Any = fit.model
+    assert len(getattr(model, "conjunctions", getattr(model, "rules", ())))
+
+
+def test_training_that_is_cut_short_is_not_worse_than_one_rule() -> None:
+    X, y = problem()
+    X, y = X[:500], y[:500]  # too few rows for a sample
+
+    def fitted(seconds: float | None) -> tuple[jr.Fit[Any], float]:
+        limit = jr.Deadline(seconds, Ticks())
+        fit = jr.ltrnet.fit(X, y, max_rules=4, restarts=1, iterations=500, time_limit=limit)
+        return fit, model_loss(fit.model, training_data(X, y, jr.losses.logistic))
+
+    fitted(None)  # compiles
+    one, loss = fitted(1.0)
+    assert len(one.model.conjunctions) == 1
+    trained = []
+    for seconds in (10.0, 20.0, 30.0, 40.0):
+        fit, reached = fitted(seconds)
+        assert fit.status is jr.Status.TIME_LIMIT
+        assert reached <= loss + 1e-3  # the risk also has a penalty
+        trained.append(len(fit.history) > 2)
+    assert any(trained)

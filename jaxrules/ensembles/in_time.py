@@ -14,6 +14,7 @@ from typing import Any, Literal
 from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.fitting import MANY_CLASSES
+from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.fits import Details, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.runs import Run
@@ -24,6 +25,8 @@ _CUT_SHORT = 3
 """If the limit cuts a model short at fewer rules than this, boosted rules are at least as good."""
 _ROWS = 5000
 """The number of rows for rules that replace trees."""
+_MANY_COLUMNS = 500
+"""With more columns and categories, all pairs of conditions would take seconds."""
 FORESTS = "sklearn.ensemble"
 """Takes a second to import."""
 
@@ -53,7 +56,8 @@ def short_rules(
     one_vs_rest: bool = False,
 ) -> RuleEnsemble:
     """An ensemble of at most ten rules per class, in half of the remaining time. With too little
-    time, or after Ctrl-C, it has at most three, by a fixed amount of work.
+    time, or after Ctrl-C, it has at most three, by a fixed amount of work. With hundreds of columns
+    or categories, rules are single conditions.
 
     More than `MANY_CLASSES` classes share the rules, as one problem with the softmax loss, unless
     `one_vs_rest`.
@@ -63,6 +67,8 @@ def short_rules(
         forbidden, monotone, max_rules, max_length: options of the learner.
     """
     longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)
+    if n_encoded(sample.table) > _MANY_COLUMNS:
+        longest = 1
     joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
     joint = joint and run.may_import("numba") and not run.interrupt.pressed  # for its kernels
     own = boosting.Options(

@@ -92,6 +92,8 @@ _BLOCK = 4096
 """Rows of which propositions are evaluated at a time, for the processor's cache."""
 _SAMPLE = 256
 """Rows from which the first thresholds are drawn."""
+_TRAINING_SHARE = 0.8
+"""Share of the time limit for training; the rest is for making rules of the network."""
 
 _count = partial(checks.integer, at_least=1, at_most=10**6)
 
@@ -682,10 +684,12 @@ class _Training:
             self.columns.values, [(0, nets.w.shape[-1] - len(self.columns.values)), *more]
         )
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
+        training = run.child(_TRAINING_SHARE)
         pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
         l1, binary = np.repeat(pairs, options.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in each]
-        values, self.began = np.full(len(l1), np.nan), run.shortened or not run.stopped()
+        values, limited = np.full(len(l1), np.nan), bool(run.deadline.seconds)
+        self.began = run.shortened or limited or not run.stopped()
         with run:
             run.phase = "search"
             for descent in adam(
@@ -699,13 +703,14 @@ class _Training:
                 batch_size=options.batch_size,
                 seed=options.seed,
                 ends=self.ends(len(each), nets.w.shape[-1]),
-                stopped=run.stopped,
+                stopped=training.stopped,
             ):
                 nets, values = descent.parameters, descent.values
                 risks = self.scale**2 * values.reshape(len(each), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
                     history.append(Step(risk, options.max_rules, run.seconds()))
                 run.report(descent.steps, float(risks.min()), options.max_rules)
+        run.shortened |= training.stopped()
         run.preparing("rules")
         lanes = [
             jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))
@@ -721,20 +726,22 @@ class _Training:
         self, nets: Sequence[Net], values: Floats, options: Options, history: list[Step]
     ) -> Fit[RuleEnsemble]:
         """The rules of the best network on the user's own scale; without time, of the network of
-        least `values`.
+        least `values`, or one rule if that is better.
         """
         data = self.data
         candidates: dict[int, _Rules] = {}
-        for i in np.argsort(values, kind="stable").tolist():
+        for i in np.argsort(values, kind="stable").tolist() if history else ():
             if candidates and self.run.stopped():
                 break
-            candidates[i] = (
-                self.discretised(nets[i], options.l1_penalty) if history else self.one_rule()
-            )
-        chosen = min(candidates, key=lambda i: (candidates[i].risk, i))
+            candidates[i] = self.discretised(nets[i], options.l1_penalty)
+        chosen = min(candidates, key=lambda i: (candidates[i].risk, i), default=0)
         combined = None
-        if options.combines and history and len(candidates) > 1:
+        if options.combines and len(candidates) > 1:
             combined = self.combined(list(candidates.values()))
+        if not history or (self.run.shortened and combined is None):
+            short = self.one_rule()
+            if not history or short.risk < candidates[chosen].risk:
+                combined = short
         best = combined or candidates[chosen]
         conditions: list[list[Condition]] = []
         rows = np.ones_like(best.rows)
@@ -742,7 +749,7 @@ class _Training:
             conditions.append([])
             for one in rule:
                 condition, holds = readable(
-                    self.columns, data.table, one.w, -one.t, one.admits, among
+                    self.columns, data.table, one.w, -one.t, one.admits, among, self.run.stopped
                 )
                 conditions[-1].append(condition)
                 among &= holds

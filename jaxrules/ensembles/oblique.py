@@ -12,6 +12,7 @@ measured from a round number among them: ``47 (year - 2000) + power >= 850``, no
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -23,6 +24,7 @@ from jaxrules.constraints import Constraints
 from jaxrules.display import shortest_number
 from jaxrules.lowered import Direction, Directions
 from jaxrules.rows import check_memory
+from jaxrules.solvers.layered import never
 from jaxrules.table import COMPARED, MANY_CATEGORIES, MISSING, EncodedColumn, Table
 
 Floats = NDArray[np.float64]
@@ -162,7 +164,13 @@ def n_encoded(table: Table) -> int:
 
 
 def readable(
-    columns: Standardised, table: Table, w: Floats, b: float, missing: bool, among: Rows
+    columns: Standardised,
+    table: Table,
+    w: Floats,
+    b: float,
+    missing: bool,
+    among: Rows,
+    stopped: Callable[[], bool] = never,
 ) -> tuple[Condition, Rows]:
     """The proposition w'x + b >= 0 as a condition on the original columns, with as few digits as
     the rows allow.
@@ -179,6 +187,7 @@ def readable(
         b: the intercept.
         missing: whether a row with a missing number in the proposition satisfies it.
         among: the rows that must stay on their side, (rows,).
+        stopped: checked between trials; if True, the weights keep their digits.
 
     Returns:
         The condition, and which rows satisfy it, (rows,).
@@ -205,6 +214,8 @@ def readable(
         for digits in range(_ENOUGH_DIGITS):
             found: list[tuple[int, int, Direction, Floats, float]] = []
             for unit in _units(weights):
+                if stopped():
+                    break
                 direction = made(unit, digits)
                 pool = Directions.build([direction])
                 if _gap(side * pool.project(0, few), near_holds, near_among) is None:
@@ -217,7 +228,7 @@ def readable(
             if found:
                 _, _, direction, values, cut = min(found)
                 return _interval(direction, values, side, cut, missing)
-        # Rows on the two sides of the threshold differ only by rounding.
+        # Rows on the two sides of the threshold differ only by rounding, or time ran out.
         unit = _units(weights)[0]
         direction = made(unit, _ENOUGH_DIGITS)
         values = Directions.build([direction]).project(0, table)

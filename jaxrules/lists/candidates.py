@@ -269,7 +269,9 @@ def _conjoined(
         )  # fmt: skip
         grown = np.concatenate([members[parent], added[:, None]], axis=1)
         members = np.concatenate([np.pad(members, ((0, 0), (0, 1)), constant_values=-1), grown])
-        covers = np.concatenate([covers, covers[parent] & keys[added]])
-        newest, kept = len(covers) - len(parent), distinct(covers)[0]
+        newest = len(covers)
+        covers = np.concatenate([covers, covers[parent]])
+        covers[newest:] &= keys[added]
+        kept = distinct(covers)[0]
         members, covers = members[kept], covers[kept]
     return members, covers, True

@@ -76,6 +76,8 @@ _DRAWS = 101
 """Draws of the gates per phase, which its steps reuse in turn: random
 numbers are slow to compile.
 """
+_TRAINING_SHARE = 0.8
+"""Share of the time limit for training; the rest is for making rules of the network."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -457,17 +459,17 @@ class _Training:
         more = (0, bucket(max(n, 64)) - n)
         wide = (0, layers.w.shape[2] - len(self.literals))
         rows = (
-            np.pad(self.weights, more), np.pad(self.literals.astype(np.float64), [wide, more]),
+            np.pad(self.weights, more), np.pad(self.literals, [wide, more]).astype(np.float64),
             np.pad(self.data.target, more, constant_values=1.0),
         )  # fmt: skip
         bounds = self.ends(layers.w.shape[2])
         ends = [options.iterations * turn // _TURNS for turn in range(_TURNS + 1)]
         history: list[Step] = []
-        values = np.zeros(0)
+        values, training = np.zeros(0), run.child(_TRAINING_SHARE)
         with run:
             run.phase = "search"
             for turn in range(_TURNS):
-                if run.stopped():
+                if training.stopped():
                     break
                 of_and_layer = turn % 2 == 0
                 trained, others = (
@@ -490,7 +492,7 @@ class _Training:
                     batch_size=options.batch_size,
                     seed=options.seed + turn,
                     ends=bounds if of_and_layer else None,
-                    stopped=run.stopped,
+                    stopped=training.stopped,
                 ):
                     trained = descent.parameters
                     layers = (
@@ -500,6 +502,7 @@ class _Training:
                     best = float(values.min())
                     history.append(Step(best, options.max_rules, run.seconds()))
                     run.report(ends[turn] + descent.steps, best, options.max_rules)
+        run.shortened |= training.stopped()
         return self.finish(layers, values, history)
 
     def ends(self, width: int) -> tuple[Any, Any] | None:
@@ -529,6 +532,10 @@ class _Training:
         if not found:
             return self.one_literal()
         rules, rows = found[min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane]))]
+        if self.run.shortened or self.run.stopped():
+            short = self.one_literal()
+            if self.weights @ (short.rows != positive) < min(errors):
+                return short._replace(errors=tuple(errors), history=history)
         order = np.argsort(-(rows @ self.weights), kind="stable")
         return RuleSet(
             [rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history
@@ -549,30 +556,29 @@ class _Training:
         holds = self.literals[i] ^ bool(negative)
         if worth @ holds <= 0:
             return RuleSet([], np.zeros_like(holds), (), [])
-        (literal,) = self.pool.rule(int(i))
-        return RuleSet(
-            [[negated(literal, self.data.table) if negative else literal]], holds, (), []
-        )
+        return RuleSet([[self.literal(int(i), not negative)]], holds, (), [])
 
     def rules(self, layers: Layers) -> tuple[list[list[Condition]], Rows]:
         """The rules of a network with gates at their most likely values, and where they hold."""
         n = len(self.pool)
         gate = in_x64(open_gate)
         w, is_open = (layers.w * gate(layers.literal_gates))[:, :n], gate(layers.rule_gates) > 0
-        rules: list[list[Condition]] = []
+        rules: list[list[tuple[int, bool]]] = []
         rows: list[Rows] = []
         for weights in w[is_open]:
             on = np.flatnonzero(weights)
             holds = self.literals[on] == (weights[on] > 0)[:, None]
             kept = needed(holds, [1.0] * len(on))
-            literals = [(self.pool.rule(i)[0], bool(weights[i] > 0)) for i in on[kept]]
-            rules.append(
-                [one if positive else negated(one, self.data.table) for one, positive in literals]
-            )
+            rules.append([(int(i), bool(weights[i] > 0)) for i in on[kept]])
             rows.append(holds.all(axis=0))
         covered = np.array(rows, bool).reshape(len(rules), self.literals.shape[1])
         kept = needed(~covered, [1.0 + len(rule) for rule in rules])
-        return [rules[r] for r in kept], covered[kept]
+        return [[self.literal(*one) for one in rules[r]] for r in kept], covered[kept]
+
+    def literal(self, index: int, positive: bool) -> Condition:
+        """A literal or its negation."""
+        (one,) = self.pool.rule(index)
+        return one if positive else negated(one, self.data.table)
 
 
 # Sets of rules as a list
@@ -598,6 +604,7 @@ def _class_by_class(
             name = f"{run.task}, class {classes[code]}"
             child = run.child(1 / (len(order) - 1 - k), name, options.iterations)
             found = _Training(part, task.pool, task.may_say[code], options, child).fit()
+            run.shortened |= child.shortened
             history = [replace(step, seconds=began + step.seconds) for step in found.history]
             sets.append((code, found._replace(history=history)))
             left = left[~found.rows]

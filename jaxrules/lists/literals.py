@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules import checks
 from jaxrules.conditions import (
@@ -61,7 +63,7 @@ def literals_of(
                 f"cut_points names {name!r}, which is not a numeric column; the numeric columns "
                 f"are {sorted(numeric)}"
             )
-    literals: list[Proposition] = []
+    literals: list[tuple[Sequence[Proposition], NDArray[Any]]] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()
         missing = table.missing_mask(index)
@@ -75,11 +77,10 @@ def literals_of(
                 values = np.unique(
                     whole_thresholds(readable_quantiles(known, shares), known, below=False)
                 )
-            for cut in values.tolist():
-                literals += [Threshold(index, "<", cut), Threshold(index, ">=", cut)]
+            literals.append(([Threshold(index, "<", 0.0), Threshold(index, ">=", 0.0)], values))
         else:
-            for code in table.compared_categories(index):
-                literals += [Category(index, "==", code), Category(index, "!=", code)]
+            codes = np.array(table.compared_categories(index), np.intp)
+            literals.append(([Category(index, "==", 0), Category(index, "!=", 0)], codes))
         if missing.any():
-            literals += [Missing(index), Missing(index, present=True)]
-    return PropositionPool.of(table.schema, literals).distinct(table)
+            literals.append(([Missing(index), Missing(index, present=True)], np.zeros(1)))
+    return PropositionPool.of_values(table.schema, literals).distinct(table)

@@ -135,11 +135,20 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
                             total[r] += weight * row[r]
                 word &= word - np.uint64(1)
     else:
-        for r in range(R + 1):
-            cover = given.covers[r] if r < R else free
+        _capture(free, words, free, given.counts, given.members, given.scale, one)
+        sums[:, R] = one
+        others = np.empty_like(free)
+        for r in range(R):
+            cover, inside, outside = given.covers[r], np.uint64(0), np.uint64(0)
+            for w in words:
+                others[w] = ~cover[w]
+                inside += _n_ones(free[w] & cover[w])
+                outside += _n_ones(free[w] & others[w])
+            few = len(given.members) > 0 or inside <= outside  # rows are examined one by one
+            cover = cover if few else others
             _capture(free, words, cover, given.counts, given.members, given.scale, one)
             for k in range(K + 1):
-                sums[k, r] = one[k]
+                sums[k, r] = one[k] if few else sums[k, R] - one[k]
     right[:] = -np.inf
     for k in range(K):
         for r in range(R):

@@ -21,9 +21,21 @@ from jaxrules.models import RuleEnsemble, decision_function
 from jaxrules.options import learner
 from jaxrules.runs import Run
 from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, by_content, loss_for, model_loss, sample_in_time
+from jaxrules.training import (
+    TrainingData,
+    by_content,
+    loss_for,
+    model_loss,
+    sample_in_time,
+    some_rows,
+)
 
 SharedT = TypeVar("SharedT", bound=Shared)
+
+_FEW_ROWS = 2000
+"""The number of rows for rules if there was no time for one."""
+_SECONDS_PER_ENTRY = 3e-8
+"""Roughly the time per distinct row and proposition until the first weights are known."""
 
 
 @learner(Options)
@@ -56,9 +68,20 @@ def fit(
     if sample is not None:
         return _in_time(data, sample, options, run)
     task = Task.of(data, options, run)
+    few = None
+    if free and run.deadline.seconds and len(data.weights) > _FEW_ROWS:
+        few = some_rows(data, _FEW_ROWS, options.seed)
+    space = task.candidates.space
+    seconds = _SECONDS_PER_ENTRY * space.activations.n_patterns * len(space)
+    if few is not None and (run.stopped() or seconds > run.deadline.work_left()):
+        return _in_time(data, few, options, run)
     if options.rule_penalty is None:
-        return task.fit_by_noise(run)
-    return task.fit(options.rule_penalty, task.starts, run)[0]
+        found = task.fit_by_noise(run)
+    else:
+        found = task.fit(options.rule_penalty, task.starts, run)[0]
+    if few is not None and run.stopped() and not len(found.model.conjunctions):
+        return _in_time(data, few, options, run)
+    return found
 
 
 @learner(PathOptions)

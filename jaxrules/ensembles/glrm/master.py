@@ -80,13 +80,20 @@ class Master:
         self._extend(rules)
 
     def _extend(self, rules: list[Rule]) -> None:
-        while len(self.rules) + len(rules) > self.columns.shape[1]:
+        n, capacity = len(self.rules), self.columns.shape[1]
+        while n + len(rules) > capacity:
             # One less than a power of two: the solver pads with at least one column.
-            larger = np.zeros((len(self.columns), 2 * self.columns.shape[1] + 1), bool)
-            larger[:, : self.columns.shape[1]] = self.columns
+            capacity = 2 * capacity + 1
+        if capacity > self.columns.shape[1]:
+            larger = np.zeros((len(self.columns), capacity), bool)
+            larger[:, :n] = self.columns[:, :n]
             self.columns = larger
-        for k, rule in enumerate(rules, start=len(self.rules)):
-            self.columns[:, k] = self.problem.satisfied(rule)
+        if all(len(rule) == 1 for rule in rules):  # there may be tens of thousands
+            single = [proposition for rule in rules for proposition in rule]
+            self.columns[:, n : n + len(rules)] = self.problem.rows[:, single]
+        else:
+            for k, rule in enumerate(rules, start=n):
+                self.columns[:, k] = self.problem.satisfied(rule)
         self.rules += rules
         self.known.update(rules)
 

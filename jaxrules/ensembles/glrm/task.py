@@ -125,8 +125,8 @@ class Task:
         for part in parts:
             # |mean slope| at the constant: at a penalty above, the optimality condition holds.
             rows = gradient(part, np.tile(constant(part), (len(part.weights), 1)))
-            totals = np.stack([activations.totals(part.weights * one) for one in rows.T], axis=1)
-            sums = np.linalg.norm(activations.by_rule @ totals, axis=1)
+            totals = [activations.totals(part.weights * one) for one in rows.T]
+            sums = np.linalg.norm([activations.covered(one) for one in totals], axis=0)
             largest = max(largest, float(sums.max(initial=0.0)))
         return float(largest / data.weights.sum())
 

@@ -14,6 +14,7 @@ from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
 from jaxrules.ensembles.noise import first_ridge
+from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.fits import Fit, Status
 from jaxrules.models import RuleEnsemble
 from jaxrules.options import learner
@@ -61,7 +62,9 @@ def fit(
         TypeError: for arguments of the wrong type.
     """
     task = Task.of(X, y, sample_weight, options)
-    sample = None if len(task.first) else sample_in_time(task.data, task.run, options.seed)
+    sample, columns = None, n_encoded(task.data.table)
+    if not len(task.first):
+        sample = sample_in_time(task.data, task.run, options.seed, columns)
     if sample is not None:
         return _in_time(task, sample)
     return one_against_rest(
