@@ -1296,7 +1296,8 @@ def outputs() -> list[Entry]:
 def exported(model: Any, X: Any) -> Any:
     """Predictions; NaN if Python or SQL predicts something else."""
     predictions = np.asarray(jr.predict(model, X)).tolist()
-    python, sql, source = jr.to_python(model), jr.to_sql(model), {}
+    python, sql = jr.to_python(model), jr.to_sql(model)
+    source: dict[str, Any] = {}
     columns, names = jr.as_table(X, missing="own_category").to_columns(), model.schema.names
     rows = list(zip(*map(list, columns.values()), strict=True))
     exec(python, source)
