@@ -224,6 +224,7 @@ def test_a_path_is_the_fits_with_every_penalty(target: str) -> None:
     X, y = data()
     if target == "three classes":
         y = np.where(X["a"] > 1, "rare", y)
+        y = pd.Categorical(y, np.unique(y), ordered=True)
     options: dict[str, Any] = {"iterations": 400, "restarts": 2, "monotone": {"b": -1}}
     path = jr.drnet.path(X, y, literal_penalties=[0.1, 0.001], **options)
     for fit, penalty in zip(path, (0.1, 0.001), strict=True):

@@ -26,6 +26,7 @@ from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
+from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.fits import Fit, Status
 from jaxrules.interrupts import Interrupt
 from jaxrules.models import RuleEnsemble
@@ -45,7 +46,8 @@ from jaxrules.training import (
     some_rows,
 )
 
-_FEW_COLUMNS = 40
+_FEW_COLUMNS, _MANY_ENCODED = 40, 500
+"""With more columns, or columns and categories, a few rules in no time have single conditions."""
 _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_SPLITS = 20_000
@@ -286,7 +288,8 @@ def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
         left = 0.0 if run.interrupt.pressed else run.deadline.remaining()
         seconds = max(_FEW_SECONDS, left / 4)
         limit = Deadline(seconds, run.deadline.clock)
-    short = len(sample.table.columns) > _FEW_COLUMNS or options.max_length == 1
+    n_columns, encoded = len(sample.table.columns), n_encoded(sample.table)
+    short = n_columns > _FEW_COLUMNS or encoded > _MANY_ENCODED or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
         max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
