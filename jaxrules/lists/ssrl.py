@@ -680,8 +680,9 @@ class _Task:
         n_classes, table = len(self.data.classes or ()), self.data.table
         rules = model.conjunctions.with_schema(table.schema)
         self.constraints.check_labels(
-            "start", rules, model.labels, self.data.classes or (), "fit it under the same monotone"
-        )
+            "start", rules, model.labels[: len(rules)], self.data.classes or (),
+            "fit it under the same monotone",
+        )  # fmt: skip
         one_each = table[np.unique(self.rows.pattern, return_index=True)[1]]
         of_pool, of_parts = (
             self.constraints.allows(part, n_classes) for part in (self.pool, propositions_in(rules))

@@ -19,7 +19,7 @@ class Stage:
         bound: proved upper bound over all conjunctions; None for greedy and beam search, and with
             `max_nonzeros` above 1. With the default cut points it holds for single conditions over
             all values of numeric columns, and for longer rules over the cut points and the
-            thresholds of `jaxrules.ensembles.boosting.thresholds`; a threshold that is none of these
+            thresholds of `jaxrules.ensembles.boosting.thresholds`; a threshold that is neither
             counts after its price. A finished search includes its tolerance: objectives within
             1e-10 of each other, relative, count as ties.
         axis_parallel_bound: proved upper bound over all conjunctions of conditions on single

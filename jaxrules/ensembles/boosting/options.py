@@ -304,11 +304,12 @@ class Options(_Shared):
             (1 - q), but at least 4, times the mean curvature of the loss at the constant: 1 to 72
             for two equal classes, 8 to 576 for the squared loss. Rules are found with it, whatever
             `max_rules` is; refitted weights of more than ten rules have a larger ridge where there
-            is noise, for 40 rules up to 4.6 times as large, and those of rules that `max_rules` left
-            a smaller one. ``details["chosen"]`` says why it was chosen. Several classes fitted together have twice this ridge, with which two classes
-            are the binary problem; nothing is added to q then, and l2_penalty is at least 1. Fitted
-            one-vs-rest, each class has its own. With 0, curvatures are raised to
-            1e-8 of the largest, because saturated rows of the logistic loss have almost none.
+            is noise, for 40 rules up to 4.6 times as large. Those of fewer rules by choice of the
+            data may have a smaller one. ``details["chosen"]`` says why it was chosen. Several
+            classes fitted together have twice this ridge, with which two classes are the binary
+            problem; nothing is added to q then, and l2_penalty is at least 1. Fitted one-vs-rest,
+            each class has its own. With 0, curvatures are raised to 1e-8 of the largest, because
+            saturated rows of the logistic loss have almost none.
     """
 
     max_rules: int | Literal["auto"] | None = option(checks.size, default="auto")
