@@ -246,7 +246,7 @@ class ObliqueSpace:
         if condition.categories is not None or low == high:
             return None
         places = [j for j, c in enumerate(self.columns.encoded) if c.feature == condition.feature]
-        if not places:
+        if not places or not isinstance(condition.feature, int):
             return None
         j, side = places[0], 1.0 if low else -1.0
         held = Conjunctions.build(self.table.schema, [[condition]]).satisfied(self.table)[:, 0]

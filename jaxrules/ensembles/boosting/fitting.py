@@ -173,7 +173,7 @@ def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> 
             return found
     if ridge != least:
         why = f"no time remained to refit with {ridge:g}"
-    kept = first.with_options(DefaultRidge(least, why, 0.0), l2_penalty=least)
+    kept = first.with_options(growing._replace(value=least, why=why, growth=0.0), l2_penalty=least)
     return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
 
 
@@ -212,7 +212,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
         pool = _pool(data.table, propositions, options)
         if all_values and options.longest(len(pool)) != 1:
             splits = _splits(data, constraints, options)
-            room = max(0, most_propositions(data.table.n_rows) - len(pool))
+            room = max(0, int(most_propositions(data.table.n_rows)) - len(pool))
             pool = PropositionPool.concatenate([pool, splits.take(range(min(room, len(splits))))])
         pool = constraints.pool(pool, data.table, n_outputs)
         constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")

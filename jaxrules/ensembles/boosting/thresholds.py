@@ -102,14 +102,13 @@ class Thresholds:
             split = self._best(state, objective, terms, side.sign)
             if split is None:
                 continue
-            worth = float(objective.worth(split.value - price, 1))
+            worth = _worth(objective, split.value - price, 1)
             if found.bound is not None:
                 found = replace(found, bound=max(found.bound, worth * (1 + TIE)))
             if worth > found.objective * (1 + TIE):
                 place = self._add(state, split)
-                found = replace(
-                    found, propositions=(place,), objective=float(objective.worth(split.value, 1))
-                )
+                worth = _worth(objective, split.value, 1)
+                found = replace(found, propositions=(place,), objective=worth)
         return found
 
     def _moved(
@@ -126,12 +125,13 @@ class Thresholds:
         value = float(objective.value(terms[:, rows].sum(axis=1)))
         for k in range(length) if length > 1 else ():
             (condition,) = state.candidates.pool.rule(rule[k])
-            column = self.columns.get(condition.feature)  # type: ignore[call-overload]
-            sides = condition.upper < np.inf, condition.lower > -np.inf
-            if column is None or condition.missing or sum(sides) != 1:
+            f, sides = condition.feature, (condition.upper < np.inf, condition.lower > -np.inf)
+            if not isinstance(f, int) or f not in self.columns:
+                continue
+            if condition.missing or sum(sides) != 1:
                 continue
             others = state.candidates.selected([*rule[:k], *rule[k + 1 :]])
-            inside = {condition.feature: (column, sides)}
+            inside = {f: (self.columns[f], sides)}
             split = best_threshold(inside, objective, terms * others)
             if split is None or split.value <= value + price:
                 continue
@@ -140,7 +140,7 @@ class Thresholds:
                 rule[k], value = self._add(state, split), split.value
         if rule == list(found.propositions):
             return found
-        worth = float(objective.worth(value, length))
+        worth = _worth(objective, value, length)
         bound = None if found.bound is None else max(found.bound, worth * (1 + TIE))
         return replace(found, propositions=tuple(rule), objective=worth, bound=bound)
 
@@ -201,6 +201,10 @@ class Thresholds:
         if split.above:
             return Condition.at_least(f, threshold + 1.0)
         return Condition.at_most(f, threshold)
+
+
+def _worth(objective: Objective, value: float, length: int) -> float:
+    return float(objective.worth(np.asarray(value), length))
 
 
 def dispersion(loss: Loss, g: Floats, h: Floats, weights: Floats) -> float:

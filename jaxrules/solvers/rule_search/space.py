@@ -263,9 +263,9 @@ def check_memory(
     rows.check_memory(n_rows, propositions, _BYTES, what="propositions", remedy=remedy)
 
 
-def most_propositions(n_rows: int) -> int:
+def most_propositions(n_rows: int) -> float:
     """The number of propositions for which a search has memory."""
-    return int(rows.available_memory() / _BYTES / max(1, n_rows))
+    return rows.available_memory() / _BYTES / max(1, n_rows)
 
 
 def check_cut_points(
