@@ -635,7 +635,7 @@ def test_the_signature_is_the_common_one(learner: Learner) -> None:
     assert list(parameters)[:2] == ["X", "y"]
     common = {
         "sample_weight": None,
-        "missing": "refuse",
+        "missing": None,
         "positive": None,
         "seed": 0,
         "time_limit": None,
