@@ -207,7 +207,7 @@ FOUND = [
     (7, 'Revealed type is "jaxrules.models.RuleEnsemble"'),
     (8, 'Revealed type is "list[jaxrules.fits.Fit[jaxrules.models.RuleEnsemble]]"'),
     (9, 'Unexpected keyword argument "max_rulez"'),
-    (10, 'has incompatible type "str"; expected "int | None"'),
+    (10, "type \"Literal['three']\"; expected \"int | Literal['auto'] | None\""),
     (12, 'Revealed type is "jaxrules.estimators.RuleBoostingClassifier"'),
     (13, 'Unexpected keyword argument "max_rulez"'),
     (14, "incompatible type \"Literal['best']\"; expected \"Literal['fit', 'cv']\""),
