@@ -13,6 +13,7 @@ missing = ", ".join(data.X.columns_with_missing())
 print(f"{data.X.shape[0]} people, {data.X.shape[1]} columns; missing values in {missing}")
 
 rules = jr.extract_rules(jr.default_forest(train.X, train.y, seed=0), train.X)
+rules = rules.with_short_thresholds(train.X)
 fits = jr.rulefit.path(
     train.X, train.y, rules=rules, n_penalties=20, missing="own_category", seed=0, progress=True
 )

@@ -40,6 +40,7 @@ for rules, fit in enumerate(path, 1):
 
 # %%
 rules = jr.extract_rules(jr.default_forest(train.X, train.y, n_trees=20, seed=0), train.X)
+rules = rules.with_short_thresholds(train.X)
 penalised = jr.rulefit.path(train.X, train.y, rules=rules, l1_penalties=np.geomspace(0.2, 0.01, 6))
 jr.plots.support_path(penalised, test.X, penalty="l1_penalty")
 plt.show()

@@ -8,7 +8,7 @@ import jaxrules as jr
 data = jr.datasets.load("breast_cancer")
 train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
 trees = jr.default_forest(train.X, train.y, kind="boosted_trees", seed=0)
-rules = jr.extract_rules(trees, train.X)
+rules = jr.extract_rules(trees, train.X).with_short_thresholds(train.X)
 print(
     f"{data.name}: {len(train)} training rows, {len(test)} test rows, {len(rules)} candidate "
     "rules\n"

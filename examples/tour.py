@@ -41,6 +41,7 @@ show("boosting", jr.boosting.fit(X, y, max_rules=3, max_cut_points=5))
 
 # %%
 rules = jr.extract_rules(jr.default_forest(X, y, n_trees=20, seed=0), X)
+rules = rules.with_short_thresholds(jr.as_table(X))
 show("LIRE", jr.lire.fit(X, y, global_penalty=0.02, rules=rules, restarts=0))
 
 # %% [markdown]
