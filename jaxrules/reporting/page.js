@@ -451,8 +451,8 @@ function showRules(body) {
     columns.push(asText("then", (row) => data.classes[row.target]), asNumber("p", (row) => row.share, percent));
   } else {
     const outputs = several ? data.classes.map((name) => `weight of ${name}`) : ["weight"];
-    const largest = largestOf([program.intercept, ...program.weights]);
-    const told = (row, weight) => row.digits ? summand(weight, largest, row.digits) : signed(weight);
+    const most = largestOf([program.intercept, ...program.weights]);
+    const told = (row, weight) => row.digits ? summand(weight, most, row.digits) : signed(weight);
     columns.push(...outputs.map((name, k) => ({ ...asNumber(name, (row) => row.weights[k]), tell: (row) => told(row, row.weights[k]) })));
   }
   if (program.texts.length || isList) {
@@ -657,10 +657,10 @@ function sumReasons(program, found) {
   rules.sort((a, b) => size(b.weights) - size(a.weights));
   const rows = [{ text: "intercept", weights: program.intercept }, ...rules, ...terms, { text: "sum: the score", weights: found.scores }];
   const outputs = found.scores.length > 1 ? data.classes : ["adds to the score"];
-  const largest = largestOf(rows.map((row) => row.weights));
+  const most = largestOf(rows.map((row) => row.weights));
   return tableOf("What holds for this row, and what it adds to the score", [
     asRule("because", (row) => row.text),
-    ...outputs.map((name, k) => asNumber(name, (row) => row.weights[k], (weight) => summand(weight, largest))),
+    ...outputs.map((name, k) => asNumber(name, (row) => row.weights[k], (weight) => summand(weight, most))),
   ], rows);
 }
 
