@@ -194,7 +194,9 @@ def test_what_cannot_be_kept_is_refused():
 
 
 @pytest.mark.parametrize("name", ["default", "first", "required", "start"])
-@pytest.mark.parametrize("value", [np.array("x0"), np.ones(3), object()], ids=["text", "array", "object"])
+@pytest.mark.parametrize(
+    "value", [np.array("x0"), np.ones(3), object()], ids=["text", "array", "object"]
+)
 def test_values_of_other_types_are_named(name, value):
     with pytest.raises((TypeError, ValueError), match=name):
         jr.ssrl.fit(*random_problem(0), **{name: value})
