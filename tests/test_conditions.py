@@ -385,7 +385,7 @@ def test_a_schema_and_an_operator_are_checked() -> None:
 def test_directions_check_their_terms() -> None:
     lengths = [((), ()), ((0, 1), (1.0,)), ((0,), (1.0,), (0, 1)), ((0,), (1.0,), (), (1.0, 2.0))]
     for terms in lengths:
-        with pytest.raises(ValueError, match="at least one feature"):
+        with pytest.raises(ValueError, match="features of a direction must be one or more"):
             Direction(*terms)
     for terms in [((2, 0), (1.0, 1.0)), ((0, 0), (1.0, 1.0)), ((1, 1), (1.0, 1.0), (2, 0))]:
         with pytest.raises(ValueError, match="distinct and ascending"):
