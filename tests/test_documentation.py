@@ -101,7 +101,7 @@ def test_the_reference_shows_options() -> None:
         expected = inspect.signature(function).parameters
         listed = {one.name: one.default for one in page.parameters if one.name != "self"}
         assert list(listed) == list(expected), name
-        assert listed["max_rules"] == str(expected["max_rules"].default)
+        assert listed["max_rules"] == repr(expected["max_rules"].default)
         assert "options" not in listed
         sections = {section.kind.value: section.value for section in page.docstring.parsed}
         documented = {entry.name: entry for entry in sections["parameters"]}
