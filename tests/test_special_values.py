@@ -299,8 +299,8 @@ def test_exports_ask_for_the_column_of_x() -> None:
 def test_groups_of_rows_keep_special_values() -> None:
     X, y = loans()
     model = jr.boosting.fit(jr.as_table(X, special_values=CODES), y, max_rules=2).model
-    groups = group_of_rows(model, X, "months", len(y))
-    np.testing.assert_array_equal(groups, X["months"])
+    groups, codes = group_of_rows(model, X, "months", len(y))
+    np.testing.assert_array_equal(groups[codes], X["months"])
 
 
 def test_estimators_take_the_table_and_predict_raw_rows() -> None:

@@ -357,7 +357,8 @@ def _tuned(
         "init uses a forbidden column; allow the column, or pass another model",
     )
     rate = 0.01 if options.learning_rate is None else options.learning_rate
-    ridge = first_ridge(options.l2_penalty, options.data(X, y, sample_weight))
+    read = replace(options, missing=init.schema.missing)
+    ridge = first_ridge(options.l2_penalty, read.data(X, y, sample_weight))
     own = options.to(FinetuneOptions, loss=None, learning_rate=rate, l2_penalty=ridge)
     return finetune.with_options(init, X, y, sample_weight, own)
 
