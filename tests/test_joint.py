@@ -223,7 +223,7 @@ def test_what_cannot_be_joint(given: dict[str, Any], message: str) -> None:
         assert fit.model.link != "softmax"
         assert dict(fit.model.options)["multiclass"] == "one_vs_rest"
     with pytest.raises(ValueError, match="prune needs .* leave out"):
-        jr.boosting.fit(X, Y, prune=3, **given)
+        jr.boosting.fit(X, y, prune=3, **given)
 
 
 def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
