@@ -116,7 +116,7 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])
     with pytest.raises(ValueError, match="distinct and ascending"):
         Halfspace((1, 0), (1.0, 1.0), 0.0)
-    with pytest.raises(ValueError, match="at least one feature"):
+    with pytest.raises(ValueError, match="features of a direction must be one or more"):
         Halfspace((1,), (), 0.0)
 
 
