@@ -112,7 +112,7 @@ def test_of_many_classes_some_have_rules() -> None:
     X, _ = problem()
     y = np.array([f"class {k}" for k in (X[:, 0] > 0.2) + 2 * (np.arange(N) % 30)])
     counts = []
-    for tick in (1e-7, 1e-3):
+    for tick in (1e-7, 5e-4):
         clock = Ticking(tick)
         fit = jr.lltboost.fit(X, y, multiclass="one_vs_rest", time_limit=jr.Deadline(0.02, clock))
         counts.append(np.count_nonzero(fit.model.weights.any(axis=0)))

@@ -200,10 +200,8 @@ def readable(
     weights = w[on] / columns.scale[on]
     side = 1.0 if weights[0] > 0 else -1.0
     if len(on) > 1:
-        features, codes = (
-            tuple(c.feature for c in encoded),
-            tuple(_code(c.category) for c in encoded),
-        )
+        features = tuple(c.feature for c in encoded)
+        codes = tuple(_code(c.category) for c in encoded)
         origins = columns.origins[on]
         threshold = float(weights @ (columns.centre[on] - origins)) - b
         made = partial(_direction, features, codes, tuple(origins.tolist()), side * weights)
@@ -221,8 +219,7 @@ def readable(
                 if _gap(side * pool.project(0, few), near_holds, near_among) is None:
                     continue
                 values = pool.project(0, table)
-                gap = _gap(side * values, holds, among)
-                if gap is not None:
+                if (gap := _gap(side * values, holds, among)) is not None:
                     cut = shortest_number(threshold / unit, *gap)
                     found.append((_length(direction, cut), len(found), direction, values, cut))
             if found:
