@@ -141,7 +141,15 @@ def test_a_constant_offset_of_numbers_changes_the_intercept_alone(case: Case) ->
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if not hasattr(case.settings.get("rules"), "schema")], ids=str
+    "case",
+    [
+        case
+        for case in CASES
+        if not hasattr(case.settings.get("rules"), "schema")
+        # Steps and ends of paths have the units of y over those of columns
+        and case.search not in ("any", "unit", "end")
+    ],
+    ids=str,
 )
 def test_units_of_columns_change_thresholds_alone(case: Case) -> None:
     one = fitted(case)
@@ -170,7 +178,8 @@ AGAINST_MEANS = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+# HiGHS chooses among equal optima
+@pytest.mark.parametrize("case", [case for case in CASES if case.search != "mip"], ids=str)
 def test_a_factor_of_all_weights_is_one_of_penalties_against_sums(case: Case) -> None:
     name, weights = case.learner.name, 1.0 + WEIGHTS
     given, sums = AGAINST_MEANS.get(name, {}), AGAINST_SUMS.get(name, {})
