@@ -34,8 +34,14 @@ from typing import Any
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.conditions import Category, Proposition, PropositionPool, Threshold, propositions_of
 from jaxrules.ensembles import boosting
+from jaxrules.rules.conditions import (
+    Category,
+    Proposition,
+    PropositionPool,
+    Threshold,
+    propositions_of,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from memory import peak_memory

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 
 RESULTS = Path(__file__).parent / "results"
 PAPER = (

@@ -56,8 +56,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
-from jaxrules.metrics import used_rules
+from jaxrules.data.datasets import Dataset
+from jaxrules.models.metrics import used_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
 from peers import NotRun, said

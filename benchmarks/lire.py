@@ -48,11 +48,11 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.growing import default_forest
-from jaxrules.lire import search as search_module
-from jaxrules.lire.problem import make_problem
+from jaxrules.ensembles.lire import search as search_module
+from jaxrules.ensembles.lire.problem import make_problem
+from jaxrules.learning.training import training_data
 from jaxrules.losses import exponential, logistic, loss_by_name
-from jaxrules.rows import Activations
-from jaxrules.training import training_data
+from jaxrules.rules.rows import Activations
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))

@@ -30,12 +30,12 @@ import numpy as np
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.growing import default_forest
-from jaxrules.lire import traced
-from jaxrules.lire.problem import Problem, make_problem
-from jaxrules.lire.search import Search
+from jaxrules.ensembles.lire import traced
+from jaxrules.ensembles.lire.problem import Problem, make_problem
+from jaxrules.ensembles.lire.search import Search
+from jaxrules.learning.training import training_data
 from jaxrules.losses import loss_by_name
-from jaxrules.rows import Activations
-from jaxrules.training import training_data
+from jaxrules.rules.rows import Activations
 
 RESULTS = Path(__file__).parent / "results"
 SETS = {

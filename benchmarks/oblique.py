@@ -30,7 +30,7 @@ import fronts
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 
 BUDGETS = (10, 20, 30, 45)
 RULES, TERMS = 15, 25

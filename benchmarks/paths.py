@@ -28,7 +28,7 @@ import jaxrules as jr
 from jaxrules.paths import exact, local, mip
 from jaxrules.paths.costs import Quadratic, mean_squared_error
 from jaxrules.paths.problem import PathProblem, geometric_weights, greedy_path
-from jaxrules.runs import Run
+from jaxrules.tools.runs import Run
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fronts import split

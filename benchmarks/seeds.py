@@ -21,7 +21,7 @@ import numpy as np
 from stability import agreement
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 
 SETS = ("liver", "diabetes", "small_australian", "small_hedonic")
 SETTINGS: dict[str, dict[str, Any]] = {

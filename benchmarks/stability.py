@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from peers import NotRun, printed
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
-from jaxrules.metrics import used_rules
+from jaxrules.data.datasets import Dataset
+from jaxrules.models.metrics import used_rules
 
 Rows = NDArray[np.int64]
 Held = NDArray[np.bool_]

@@ -2,8 +2,8 @@
 
 mkdocstrings reads the source, where a learner is ``fit(X, y, sample_weight, options)`` and an
 estimator's ``__init__`` has no arguments. The page shows what callers see: the options as keywords
-(see `jaxrules.options`), as the imported functions have them. Examples, which would be read as
-Markdown, become blocks of code.
+(see `jaxrules.learning.options`), as the imported functions have them. Examples, which would be
+read as Markdown, become blocks of code.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from typing import Any
 
 import griffe
 
-LEARNER, CONSTRUCTOR = "jaxrules.options.learner", "jaxrules.estimators._constructor"
+LEARNER, CONSTRUCTOR = "jaxrules.learning.options.learner", "jaxrules.estimators._constructor"
 
 
 class OptionsInSignatures(griffe.Extension):

@@ -14,16 +14,22 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jaxrules.interrupts import whole_imports
+from jaxrules.tools.interrupts import whole_imports
 
 with whole_imports():
     from jaxrules import losses, paths
-    from jaxrules.conditions import Condition, Conjunctions
-    from jaxrules.fits import Fit, Status, Step
+    from jaxrules.data.table import Feature, Schema, Table, as_table
     from jaxrules.losses import Loss
-    from jaxrules.lowered import Direction
-    from jaxrules.metrics import accuracy, complexity, local_support, local_supports, risk, support
-    from jaxrules.models import (
+    from jaxrules.models.metrics import (
+        accuracy,
+        complexity,
+        local_support,
+        local_supports,
+        risk,
+        support,
+    )
+    from jaxrules.models.persistence import load, save
+    from jaxrules.models.rule_models import (
         Explanation,
         LinearTerms,
         RuleEnsemble,
@@ -35,37 +41,45 @@ with whole_imports():
         to_latex,
         with_weights,
     )
-    from jaxrules.persistence import load, save
-    from jaxrules.placement import rows_over
-    from jaxrules.runs import Deadline, Progress
-    from jaxrules.table import Feature, Schema, Table, as_table
+    from jaxrules.rules.conditions import Condition, Conjunctions
+    from jaxrules.rules.lowered import Direction
+    from jaxrules.tools.fits import Fit, Status, Step
+    from jaxrules.tools.placement import rows_over
+    from jaxrules.tools.runs import Deadline, Progress
 
 if TYPE_CHECKING:
-    from jaxrules import datasets, estimators, lire, plots
-    from jaxrules.comparison import Comparison, Stability, compare, stability
-    from jaxrules.cross_validation import CrossValidation
-    from jaxrules.editing import calibrate, refit, simplify, with_threshold, without_rules
-    from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
+    from jaxrules import estimators
+    from jaxrules.data import datasets
+    from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
     from jaxrules.ensembles.extraction import extract_rules, tree_rules
     from jaxrules.ensembles.finetune import finetune
     from jaxrules.ensembles.growing import default_forest
-    from jaxrules.export import to_dataframe, to_pmml, to_python, to_sql
-    from jaxrules.importances import ColumnImportance, feature_importance, local_importance
-    from jaxrules.inspection import (
+    from jaxrules.learning.cross_validation import CrossValidation
+    from jaxrules.learning.sampling import fit_on_sample
+    from jaxrules.lists import drnet, exact_list, ssrl
+    from jaxrules.users import plots
+    from jaxrules.users.comparison import Comparison, Stability, compare, stability
+    from jaxrules.users.editing import calibrate, refit, simplify, with_threshold, without_rules
+    from jaxrules.users.export import to_dataframe, to_pmml, to_python, to_sql
+    from jaxrules.users.importances import ColumnImportance, feature_importance, local_importance
+    from jaxrules.users.inspection import (
         Importance,
         importance,
         operating_point,
         rule_report,
         scores_by_group,
     )
-    from jaxrules.lists import drnet, exact_list, ssrl
-    from jaxrules.reporting import Report, report
-    from jaxrules.sampling import fit_on_sample
-    from jaxrules.scorecards import Scorecard, scorecard
+    from jaxrules.users.reporting import Report, report
+    from jaxrules.users.scorecards import Scorecard, scorecard
 
 # The same imports for `__getattr__`; tests/test_import.py compares them.
 _MODULES = (
-    *("jaxrules.datasets", "jaxrules.estimators", "jaxrules.lire", "jaxrules.plots"),
+    *(
+        "jaxrules.data.datasets",
+        "jaxrules.estimators",
+        "jaxrules.ensembles.lire",
+        "jaxrules.users.plots",
+    ),
     *(
         "jaxrules.ensembles." + name
         for name in ("boosting", "glrm", "lltboost", "ltrnet", "rulefit")
@@ -73,24 +87,24 @@ _MODULES = (
     *("jaxrules.lists." + name for name in ("drnet", "exact_list", "ssrl")),
 )
 _NAMES = {
-    "jaxrules.comparison": ("Comparison", "Stability", "compare", "stability"),
-    "jaxrules.cross_validation": ("CrossValidation",),
-    "jaxrules.editing": ("calibrate", "refit", "simplify", "with_threshold", "without_rules"),
+    "jaxrules.users.comparison": ("Comparison", "Stability", "compare", "stability"),
+    "jaxrules.learning.cross_validation": ("CrossValidation",),
+    "jaxrules.users.editing": ("calibrate", "refit", "simplify", "with_threshold", "without_rules"),
     "jaxrules.ensembles.extraction": ("extract_rules", "tree_rules"),
     "jaxrules.ensembles.finetune": ("finetune",),
     "jaxrules.ensembles.growing": ("default_forest",),
-    "jaxrules.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
-    "jaxrules.importances": ("ColumnImportance", "feature_importance", "local_importance"),
-    "jaxrules.inspection": (
+    "jaxrules.users.export": ("to_dataframe", "to_pmml", "to_python", "to_sql"),
+    "jaxrules.users.importances": ("ColumnImportance", "feature_importance", "local_importance"),
+    "jaxrules.users.inspection": (
         "Importance",
         "importance",
         "operating_point",
         "rule_report",
         "scores_by_group",
     ),
-    "jaxrules.reporting": ("Report", "report"),
-    "jaxrules.sampling": ("fit_on_sample",),
-    "jaxrules.scorecards": ("Scorecard", "scorecard"),
+    "jaxrules.users.reporting": ("Report", "report"),
+    "jaxrules.learning.sampling": ("fit_on_sample",),
+    "jaxrules.users.scorecards": ("Scorecard", "scorecard"),
 }
 
 __version__ = "0.2.0"

@@ -35,26 +35,7 @@ from sklearn.utils import Tags, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jaxrules import checks, lire, models
-from jaxrules.ensembles import boosting, glrm, lltboost, ltrnet, rulefit
-from jaxrules.fits import Fit
-from jaxrules.importances import feature_importance
-from jaxrules.lire.options import LossOption as LIRELoss
-from jaxrules.lire.options import Options as LIREOptions
-from jaxrules.lists import drnet, exact_list, ssrl
-from jaxrules.losses import loss_by_name
-from jaxrules.metrics import used_rules
-from jaxrules.options import (
-    FitOptions,
-    ScoreOptions,
-    documented,
-    keywords,
-    options,
-    present_names,
-)
-from jaxrules.paths import fitting
-from jaxrules.paths.fitting import CostName
-from jaxrules.table import (
+from jaxrules.data.table import (
     OrderedLabels,
     Table,
     TableLike,
@@ -65,7 +46,27 @@ from jaxrules.table import (
     label_order,
     target_array,
 )
-from jaxrules.training import warn_of_counts
+from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules.ensembles.lire.options import LossOption as LIRELoss
+from jaxrules.ensembles.lire.options import Options as LIREOptions
+from jaxrules.learning.options import (
+    FitOptions,
+    ScoreOptions,
+    documented,
+    keywords,
+    options,
+    present_names,
+)
+from jaxrules.learning.training import warn_of_counts
+from jaxrules.lists import drnet, exact_list, ssrl
+from jaxrules.losses import loss_by_name
+from jaxrules.models import rule_models as models
+from jaxrules.models.metrics import used_rules
+from jaxrules.paths import fitting
+from jaxrules.paths.fitting import CostName
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Fit
+from jaxrules.users.importances import feature_importance
 
 __all__ = [
     "CoordinatePathRegressor",
@@ -171,7 +172,7 @@ class _RuleModel(BaseEstimator):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as scikit-learn does."""
-        learner: Any = self._learner  # as `jaxrules.options.learner` made it
+        learner: Any = self._learner  # as `jaxrules.learning.options.learner` made it
         return super().set_params(**present_names(learner.options, params, type(self).__name__))
 
     def _columns(self, X: TableLike, reset: bool = False) -> Any:

@@ -44,7 +44,7 @@ import jax.scipy.special
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.float64 import our_settings, x64_kernel
+from jaxrules.tools.float64 import our_settings, x64_kernel
 
 Array = Any  # a number, a NumPy array or, in a traced program, a jax array
 Floats = NDArray[np.float64]
@@ -570,7 +570,7 @@ def _of_family(name: str) -> Loss | None:
 
 LossOption = str | Loss | LossFunction | None
 """The type of ``loss=`` of a learner that takes any loss; for None, y decides, see
-`jaxrules.training.loss_for`.
+`jaxrules.learning.training.loss_for`.
 """
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxrules.fits import Status
-from jaxrules.runs import Run
-from jaxrules.workers import check_workers, outcomes
+from jaxrules.learning.workers import check_workers, outcomes
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 from paper_reproductions.framework import Cell, Measured, Row, Settings, Task, measured
 from paper_reproductions.papers import load_paper
 

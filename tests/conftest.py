@@ -19,8 +19,8 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 import jaxrules as jr
-from jaxrules.lowered import Direction
-from jaxrules.table import MISSING, UNSEEN
+from jaxrules.data.table import MISSING, UNSEEN
+from jaxrules.rules.lowered import Direction
 
 # No example has to be quick: the machine may be busy. "steady" draws the same examples every time,
 # so that a failure in CI is the change's; everyone else's runs go on looking for new ones.

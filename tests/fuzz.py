@@ -985,7 +985,7 @@ def _always(X: Any, y: Any, sample_weight: Any = None) -> jr.RuleEnsemble:
     """Accept any X, and y as numbers or labels; learn nothing."""
     table = jr.as_table(X, missing="own_category")
     classes = tuple(np.unique(np.asarray(y)).tolist())[:2]
-    schema = table.schema.with_classes(classes if jr.table.holds_classes(y) else None)
+    schema = table.schema.with_classes(classes if jr.data.table.holds_classes(y) else None)
     return jr.RuleEnsemble(
         jr.Conjunctions.build(schema, [[]]),
         np.ones((1, 1)),
@@ -1061,19 +1061,19 @@ def value_types() -> list[Entry]:
         ),
         Entry(
             "Threshold",
-            used(jr.conditions.Threshold),
+            used(jr.rules.conditions.Threshold),
             {"feature": 0, "operator": "<=", "value": 1.0},
             of={"feature": (*POSITIONS[:-1], Bad(1)), "operator": WORDS, "value": ENDS},
         ),
         Entry(
             "Category",
-            used(jr.conditions.Category),
+            used(jr.rules.conditions.Category),
             {"feature": 1, "operator": "==", "code": 0},
             of={"feature": (*POSITIONS[:-2], Bad(0)), "operator": WORDS, "code": POSITIONS},
         ),
         Entry(
             "Missing",
-            used(jr.conditions.Missing),
+            used(jr.rules.conditions.Missing),
             {"feature": 0, "present": True},
             of={"feature": POSITIONS, "present": FLAGS},
         ),
@@ -1090,7 +1090,7 @@ def value_types() -> list[Entry]:
         ),
         Entry(
             "Halfspace",
-            used(jr.conditions.Halfspace),
+            used(jr.rules.conditions.Halfspace),
             {"features": (0,), "weights": (1.0,), "value": 1.0},
             of={"features": OF_TERMS, "weights": WEIGHTS_OF_TERMS, "value": ENDS},
         ),

@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import jaxrules as jr
-from jaxrules import losses, rows
-from jaxrules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
+from jaxrules import losses
 from jaxrules.ensembles import boosting, glrm
-from jaxrules.fits import Status
-from jaxrules.runs import Deadline
+from jaxrules.rules import rows
+from jaxrules.rules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)).round(1)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import checks
+from jaxrules.tools import checks
 
 NOT_NUMBERS = [True, False, np.True_, "1", None, [1.0], np.ones(1), 1j, np.complex128(1), object()]
 NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32("nan"), 10**400]

@@ -29,9 +29,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
-from jaxrules.comparison import METHODS, corrected_t_test, holm, size_of
-from jaxrules.comparison.nested import Choice
 from jaxrules.estimators import RuleBoostingClassifier
+from jaxrules.users.comparison import METHODS, corrected_t_test, holm, size_of
+from jaxrules.users.comparison.nested import Choice
 
 
 class Says:
@@ -657,7 +657,7 @@ def test_the_size_of_models_of_imodels_and_interpret() -> None:
     """By their public attributes, on stand-ins: neither package is needed here."""
     from types import SimpleNamespace as Model
 
-    from jaxrules.comparison.methods import size_of
+    from jaxrules.users.comparison.methods import size_of
 
     listed = Model(rules_=["x > 1 and y <= 2", "x > 3"])
     assert size_of(listed, "propositions") == 2 + 3

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import conditions as module
-from jaxrules.conditions import all_propositions, readable_quantiles, whole_thresholds
-from jaxrules.lowered import Direction, Directions
-from jaxrules.table import MISSING, UNSEEN
+from jaxrules.data.table import MISSING, UNSEEN
+from jaxrules.rules import conditions as module
+from jaxrules.rules.conditions import all_propositions, readable_quantiles, whole_thresholds
+from jaxrules.rules.lowered import Direction, Directions
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition

@@ -14,8 +14,6 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 import jaxrules as jr
-from jaxrules.conditions import propositions_of
-from jaxrules.constraints import Constraints
 from jaxrules.estimators import (
     DRNetClassifier,
     GLRMClassifier,
@@ -24,6 +22,8 @@ from jaxrules.estimators import (
     RuleBoostingClassifier,
     RuleFitClassifier,
 )
+from jaxrules.rules.conditions import propositions_of
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.linear import sparse_glm
 
 COLUMNS = ("x0", "x1", "x2")

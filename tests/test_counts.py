@@ -28,7 +28,7 @@ def lists(**given: Any) -> dict[str, jr.RuleList]:
 
 
 def recounted(model: jr.RuleList, weights: np.ndarray) -> np.ndarray:
-    position = model.position(jr.table.conform(X, model.schema))
+    position = model.position(jr.data.table.conform(X, model.schema))
     counts = np.zeros((len(model.conjunctions) + 1, 2))
     np.add.at(counts, (position, (LABELS == "yes").astype(int)), weights)
     return counts

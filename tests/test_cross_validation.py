@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import cross_validation
-from jaxrules.cross_validation import CrossValidation, folds
 from jaxrules.ensembles import extraction
-from jaxrules.lire import candidates, fitting
+from jaxrules.ensembles.lire import candidates, fitting
+from jaxrules.learning import cross_validation
+from jaxrules.learning.cross_validation import CrossValidation, folds
+from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic, squared
-from jaxrules.training import training_data
 from problems import CLASSES, NOISY, WEIGHTS, X, pool
 
 RULES = pool()

@@ -13,8 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import display
-from jaxrules.display import (
+from jaxrules.data.table import MISSING
+from jaxrules.rules.lowered import Direction
+from jaxrules.tools import display
+from jaxrules.tools.display import (
     factor_digits,
     html_table,
     largest_of,
@@ -22,8 +24,6 @@ from jaxrules.display import (
     share_text,
     weight_text,
 )
-from jaxrules.lowered import Direction
-from jaxrules.table import MISSING
 
 C = jr.Condition
 AGE = jr.Feature("age")

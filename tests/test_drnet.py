@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules.cross_validation import folds
-from jaxrules.float64 import in_x64
+from jaxrules.learning.cross_validation import folds
+from jaxrules.learning.training import training_data
 from jaxrules.lists import drnet
 from jaxrules.lists.drnet import (
     Layers,
@@ -28,8 +28,8 @@ from jaxrules.lists.drnet import (
 )
 from jaxrules.lists.literals import literals_of
 from jaxrules.losses import logistic
-from jaxrules.runs import Run
-from jaxrules.training import training_data
+from jaxrules.tools.float64 import in_x64
+from jaxrules.tools.runs import Run
 
 c = jr.Condition
 

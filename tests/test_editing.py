@@ -410,7 +410,8 @@ def test_thresholds_of_lists_and_bad_ones() -> None:
     positive = jr.predict_proba(model, X)[:, 1] > point.threshold
     np.testing.assert_array_equal(jr.predict(careful, X) == "yes", positive)
     assert (
-        jr.predict(jr.with_threshold(model, jr.inspection.OperatingPoint(-np.inf, 1.0)), X) == "yes"
+        jr.predict(jr.with_threshold(model, jr.users.inspection.OperatingPoint(-np.inf, 1.0)), X)
+        == "yes"
     ).all()
     everywhere = jr.with_threshold(ensemble(), jr.operating_point(ensemble(), X, max_alarms=1.0))
     assert (jr.predict(everywhere, X) == "yes").all()
@@ -455,7 +456,7 @@ def test_a_list_keeps_its_threshold() -> None:
     assert said in jr.to_latex(model)
     assert all(f"; {said})" in str(why) for why in jr.explain(model, X))
     assert (
-        jr.persistence.from_json(jr.persistence.to_json(model)).cut
+        jr.models.persistence.from_json(jr.models.persistence.to_json(model)).cut
         == model.cut
         == ("yes", 0.7, None)
     )

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import folds
+from jaxrules.learning.cross_validation import folds
 from jaxrules.lists import exact_list, exact_problem, prefixes, reading
 from jaxrules.lists.candidates import candidates_of
 from jaxrules.lists.literals import literals_of
+from jaxrules.rules.constraints import Constraints
 
 
 def random_problem(seed, classes=2, rows=30, features=3):

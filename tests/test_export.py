@@ -25,11 +25,11 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
+from jaxrules.data.table import BOOLEAN, MISSING, EncodedColumn
 from jaxrules.estimators import RuleBoostingClassifier
-from jaxrules.export.program import program_of
-from jaxrules.export.sql import DialectName
 from jaxrules.paths.model import ModelSequence
-from jaxrules.table import BOOLEAN, MISSING, EncodedColumn
+from jaxrules.users.export.program import program_of
+from jaxrules.users.export.sql import DialectName
 from pmml import Document
 
 pytestmark = pytest.mark.filterwarnings(

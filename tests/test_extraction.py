@@ -22,9 +22,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import jaxrules as jr
+from jaxrules.data.table import UNSEEN, Table, conform
 from jaxrules.ensembles.extraction import tree_rules
 from jaxrules.ensembles.forests import float64_thresholds, read_forest
-from jaxrules.table import UNSEEN, Table, conform
 
 lightgbm = pytest.importorskip("lightgbm")
 pandas = pytest.importorskip("pandas")
@@ -523,7 +523,7 @@ def test_blocks_of_rules_and_rows_change_nothing(monkeypatch):
     forest = RandomForestClassifier(30, max_depth=6, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
     whole = jr.extract_rules(forest, X, drop_complements=True)
     monkeypatch.setattr("jaxrules.ensembles.extraction._RULES_PER_BLOCK", 50)
-    monkeypatch.setattr("jaxrules.conditions._CELLS_PER_BATCH", 64 * 501)
+    monkeypatch.setattr("jaxrules.rules.conditions._CELLS_PER_BATCH", 64 * 501)
     blocks = jr.extract_rules(forest, X, drop_complements=True)
     for name in ("offsets", "feature", "lower", "upper", "missing"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(blocks, name))

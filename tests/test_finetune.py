@@ -18,14 +18,14 @@ from scipy.optimize import minimize
 
 import jaxrules as jr
 from compiling import compilations
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.finetune import FinetuneOptions, _Candidate, _Objective, _Tuning
-from jaxrules.float64 import in_x64
+from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic, squared
-from jaxrules.metrics import loss_of
-from jaxrules.runs import Run
+from jaxrules.models.metrics import loss_of
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.linear.refit import refit_weights
-from jaxrules.training import training_data
+from jaxrules.tools.float64 import in_x64
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 c = jr.Condition

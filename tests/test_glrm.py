@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.conditions import propositions_of
 from jaxrules.ensembles import glrm
-from jaxrules.runs import Deadline
+from jaxrules.rules.conditions import propositions_of
 from jaxrules.solvers.linear import sparse_glm
 from jaxrules.solvers.rule_search import SearchSpace
+from jaxrules.tools.runs import Deadline
 
 
 def make_data(seed, rows=120, loss="logistic"):

@@ -12,9 +12,9 @@ import jaxrules as jr
 from jaxrules.ensembles import growing
 from jaxrules.ensembles.extraction import rule_pool, tree_rules
 from jaxrules.ensembles.forests import Spread
+from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic, squared
-from jaxrules.runs import Run
-from jaxrules.training import training_data
+from jaxrules.tools.runs import Run
 
 pandas = pytest.importorskip("pandas")
 
@@ -339,6 +339,6 @@ def test_columns_of_many_categories_are_compared_with_the_most_frequent():
 
 def test_columns_that_do_not_fit_in_memory_are_refused(monkeypatch):
     X, y = frame_of(200)
-    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 1000)
+    monkeypatch.setattr("jaxrules.rules.rows.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match="columns on 200 distinct rows.*group categories"):
         jr.default_forest(X, y)

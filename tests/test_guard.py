@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.guard import guarded
-from jaxrules.runs import Deadline
+from jaxrules.learning.guard import guarded
+from jaxrules.tools.runs import Deadline
 
 
 @guarded

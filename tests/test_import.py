@@ -26,7 +26,7 @@ HEAVY = [  # packages that `import jaxrules`, `load` and the questions to a mode
     ),
     *("joblib", "pandas", "polars", "duckdb", "lightgbm"),
 ]
-LEARNERS = ("jaxrules.ensembles", "jaxrules.lire", "jaxrules.lists")
+LEARNERS = ("jaxrules.ensembles", "jaxrules.ensembles.lire", "jaxrules.lists")
 GOLDEN = Path(__file__).parent / "golden"
 
 IMPORT = f"""
@@ -158,12 +158,12 @@ interrupted = []
 for _ in range(3):
     try:
         import jaxrules as jr
-        import jaxrules.models, jaxrules.checks
+        import jaxrules.models.rule_models, jaxrules.tools.checks
         fit = jr.boosting.fit
     except KeyboardInterrupt:
         interrupted.append(Press.left <= 0)
-assert jr.models.RuleEnsemble is jr.RuleEnsemble is jaxrules.models.RuleEnsemble
-assert jr.checks is sys.modules["jaxrules.checks"] and jr.models is sys.modules["jaxrules.models"]
+assert jr.RuleEnsemble is jaxrules.models.rule_models.RuleEnsemble
+assert jr.tools is sys.modules["jaxrules.tools"] and jr.models is sys.modules["jaxrules.models"]
 jr.as_table([[1.0]])
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 print(json.dumps(interrupted))

@@ -13,7 +13,7 @@ import pytest
 
 import jaxrules as jr
 from jaxrules.ensembles import growing
-from jaxrules.training import (
+from jaxrules.learning.training import (
     model_loss,
     sample_in_time,
     sample_limit,
@@ -306,8 +306,8 @@ def test_samples() -> None:
         def __call__(self) -> float:
             return 0.0
 
-    def run(seconds: float | None) -> jr.runs.Run:
-        return jr.runs.Run("task", jr.Deadline(seconds, Still()))
+    def run(seconds: float | None) -> jr.tools.runs.Run:
+        return jr.tools.runs.Run("task", jr.Deadline(seconds, Still()))
 
     for seconds in (None, 0.0, 1.0):  # no limit, the first incumbent, time for all rows
         assert sample_in_time(data, run(seconds), 0) is None

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import jaxrules as jr
-from jaxrules.guard import guarded
-from jaxrules.interrupts import Interrupt
-from jaxrules.runs import Run
+from jaxrules.learning.guard import guarded
+from jaxrules.tools.interrupts import Interrupt
+from jaxrules.tools.runs import Run
 
 
 def ctrl_c() -> None:
@@ -258,7 +258,7 @@ def test_nothing_large_is_imported_after_ctrl_c() -> None:
     with run:
         ctrl_c()
     assert not run.may_import("a large module")
-    assert run.may_import("jaxrules.runs")
+    assert run.may_import("jaxrules.tools.runs")
 
 
 def test_the_second_ctrl_c_waits_for_an_import() -> None:
@@ -321,8 +321,8 @@ def test_ctrl_c_waits_in_the_preparation_too() -> None:
 def test_in_a_forked_child_a_fit_says_what_to_do() -> None:
     program = """
 import os, warnings
-from jaxrules.float64 import on_device
-from jaxrules.guard import guarded
+from jaxrules.tools.float64 import on_device
+from jaxrules.learning.guard import guarded
 warnings.simplefilter("ignore")
 @guarded
 def fit(time_limit=None):

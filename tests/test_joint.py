@@ -19,8 +19,8 @@ from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.fitting import task_of
 from jaxrules.ensembles.boosting.search import joint_rule
 from jaxrules.ensembles.boosting.stages import boosted
-from jaxrules.fits import Status
 from jaxrules.solvers.linear.refit import refit_softmax
+from jaxrules.tools.fits import Status
 
 NAMES = np.array(["ash", "birch", "cedar"])
 
@@ -97,7 +97,7 @@ def test_stages_against_brute_force(longest: int | None) -> None:
     fit = jr.boosting.fit(
         X, Y, max_rules=3, l2_penalty=1.0, max_length=longest, max_cut_points=2, forbidden=[3]
     )
-    pool = jr.conditions.all_propositions(jr.as_table(X[:, :3]), max_cut_points=2)
+    pool = jr.rules.conditions.all_propositions(jr.as_table(X[:, :3]), max_cut_points=2)
     holds = pool.satisfied(jr.as_table(X[:, :3]))
     assert fit.model.link == "softmax"
     assert fit.model.weights.shape == (3, 3)
@@ -144,7 +144,7 @@ def test_weights_are_optimal(seed: int, l2_penalty: float) -> None:
     if l2_penalty:
         repeated = jr.boosting.fit(
             np.repeat(X, weight, axis=0), np.repeat(y, weight), max_rules=3, l2_penalty=l2_penalty,
-            propositions=jr.conditions.all_propositions(jr.as_table(X), max_cut_points=3),
+            propositions=jr.rules.conditions.all_propositions(jr.as_table(X), max_cut_points=3),
         )  # fmt: skip
         assert repeated.objective == pytest.approx(fit.objective, rel=1e-6)
 
@@ -234,7 +234,7 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         jr.boosting.fit(X, CODES > 0, prune=3)
     with pytest.raises(ValueError, match='multiclass must be None, "joint" or "one_vs_rest"'):
         jr.boosting.fit(X, Y, multiclass="ovr")  # type: ignore[arg-type]
-    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 50_000)
+    monkeypatch.setattr("jaxrules.rules.rows.available_memory", lambda: 50_000)
     with pytest.raises(ValueError, match='set multiclass="one_vs_rest"'):
         jr.boosting.fit(X, Y, max_rules=10, max_cut_points=2)
 

@@ -16,15 +16,15 @@ from scipy.stats import chi2
 from test_joint import CODES, NAMES, SIGNS, X, Y, rows_of, three
 
 import jaxrules as jr
-from jaxrules.conditions import propositions_of
 from jaxrules.ensembles import glrm
 from jaxrules.ensembles.glrm.generation import generate
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.outputs import Classes
 from jaxrules.ensembles.glrm.task import Task
-from jaxrules.fits import Status
-from jaxrules.runs import Deadline
+from jaxrules.rules.conditions import propositions_of
 from jaxrules.solvers.rule_search import NormOfSums, SearchSpace
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline
 
 FEW = X[:, :2]
 SMALL = {"max_cut_points": 3, "max_length": 3}
@@ -326,7 +326,7 @@ def test_what_cannot_be_joint(given: dict[str, Any], message: str) -> None:
 
 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 20_000)
+    monkeypatch.setattr("jaxrules.rules.rows.available_memory", lambda: 20_000)
     with pytest.raises(ValueError, match='3 classes on .*set multiclass="one_vs_rest"'):
         glrm.fit(X, Y, rule_penalty=0.1, max_cut_points=2)
 

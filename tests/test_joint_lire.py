@@ -12,14 +12,14 @@ import pytest
 from test_joint import CODES, NAMES, SIGNS, X, Y, rows_of, three
 
 import jaxrules as jr
-from jaxrules.fits import Status
-from jaxrules.lire.joint_search import JointSearch
-from jaxrules.lire.problem import make_problem
-from jaxrules.lire.search import Search
+from jaxrules.ensembles.lire.joint_search import JointSearch
+from jaxrules.ensembles.lire.problem import make_problem
+from jaxrules.ensembles.lire.search import Search
 from jaxrules.losses import logistic
-from jaxrules.rows import Activations
-from jaxrules.runs import Deadline
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear.refit import refit_softmax
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline
 
 RULES = jr.extract_rules(jr.default_forest(X, Y, n_trees=5, seed=0), X)
 HOLDS = RULES.satisfied(jr.as_table(X))
@@ -185,9 +185,9 @@ def test_ctrl_c_returns_the_best_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_rows_are_searched_on_a_sample_first(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = jr.lire.fit(X, Y, rules=RULES, restarts=0, **GIVEN)
-    monkeypatch.setattr("jaxrules.lire.problem.SAMPLED", 1)
-    monkeypatch.setattr("jaxrules.lire.problem._FEWEST_SAMPLED", 8)
-    monkeypatch.setattr("jaxrules.lire.start.SAMPLED", 20 * len(RULES))
+    monkeypatch.setattr("jaxrules.ensembles.lire.problem.SAMPLED", 1)
+    monkeypatch.setattr("jaxrules.ensembles.lire.problem._FEWEST_SAMPLED", 8)
+    monkeypatch.setattr("jaxrules.ensembles.lire.start.SAMPLED", 20 * len(RULES))
     fit = jr.lire.fit(X, Y, rules=RULES, restarts=0, **GIVEN)
     assert fit.details.start == "sample"
     assert fit.objective == pytest.approx(whole.objective, rel=0.05)
@@ -239,7 +239,7 @@ def test_bad_options() -> None:
 
 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 1_000)
+    monkeypatch.setattr("jaxrules.rules.rows.available_memory", lambda: 1_000)
     with pytest.raises(ValueError, match='3 classes on .*set multiclass="one_vs_rest"'):
         jr.lire.fit(X, Y, rules=RULES.take(np.arange(3)), **GIVEN)
 

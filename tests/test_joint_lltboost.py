@@ -19,10 +19,10 @@ from jaxrules.ensembles.lltboost import ensemble
 from jaxrules.ensembles.lltboost.softmax import refitted, slope
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
-from jaxrules.fits import Status
-from jaxrules.float64 import x64_kernel
 from jaxrules.losses import softmax
 from jaxrules.solvers.linear.refit import refit_softmax
+from jaxrules.tools.fits import Status
+from jaxrules.tools.float64 import x64_kernel
 
 X, Y = slanted(150)
 CODES = np.searchsorted(NAMES, Y)

@@ -20,15 +20,15 @@ from test_linear_terms import columns
 from test_oblique_search import table, target
 
 import jaxrules as jr
-from jaxrules.conditions import Direction
 from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.directions import PRICE, ObliqueSpace, best_rule
 from jaxrules.ensembles.boosting.fitting import task_of
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.search import joint_rule, objective_of
 from jaxrules.ensembles.boosting.stages import boosted
-from jaxrules.fits import Status
+from jaxrules.rules.conditions import Direction
 from jaxrules.solvers.rule_search.space import never
+from jaxrules.tools.fits import Status
 
 fit = partial(jr.boosting.fit, max_nonzeros=3, missing="own_category")
 NAMES = np.array(["ash", "birch", "cedar"])

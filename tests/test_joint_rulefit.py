@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from test_joint import CODES, NAMES, SIGNS, X, Y, rows_of, three
 
 import jaxrules as jr
-from jaxrules.fits import Status
-from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import sparse_glm, sparse_softmax
 from jaxrules.solvers.linear.design import Design
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline, Run
 
 RULES = jr.extract_rules(jr.default_forest(X, Y, n_trees=5, seed=0), X)
 HOLDS = RULES.satisfied(jr.as_table(X))
@@ -193,7 +193,7 @@ def test_what_cannot_be_joint(given: dict[str, Any], message: str) -> None:
 
 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 1_000)
+    monkeypatch.setattr("jaxrules.rules.rows.available_memory", lambda: 1_000)
     with pytest.raises(ValueError, match='3 classes on .*set multiclass="one_vs_rest"'):
         jr.rulefit.fit(X, Y, rules=RULES.take(np.arange(3)), l1_penalty=0.1)
 

@@ -17,9 +17,9 @@ from sklearn.linear_model import LogisticRegression
 
 from compiling import compilations
 from jaxrules.ensembles.lltboost.l1_path import EVENT, FLOOR, TOLERANCE, Separators, l1_path
-from jaxrules.float64 import x64_kernel
 from jaxrules.losses import loss_by_name
 from jaxrules.solvers.linear.newton import newton
+from jaxrules.tools.float64 import x64_kernel
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import pytest
 
 import jaxrules as jr
 from jaxrules import Condition as C
-from jaxrules import display
+from jaxrules.tools import display
 
 PLAIN = (
     r"a\b{c}_d^e~f$g#h%i&j", '"a" "b', "'it''s'", "``x''", "a--b---c", ",,?`!`", "a|b", "< <<>>",

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.table import BOOLEAN, conform
+from jaxrules.data.table import BOOLEAN, conform
 
 SIZES = ("S", "M", "L", "XL")
 FLAG = jr.Feature("flag", levels=BOOLEAN)

@@ -76,7 +76,7 @@ def test_the_first_two_terms_are_the_best_of_all(seed: int, loss: str) -> None:
         if m == 0:
             span, scores = np.ones((len(X), 1)), np.full(len(X), np.nan)
             scores[:] = constant_of(  # the best constant
-                jr.training.training_data(
+                jr.learning.training.training_data(
                     X, y, loss_by_name(loss), sample_weight=weights, missing="own_category"
                 ),
                 jr.boosting.Options(),

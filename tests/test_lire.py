@@ -20,19 +20,19 @@ from scipy.special import expit
 
 import jaxrules as jr
 from jaxrules import lire, losses
-from jaxrules import rows as row_module
-from jaxrules.float64 import x64_kernel
-from jaxrules.lire import moves as moves_module
-from jaxrules.lire import problem as problem_module
-from jaxrules.lire import search as search_module
-from jaxrules.lire import start as start_module
-from jaxrules.lire.objective import WEIGHT_CAP as CAP
-from jaxrules.lire.objective import least_loss
-from jaxrules.lire.problem import make_problem
-from jaxrules.lire.published import PublishedSearch, encode
-from jaxrules.lire.start import liblinear
+from jaxrules.ensembles.lire import moves as moves_module
+from jaxrules.ensembles.lire import problem as problem_module
+from jaxrules.ensembles.lire import search as search_module
+from jaxrules.ensembles.lire import start as start_module
+from jaxrules.ensembles.lire.objective import WEIGHT_CAP as CAP
+from jaxrules.ensembles.lire.objective import least_loss
+from jaxrules.ensembles.lire.problem import make_problem
+from jaxrules.ensembles.lire.published import PublishedSearch, encode
+from jaxrules.ensembles.lire.start import liblinear
 from jaxrules.losses import exponential
-from jaxrules.rows import Activations
+from jaxrules.rules import rows as row_module
+from jaxrules.rules.rows import Activations
+from jaxrules.tools.float64 import x64_kernel
 
 PENALTIES = {"global_penalty": 0.01, "local_penalty": 0.02}
 
@@ -950,7 +950,9 @@ def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
 
 
 def test_published_search_in_little_time_still_has_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("jaxrules.lire.published"), "_LIBLINEAR", 1.0)
+    monkeypatch.setattr(
+        importlib.import_module("jaxrules.ensembles.lire.published"), "_LIBLINEAR", 1.0
+    )
     satisfied, target = noisy(9, 250, 40, signal=6)
     limited = published(satisfied, target, time_limit=jr.Deadline(100.0, clock=counting_clock()))
     assert limited.status == "time_limit"

@@ -16,14 +16,15 @@ from scipy import optimize
 from sklearn.ensemble import RandomForestClassifier
 
 import jaxrules as jr
-from jaxrules import lire, placement
-from jaxrules.lire import batches, moves, traced
-from jaxrules.lire.problem import Problem, make_problem
-from jaxrules.lire.search import Search
-from jaxrules.lire.traced import TracedSearch, descend_all
+from jaxrules import lire
+from jaxrules.ensembles.lire import batches, moves, traced
+from jaxrules.ensembles.lire.problem import Problem, make_problem
+from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.traced import TracedSearch, descend_all
 from jaxrules.losses import exponential, loss_by_name
-from jaxrules.rows import Activations
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.patience import Patient
+from jaxrules.tools import placement
 
 ROWS, RULES = 64, 9
 LOSSES = ["logistic", "exponential", "squared"]

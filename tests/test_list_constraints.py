@@ -10,7 +10,7 @@ import pytest
 from test_exact_list import objective_of, random_problem
 
 import jaxrules as jr
-from jaxrules.constraints import Constraints
+from jaxrules.rules.constraints import Constraints
 
 SUBPROBLEMS = ("beam", "exact", "published")
 

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 
 import jaxrules as jr
 from compiling import compilations
-from jaxrules.cross_validation import folds
 from jaxrules.ensembles import lltboost
 from jaxrules.ensembles.lltboost.proposals import (
     Arrays,
@@ -26,10 +25,11 @@ from jaxrules.ensembles.lltboost.proposals import (
     best_cuts,
     propose,
 )
-from jaxrules.float64 import x64_kernel
+from jaxrules.learning.cross_validation import folds
+from jaxrules.learning.training import held_out, searched_rows, training_data
 from jaxrules.losses import logistic, loss_by_name, squared
 from jaxrules.solvers.shapes import bucket
-from jaxrules.training import held_out, searched_rows, training_data
+from jaxrules.tools.float64 import x64_kernel
 
 Floats = NDArray[np.float64]
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import losses
-from jaxrules.lire import bound_kernels
-from jaxrules.lire.objective import loss_terms
-from jaxrules.lire.problem import make_problem
-from jaxrules.lire.search import Search
-from jaxrules.rows import Activations
+from jaxrules.ensembles.lire import bound_kernels
+from jaxrules.ensembles.lire.objective import loss_terms
+from jaxrules.ensembles.lire.problem import make_problem
+from jaxrules.ensembles.lire.search import Search
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 
 SMOOTHED = ["quantile(level=0.9, width=0.5)", "absolute(width=0.3)", "huber(width=2.0)"]

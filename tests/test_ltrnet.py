@@ -21,14 +21,14 @@ from sklearn.metrics import log_loss
 
 import jaxrules as jr
 from compiling import compilations
-from jaxrules.cross_validation import folds
 from jaxrules.ensembles import ltrnet
 from jaxrules.ensembles.ltrnet import Net, forward, modified_sigmoid, penalty, w_shaped
-from jaxrules.float64 import full_precision
+from jaxrules.learning.cross_validation import folds
+from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic
-from jaxrules.rows import needed
+from jaxrules.rules.rows import needed
 from jaxrules.solvers.linear.refit import refit_softmax
-from jaxrules.training import training_data
+from jaxrules.tools.float64 import full_precision
 
 Floats = NDArray[np.float64]
 SIZE: dict[str, Any] = {"max_rules": 3, "max_length": 2, "restarts": 3}

@@ -14,9 +14,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import jaxrules as jr
 from jaxrules import losses
-from jaxrules.conditions import propositions_of
-from jaxrules.runs import Run
-from jaxrules.training import one_against_rest, training_data
+from jaxrules.learning.training import one_against_rest, training_data
+from jaxrules.rules.conditions import propositions_of
+from jaxrules.tools.runs import Run
 
 Learner = Callable[..., jr.Fit[jr.RuleEnsemble]]
 

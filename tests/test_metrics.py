@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import jaxrules as jr
-from jaxrules.conditions import Halfspace
+from jaxrules.rules.conditions import Halfspace
 
 C = jr.Condition
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules import models
-from jaxrules.conditions import Halfspace
-from jaxrules.table import MISSING
+from jaxrules.data.table import MISSING
+from jaxrules.models import rule_models as models
+from jaxrules.rules.conditions import Halfspace
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition

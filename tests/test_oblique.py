@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.display import shortest_number
 from jaxrules.ensembles import oblique
 from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.tools.display import shortest_number
 
 ONES = np.ones(60)
 

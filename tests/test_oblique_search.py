@@ -16,8 +16,6 @@ from sklearn.linear_model import lars_path
 
 import jaxrules as jr
 from claims import check_elsewhere
-from jaxrules.conditions import propositions_of
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.directions import (
     PRICE,
     ObliqueSpace,
@@ -27,6 +25,8 @@ from jaxrules.ensembles.boosting.directions import (
 )
 from jaxrules.ensembles.boosting.ensemble import Ensemble
 from jaxrules.losses import loss_by_name
+from jaxrules.rules.conditions import propositions_of
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.linear.lars import lasso_subsets
 from jaxrules.solvers.rule_search import CorrectiveDecrease
 from jaxrules.solvers.rule_search.space import never

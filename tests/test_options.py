@@ -1,4 +1,4 @@
-"""The options of every learner: what `jaxrules.options` guarantees for all of them."""
+"""The options of every learner: what `jaxrules.learning.options` guarantees for all of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules import checks
-from jaxrules.options import FitOptions, in_order, learner, option, options
+from jaxrules.learning.options import FitOptions, in_order, learner, option, options
+from jaxrules.tools import checks
 
 ROOT = Path(__file__).parent.parent
 X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 5)
@@ -204,8 +204,12 @@ RuleBoostingClassifier(max_rulez=3)
 RuleBoostingClassifier(penalty="best")
 """
 FOUND = [
-    (7, 'Revealed type is "jaxrules.models.RuleEnsemble"'),
-    (8, 'Revealed type is "list[jaxrules.fits.Fit[jaxrules.models.RuleEnsemble]]"'),
+    (7, 'Revealed type is "jaxrules.models.rule_models.RuleEnsemble"'),
+    (
+        8,
+        'Revealed type is "list[jaxrules.tools.fits.Fit['
+        'jaxrules.models.rule_models.RuleEnsemble]]"',
+    ),
     (9, 'Unexpected keyword argument "max_rulez"'),
     (10, "type \"Literal['three']\"; expected \"int | Literal['auto'] | None\""),
     (12, 'Revealed type is "jaxrules.estimators.RuleBoostingClassifier"'),

@@ -13,7 +13,7 @@ import pytest
 
 import jaxrules as jr
 from benchmarks.peers import NotRun
-from jaxrules.table import Feature, Schema, Table
+from jaxrules.data.table import Feature, Schema, Table
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store
 from paper_reproductions.optimal_rule_boosting import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from paper_reproductions import lltboost
 from paper_reproductions.__main__ import load_paper
 from paper_reproductions.framework import Archive, Cell, Results, Rows, Settings, Store

@@ -16,7 +16,7 @@ from jaxrules import paths
 from jaxrules.paths import logistic
 from jaxrules.paths.costs import LossCost, mean_squared_error
 from jaxrules.paths.problem import best_path
-from jaxrules.runs import Deadline
+from jaxrules.tools.runs import Deadline
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import jaxrules as jr
 from jaxrules import paths
 from jaxrules.paths.costs import mean_squared_error
 from jaxrules.paths.problem import best_path
-from jaxrules.runs import Deadline
+from jaxrules.tools.runs import Deadline
 
 BEST = np.array([2.12, -0.94])
 

@@ -27,9 +27,9 @@ from jaxrules.paths import (
 )
 from jaxrules.paths.problem import PathProblem, best_path, constrained_path, geometric_weights
 from jaxrules.paths.supports import Supports
-from jaxrules.runs import Deadline, Run
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import never
+from jaxrules.tools.runs import Deadline, Run
 
 
 def stacked_best(

@@ -11,10 +11,10 @@ import pytest
 
 import jaxrules as jr
 from jaxrules import paths
-from jaxrules.cross_validation import CrossValidation, folds
+from jaxrules.learning.cross_validation import CrossValidation, folds
+from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic, squared
-from jaxrules.runs import Deadline
-from jaxrules.training import training_data
+from jaxrules.tools.runs import Deadline
 
 N = 60
 

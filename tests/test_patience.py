@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.conditions import Condition
 from jaxrules.ensembles.lltboost import ensemble
 from jaxrules.lists import insertion
 from jaxrules.paths import local
+from jaxrules.rules.conditions import Condition
 from jaxrules.solvers import adam
 from jaxrules.solvers.patience import Patient
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules import persistence
-from jaxrules.persistence import from_json, load, register_model, save, to_json
-from jaxrules.table import EncodedColumn
+from jaxrules.data.table import EncodedColumn
+from jaxrules.models import persistence
+from jaxrules.models.persistence import from_json, load, register_model, save, to_json
 
 C = jr.Condition
 

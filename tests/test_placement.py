@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules import placement
+from jaxrules.tools import placement
 
 PREFACE = """
 import json, re
@@ -96,7 +96,7 @@ def test_lire_on_several_devices(loss: str) -> None:
     """
     fits, whole, part, largest = on_four_devices(
         f"""
-from jaxrules.lire import traced
+from jaxrules.ensembles.lire import traced
 
 programs, chunk = [], traced._chunk.jitted
 class Listening:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import jaxrules as jr
 from catalogue import CASES, LEARNERS, Case
 from jaxrules import estimators
-from jaxrules.training import data_for
+from jaxrules.learning.training import data_for
 from problems import CLASSES, NOISY, X
 
 Y = NOISY["labels"]  # "no" and "yes"

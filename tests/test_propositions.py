@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.conditions import (
+from jaxrules.data.table import MISSING, Feature, Schema, Table
+from jaxrules.rules.conditions import (
     Category,
     Halfspace,
     Missing,
@@ -18,7 +19,6 @@ from jaxrules.conditions import (
     propositions_of,
 )
 from jaxrules.solvers.rule_search import SearchSpace
-from jaxrules.table import MISSING, Feature, Schema, Table
 
 Oracle = Callable[[Any, Table], np.ndarray]
 

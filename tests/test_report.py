@@ -25,9 +25,9 @@ from test_export import ANY_CASE, Row, frame
 
 import jaxrules as jr
 import problems
-from jaxrules import display
-from jaxrules.export.program import program_of
-from jaxrules.reporting.browser import columns_of, program_json, rows_json
+from jaxrules.tools import display
+from jaxrules.users.export.program import program_of
+from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
 
 pytestmark = pytest.mark.filterwarnings("ignore:column .* of X has none of the categories")
 
@@ -150,7 +150,7 @@ def test_figures_of_classes(name: str) -> None:
     result, y = fitted(name)
     data, classes = data_of(jr.report(result, X, y, None, groups="colour")), sorted(set(y))
     for model, shown in zip(models_of(result), data["models"], strict=True):
-        holds = model.conjunctions.satisfied(jr.table.conform(X, model.schema)).T
+        holds = model.conjunctions.satisfied(jr.data.table.conform(X, model.schema)).T
         weights = np.asarray(model.weights)
         used = np.flatnonzero(weights.any(axis=1)).tolist()
         assert shown["program"]["texts"] == [model.conjunctions.describe(r) for r in used]
@@ -195,7 +195,7 @@ def test_figures_of_numbers() -> None:
     )
     (first, *_), model = shown["rules"], fit.model
     used = np.flatnonzero(np.asarray(model.weights).any(axis=1))
-    holds = model.conjunctions.satisfied(jr.table.conform(X, model.schema))[:, used[0]]
+    holds = model.conjunctions.satisfied(jr.data.table.conform(X, model.schema))[:, used[0]]
     assert first["lift"] == pytest.approx(y[holds].mean() - y.mean())
 
 
@@ -203,7 +203,7 @@ def test_figures_of_a_list() -> None:
     fit, y = fitted("list")
     (shown,) = data_of(jr.report(fit, X, y, None))["models"]
     model = fit.model
-    place = model.position(jr.table.conform(X, model.schema))
+    place = model.position(jr.data.table.conform(X, model.schema))
     assert sum(rule["rows"] for rule in shown["rules"]) == 48
     for rule, figures in enumerate(shown["rules"]):
         label = model.schema.classes[model.labels[rule]]
@@ -337,7 +337,10 @@ def in_python(program: dict[str, Any], columns: list[Any], row: list[Any]) -> An
 @given(ANY_CASE)
 def test_programs_say_the_same(case: tuple[Any, list[Row]]) -> None:
     model, rows = case
-    table, program = jr.table.conform(frame(model.schema, rows), model.schema), program_of(model)
+    table, program = (
+        jr.data.table.conform(frame(model.schema, rows), model.schema),
+        program_of(model),
+    )
     columns = columns_of([program])
     encoded, stored = program_json(program, columns), rows_json(table, columns, len(rows))
     listed = [[column[i] for column in as_json(stored)["rows"]] for i in range(len(rows))]
@@ -512,7 +515,10 @@ def test_any_model_and_row(
     case: tuple[Any, list[Row]], data: st.DataObject, browser: Any, tmp_path_factory: Any
 ) -> None:
     model, rows = case
-    table, classes = jr.table.conform(frame(model.schema, rows), model.schema), model.schema.classes
+    table, classes = (
+        jr.data.table.conform(frame(model.schema, rows), model.schema),
+        model.schema.classes,
+    )
     y = [1.0 if classes is None else data.draw(st.sampled_from(classes)) for _ in rows]
     try:
         with np.errstate(all="ignore"):
@@ -604,7 +610,7 @@ def every_kind(name: str) -> tuple[Any, Any, jr.Report]:
         ends += [e for e in (*of.lower.tolist(), *of.upper.tolist()) if math.isfinite(e)]
     more["months"] = np.resize(ends, n)
     more["size"] = np.resize(ends[::-1], n)
-    rows = jr.table.conform(pd.concat([VALUES, more], ignore_index=True), model.schema)
+    rows = jr.data.table.conform(pd.concat([VALUES, more], ignore_index=True), model.schema)
     said = jr.predict(model, rows)
     y = said if model.schema.classes is None else np.resize(list(model.schema.classes), 2 * n)
     with np.errstate(all="ignore"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.conditions import propositions_of
+from jaxrules.rules.conditions import propositions_of
 
 Fit = Callable[..., Any]
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 import jaxrules as jr
-from jaxrules import bits
 from jaxrules.losses import merge_rows, squared
-from jaxrules.rows import (
+from jaxrules.rules.rows import (
     Activations,
     as_binary,
     check_memory,
@@ -17,6 +16,7 @@ from jaxrules.rows import (
     is_binary,
     needed,
 )
+from jaxrules.tools import bits
 
 shapes = st.tuples(st.integers(0, 40), st.integers(0, 70))
 matrices = hnp.arrays(bool, shapes)
@@ -260,7 +260,7 @@ def test_a_condition_is_needed_if_it_alone_excludes_a_row() -> None:
 
 
 def test_too_little_memory_is_told_in_gibibytes(monkeypatch) -> None:
-    monkeypatch.setattr("jaxrules.rows.available_memory", lambda: 3 << 30)
+    monkeypatch.setattr("jaxrules.rules.rows.available_memory", lambda: 3 << 30)
     check_memory(2**20, 2**10, 3.0)
     with pytest.raises(ValueError, match="need 4 GiB of memory, but 3 GiB are free; use less"):
         check_memory(2**20, 2**10, 4.0, remedy="use less")

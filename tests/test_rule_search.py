@@ -13,8 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jaxrules import rows as rows_by_rules
-from jaxrules.fits import Status
+from jaxrules.rules import rows as rows_by_rules
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.rule_search import (
     CorrectiveDecrease,
@@ -36,6 +35,7 @@ from jaxrules.solvers.rule_search import (
 )
 from jaxrules.solvers.rule_search import space as rule_space
 from jaxrules.solvers.rule_search.space import best_first
+from jaxrules.tools.fits import Status
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
 

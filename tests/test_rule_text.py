@@ -12,8 +12,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import jaxrules as jr
-from jaxrules import display
-from jaxrules.conditions import propositions_of
+from jaxrules.rules.conditions import propositions_of
+from jaxrules.tools import display
 
 pandas = pytest.importorskip("pandas")
 

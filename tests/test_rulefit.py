@@ -12,12 +12,12 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
 from compiling import compilations
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.cross_validation import folds
 from jaxrules.ensembles import rulefit
-from jaxrules.fits import Status
-from jaxrules.runs import Deadline, Run
+from jaxrules.learning.cross_validation import folds
+from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.solvers.linear import on_host
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline, Run
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_cross_validation_ends_where_the_held_out_loss_has_stopped_falling(cance
 def test_the_held_out_loss_is_that_of_the_models_on_held_out_rows(cancer, cancer_rules):
     X, y = cancer
     fit = jr.rulefit.fit(X, y, rules=cancer_rules, n_folds=2, linear_terms=True, seed=3)
-    fold_of = folds(jr.training.training_data(X, y, jr.losses.logistic), 2, 3)
+    fold_of = folds(jr.learning.training.training_data(X, y, jr.losses.logistic), 2, 3)
     found = fit.details["cross_validation"]
     at = np.flatnonzero(~np.isnan(found.risk))[-3]
     penalty, risks = found.settings[at]["l1_penalty"], []

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.fits import Details
-from jaxrules.runs import Run, checkpoint
+from jaxrules.tools.fits import Details
+from jaxrules.tools.runs import Run, checkpoint
 
 
 class Clock:

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import jaxrules as jr
-from jaxrules import scorecards
+from jaxrules.users import scorecards
 
 RNG = np.random.default_rng(1)
 X = RNG.integers(0, 4, (150, 3)).astype(float)

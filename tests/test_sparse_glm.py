@@ -18,14 +18,14 @@ from scipy.special import expit, xlogy
 
 from compiling import compilations
 from jaxrules import losses
-from jaxrules.fits import Status
-from jaxrules.runs import Deadline, Run
 from jaxrules.solvers.linear import bit_columns, design, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.linear.proximal_newton import Data, project_out
 from jaxrules.solvers.linear.quadratic import Quadratic
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline, Run
 
 LOSSES = ("logistic", "squared")
 ALL = (*LOSSES, "exponential", "poisson")

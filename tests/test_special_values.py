@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 import jaxrules as jr
+from jaxrules.data.table import A_NUMBER, MISSING, conform
 from jaxrules.estimators import RuleBoostingClassifier
-from jaxrules.inspection import group_of_rows
-from jaxrules.lowered import Direction
-from jaxrules.table import A_NUMBER, MISSING, conform
+from jaxrules.rules.lowered import Direction
+from jaxrules.users.inspection import group_of_rows
 
 CODES = {"months": [-7, -8, -9]}
 FEATURE = jr.Feature("months", special_values=(-9.0, -8.0, -7.0))
@@ -325,7 +325,8 @@ def test_regions_are_those_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     model = jr.boosting.fit(jr.as_table(X, special_values=CODES), y, max_rules=2).model
     grids: list[jr.Table] = []
     monkeypatch.setattr(
-        "jaxrules.plots.predict", lambda model, grid: grids.append(grid) or jr.predict(model, grid)
+        "jaxrules.users.plots.predict",
+        lambda model, grid: grids.append(grid) or jr.predict(model, grid),
     )
     jr.plots.decision_regions(model, X, y)
     plt.close("all")

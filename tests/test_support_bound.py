@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import jaxrules as jr
-from jaxrules.lire.bound import TOLERANCE, BranchAndBound, Node, Relaxation
-from jaxrules.lire.problem import make_problem
-from jaxrules.lire.search import Search
+from jaxrules.ensembles.lire.bound import TOLERANCE, BranchAndBound, Node, Relaxation
+from jaxrules.ensembles.lire.problem import make_problem
+from jaxrules.ensembles.lire.search import Search
 from jaxrules.losses import Loss, loss_by_name
-from jaxrules.rows import Activations
+from jaxrules.rules.rows import Activations
 
 LOSSES = ("exponential", "logistic", "squared")
 

@@ -12,11 +12,11 @@ from scipy import optimize
 from scipy.special import expit
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from jaxrules.lire import search
-from jaxrules.lire.problem import make_problem
-from jaxrules.lire.refit import Groups, group_patterns, newton, regroup
+from jaxrules.ensembles.lire import search
+from jaxrules.ensembles.lire.problem import make_problem
+from jaxrules.ensembles.lire.refit import Groups, group_patterns, newton, regroup
 from jaxrules.losses import loss_by_name
-from jaxrules.rows import Activations
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
 
 

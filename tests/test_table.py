@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxrules as jr
-from jaxrules.table import (
+from jaxrules.data.table import (
     MISSING,
     UNSEEN,
     EncodedColumn,
@@ -286,7 +286,7 @@ RECORDS = pd.DataFrame({"age": [3.0, 5.5], "job": ["cook", "smith"], "adult": [F
 )
 def test_records_are_read_as_the_dataframe_is(X: object) -> None:
     expected, schema = jr.as_table(RECORDS), jr.as_table(RECORDS).schema
-    for table in (jr.as_table(X), jr.table.conform(X, schema)):
+    for table in (jr.as_table(X), jr.data.table.conform(X, schema)):
         assert table.schema == schema
         for column, other in zip(table.columns, expected.columns, strict=True):
             np.testing.assert_array_equal(column, other)
@@ -294,7 +294,7 @@ def test_records_are_read_as_the_dataframe_is(X: object) -> None:
 
 def test_arrays_of_objects_have_columns_of_text() -> None:
     schema = jr.as_table(RECORDS).schema
-    table = jr.table.conform(RECORDS.to_numpy(object), schema)
+    table = jr.data.table.conform(RECORDS.to_numpy(object), schema)
     assert table.to_columns()["job"] == ["cook", "smith"]
     assert jr.as_table(np.array([[1, "a"], [None, None]], object), missing="own_category").schema
 
@@ -304,7 +304,7 @@ def test_records_without_a_key_have_a_missing_value() -> None:
     table = jr.as_table(rows, missing="own_category")
     assert table.to_columns()["job"] == ["cook", None, None]
     np.testing.assert_array_equal(table.columns[0], [3, 4.5, 7])
-    one = jr.table.conform([{"job": "cook", "age": None}], table.schema)
+    one = jr.data.table.conform([{"job": "cook", "age": None}], table.schema)
     assert np.isnan(one.columns[0][0])
     assert one.to_columns()["job"] == ["cook"]
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from test_placement import on_four_devices
 
 import jaxrules as jr
-from jaxrules.float64 import x64_kernel
 from jaxrules.solvers.linear import sparse_glm, traced_path
 from jaxrules.solvers.linear.proximal_newton import Iterate, SecondOrder
 from jaxrules.solvers.linear.quadratic import Quadratic, kkt_violation
+from jaxrules.tools.float64 import x64_kernel
 
 Floats = Any
 K = 12

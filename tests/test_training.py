@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules import losses
-from jaxrules.fits import Details, Status
-from jaxrules.lowered import Direction
-from jaxrules.runs import Run
-from jaxrules.training import (
+from jaxrules.learning.training import (
     TrainingData,
     by_content,
     content_order,
@@ -28,6 +25,9 @@ from jaxrules.training import (
     searched_rows,
     training_data,
 )
+from jaxrules.rules.lowered import Direction
+from jaxrules.tools.fits import Details, Status
+from jaxrules.tools.runs import Run
 
 X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0], [4.0, 5.0], [5.0, 5.0]])
 NAMES = ["b", "a", "c", "a", "b", "c"]

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
 from jaxrules.estimators import GLRMClassifier, SSRLClassifier
-from jaxrules.rows import Activations
-from jaxrules.warm_start import made_of, propositions_in
+from jaxrules.learning.warm_start import made_of, propositions_in
+from jaxrules.rules.conditions import Condition, Conjunctions, PropositionPool, all_propositions
+from jaxrules.rules.rows import Activations
 
 RULES = Conjunctions.build(
     jr.as_table(np.zeros((1, 4))).schema,

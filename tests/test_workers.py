@@ -23,11 +23,12 @@ import pytest
 from joblib import parallel_config
 
 import jaxrules as jr
-from jaxrules import losses, workers
-from jaxrules.fits import Status
-from jaxrules.options import FitOptions
-from jaxrules.runs import Run
-from jaxrules.workers import carry_out, carry_out_all, check_sendable, check_workers
+from jaxrules import losses
+from jaxrules.learning import workers
+from jaxrules.learning.options import FitOptions
+from jaxrules.learning.workers import carry_out, carry_out_all, check_sendable, check_workers
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 # dask warns if that takes over a second, as on a loaded machine
 pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories")
@@ -335,8 +336,8 @@ import os, sys, time
 from functools import partial
 from pathlib import Path
 from joblib import parallel_config
-from jaxrules.runs import Run
-from jaxrules.workers import carry_out
+from jaxrules.tools.runs import Run
+from jaxrules.learning.workers import carry_out
 
 def wait(mark, seconds):
     run = Run("fit")

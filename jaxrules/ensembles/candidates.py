@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import pack, unpack
-from jaxrules.conditions import Condition, Conjunctions, PropositionPool
-from jaxrules.constraints import Constraints
+from jaxrules.learning.training import TrainingData
+from jaxrules.rules.conditions import Condition, Conjunctions, PropositionPool
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search import SearchSpace, Side, sides_of
-from jaxrules.training import TrainingData
+from jaxrules.tools.bits import pack, unpack
 
 
 @dataclass(frozen=True, eq=False)

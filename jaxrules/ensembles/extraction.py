@@ -20,9 +20,16 @@ from typing import Any, Literal, NamedTuple, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import checks
-from jaxrules.conditions import Conjunctions, all_propositions
-from jaxrules.constraints import Constraints
+from jaxrules.data.table import (
+    MISSING,
+    EncodedColumn,
+    Feature,
+    Schema,
+    Table,
+    TableLike,
+    as_table,
+    category_text,
+)
 from jaxrules.ensembles.forests import (
     NO_NODE,
     NO_SET,
@@ -40,19 +47,12 @@ from jaxrules.ensembles.growing import (
     grow,
 )
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
-from jaxrules.rows import Activations
-from jaxrules.runs import Run
-from jaxrules.table import (
-    MISSING,
-    EncodedColumn,
-    Feature,
-    Schema,
-    Table,
-    TableLike,
-    as_table,
-    category_text,
-)
-from jaxrules.training import TrainingData
+from jaxrules.learning.training import TrainingData
+from jaxrules.rules.conditions import Conjunctions, all_propositions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import Activations
+from jaxrules.tools import checks
+from jaxrules.tools.runs import Run
 
 _NOT_KNOWN = -1
 _RULES_PER_BLOCK = 1 << 16

@@ -11,9 +11,9 @@ only the gradient is that of the sigmoids (straight-through). Conditions on cate
 values, and linear terms, stay fixed. At the end, steps replace the sigmoids, and the weights are
 refitted.
 
-Under `monotone` every rule of the start must be monotone (`jaxrules.constraints`). A projection
-after every step keeps the signs of constrained columns in its directions, and of the weights of the
-rules that use them.
+Under `monotone` every rule of the start must be monotone (`jaxrules.rules.constraints`). A
+projection after every step keeps the signs of constrained columns in its directions, and of the
+weights of the rules that use them.
 
 A guard keeps only what held-out rows confirm. Of the rules at the start and after every chunk of
 steps, it chooses those with the least held-out risk. It accepts them if such a choice pays on other
@@ -35,22 +35,22 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints
+from jaxrules.data.table import EncodedColumn, TableLike
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.fits import Details, Fit, Status, Step
+from jaxrules.learning.options import RunOptions, learner, option, options
+from jaxrules.learning.training import TrainingData, data_for, held_out, location_and_scale
 from jaxrules.losses import Array, Loss, LossOption, loss_by_name, softmax
-from jaxrules.lowered import Direction, Directions
-from jaxrules.metrics import loss_of
-from jaxrules.models import RuleEnsemble, warn_of_threshold
-from jaxrules.options import RunOptions, learner, option, options
-from jaxrules.runs import Run
+from jaxrules.models.metrics import loss_of
+from jaxrules.models.rule_models import RuleEnsemble, warn_of_threshold
+from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.lowered import Direction, Directions
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import EncodedColumn, TableLike
-from jaxrules.training import TrainingData, data_for, held_out, location_and_scale
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Details, Fit, Status, Step
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -102,7 +102,7 @@ class FinetuneOptions(RunOptions):
         l2_penalty: ridge on the refitted weights, relative to the mean loss, as in
             `jaxrules.lltboost`.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column, as in the start; see `jaxrules.constraints`.
+            column, as in the start; see `jaxrules.rules.constraints`.
         seed: seed of the held-out rows and of the batches.
         time_limit: seconds from call to return, None for no limit. If time runs out, the guard
             judges the rules tuned so far.

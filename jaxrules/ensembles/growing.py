@@ -23,11 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
-from jaxrules.ensembles.forests import Spread, estimators_of
-from jaxrules.ensembles.oblique import FEWER_COLUMNS, n_encoded
-from jaxrules.rows import check_memory
-from jaxrules.table import (
+from jaxrules.data.table import (
     MANY_CATEGORIES,
     EncodedColumn,
     Table,
@@ -40,7 +36,11 @@ from jaxrules.table import (
     regression_target,
     target_array,
 )
-from jaxrules.training import content_order
+from jaxrules.ensembles.forests import Spread, estimators_of
+from jaxrules.ensembles.oblique import FEWER_COLUMNS, n_encoded
+from jaxrules.learning.training import content_order
+from jaxrules.rules.rows import check_memory
+from jaxrules.tools import checks
 
 TreeKind = Literal["boosted_trees", "forest", "both"]
 DEFAULT_KIND: TreeKind = "boosted_trees"

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from jaxrules.cross_validation import arguments_of
 from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.fitting import MANY_CLASSES
 from jaxrules.ensembles.oblique import n_encoded
-from jaxrules.fits import Details, Status
-from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Run
-from jaxrules.training import TrainingData, sample_in_time, sample_limit, some_rows
+from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.training import TrainingData, sample_in_time, sample_limit, some_rows
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.tools.fits import Details, Status
+from jaxrules.tools.runs import Run
 
 _MOST = 10
 _CUT_SHORT = 3
@@ -63,7 +63,7 @@ def short_rules(
     `one_vs_rest`.
 
     Args:
-        sample: the rows, see `jaxrules.training.sample_in_time`.
+        sample: the rows, see `jaxrules.learning.training.sample_in_time`.
         forbidden, monotone, max_rules, max_length: options of the learner.
     """
     longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)

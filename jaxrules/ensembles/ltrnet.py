@@ -22,9 +22,9 @@ among those of all starts, as many as cross-fitted weights call for
 
 Under `monotone` half of the rules may only raise the score, the others only lower it. A projection
 after every step gives w of constrained columns and b the signs for that, and keeps v >= 0. The
-network is then as monotone as its rules (`jaxrules.constraints`); refits constrain only the weights
-of rules that use constrained columns. With more than two classes there is a third kind of rule,
-which uses no constrained column and contributes to all classes.
+network is then as monotone as its rules (`jaxrules.rules.constraints`); refits constrain only the
+weights of rules that use constrained columns. With more than two classes there is a third kind of
+rule, which uses no constrained column and contributes to all classes.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -46,27 +46,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
-from jaxrules.bits import distinct, pack
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of, fit_of_best_setting, spread, unfinished
+from jaxrules.data.table import EncodedColumn, Schema, TableLike, conform
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.ensembles.selection import gains, per_complexity, slopes, smallest_close
-from jaxrules.fits import Details, Fit, Status, Step
-from jaxrules.float64 import full_precision
-from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, merge_rows, softmax
-from jaxrules.models import RuleEnsemble
-from jaxrules.options import Folds, ScoreOptions, learner, option, options
-from jaxrules.rows import needed
-from jaxrules.runs import Run
-from jaxrules.solvers.adam import adam
-from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
-from jaxrules.solvers.shapes import bucket
-from jaxrules.table import EncodedColumn, Schema, TableLike, conform
-from jaxrules.training import (
+from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting, spread, unfinished
+from jaxrules.learning.options import Folds, ScoreOptions, learner, option, options
+from jaxrules.learning.training import (
     TrainingData,
     by_content,
     equal_rows,
@@ -76,6 +63,19 @@ from jaxrules.training import (
     sample_in_time,
     warn_if_worse,
 )
+from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, merge_rows, softmax
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import needed
+from jaxrules.solvers.adam import adam
+from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.shapes import bucket
+from jaxrules.tools import checks
+from jaxrules.tools.bits import distinct, pack
+from jaxrules.tools.fits import Details, Fit, Status, Step
+from jaxrules.tools.float64 import full_precision
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -125,7 +125,7 @@ class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+        loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
         max_rules: the number of rules of the network, r.
@@ -148,7 +148,7 @@ class _Shared(ScoreOptions):
             `jaxrules.lltboost`; starts and rules are chosen with 1e-3.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`.
+            column; see `jaxrules.rules.constraints`.
         seed: of the starts and of the batches.
         time_limit: seconds from call to return, None for no limit. If time runs out, the network is
             discretised as it is.
@@ -306,7 +306,8 @@ def path(
 def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
-    """Choose the penalties by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+    """Choose the penalties by cross-validation (see `jaxrules.learning.cross_validation`); fit on
+    all rows.
 
     There is one `path` per fold. The risk of more than two classes is the log-loss of the softmax.
 

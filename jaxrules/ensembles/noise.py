@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.fits import Settings
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss, best_constant, derivatives, mean_loss, squared
-from jaxrules.training import TrainingData
+from jaxrules.tools.fits import Settings
 
 Floats = NDArray[np.float64]
 

@@ -19,13 +19,13 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Condition, whole_thresholds
-from jaxrules.constraints import Constraints
-from jaxrules.display import shortest_number
-from jaxrules.lowered import Direction, Directions
-from jaxrules.rows import check_memory
+from jaxrules.data.table import COMPARED, MANY_CATEGORIES, MISSING, EncodedColumn, Table
+from jaxrules.rules.conditions import Condition, whole_thresholds
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.lowered import Direction, Directions
+from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.layered import never
-from jaxrules.table import COMPARED, MANY_CATEGORIES, MISSING, EncodedColumn, Table
+from jaxrules.tools.display import shortest_number
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]

@@ -28,23 +28,16 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks, placement
-from jaxrules.bits import distinct, pack, take_columns
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints, asks
-from jaxrules.cross_validation import (
+from jaxrules.data.table import TableLike
+from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
+from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
+from jaxrules.learning.cross_validation import (
     SHARE,
     CrossValidation,
     cross_validated,
     folds,
 )
-from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
-from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
-from jaxrules.fits import Details, Fit, Settings, Status
-from jaxrules.float64 import worth_an_accelerator
-from jaxrules.losses import Loss, require
-from jaxrules.models import LinearTerms, RuleEnsemble
-from jaxrules.options import (
+from jaxrules.learning.options import (
     ONE_VS_REST,
     Folds,
     Multiclass,
@@ -55,14 +48,21 @@ from jaxrules.options import (
     option,
     options,
 )
-from jaxrules.rows import Activations, check_memory
-from jaxrules.runs import Deadline, Run
+from jaxrules.learning.training import TrainingData, by_content, linear_terms_of, loss_for
+from jaxrules.learning.warm_start import given_start
+from jaxrules.losses import Loss, require
+from jaxrules.models.rule_models import LinearTerms, RuleEnsemble
+from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.rules.constraints import Constraints, asks
+from jaxrules.rules.rows import Activations, check_memory
 from jaxrules.solvers.linear import sparse_glm, sparse_softmax
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.traced_path import TracedPath
-from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, by_content, linear_terms_of, loss_for
-from jaxrules.warm_start import given_start
+from jaxrules.tools import checks, placement
+from jaxrules.tools.bits import distinct, pack, take_columns
+from jaxrules.tools.fits import Details, Fit, Settings, Status
+from jaxrules.tools.float64 import worth_an_accelerator
+from jaxrules.tools.runs import Deadline, Run
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -132,7 +132,7 @@ class _Shared(ScoreOptions):
             `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules`, which with
             ``activations=True`` are already evaluated on `X`; or a tree ensemble that it reads,
             fitted to the data if it is not yet.
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+        loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; a name; or a `jaxrules.losses.Loss` with a conjugate.
         multiclass: for more than two classes. "joint" fits one problem with the softmax loss, in
             which a rule has a weight per class and the penalty is on their Euclidean norm. It needs
@@ -143,8 +143,8 @@ class _Shared(ScoreOptions):
         winsorise: share of values clipped at each end of a column, in [0, 0.5).
         forbidden: columns, by name or position, that no rule and no linear term uses.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. It fixes signs of weights and coefficients; rules
-            that bound the column on both sides, or have the wrong sign, are not candidates.
+            column; see `jaxrules.rules.constraints`. It fixes signs of weights and coefficients;
+            rules that bound the column on both sides, or have the wrong sign, are not candidates.
         first: an expert's rules. The model starts with them and keeps them, without a penalty.
             Those whose sign `monotone` fixes are penalised like the others, but stay even with
             weight 0.
@@ -407,7 +407,8 @@ def path(
 def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
-    """Choose the penalty by cross-validation (see `jaxrules.cross_validation`); fit on all rows.
+    """Choose the penalty by cross-validation (see `jaxrules.learning.cross_validation`); fit on
+    all rows.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import Words, distinct, pack, take_columns, transposed, unpack
-from jaxrules.conditions import Conjunctions, PropositionPool
-from jaxrules.constraints import Constraints
-from jaxrules.rows import Activations, check_memory
-from jaxrules.table import Schema, Table
+from jaxrules.data.table import Schema, Table
+from jaxrules.rules.conditions import Conjunctions, PropositionPool
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import Activations, check_memory
+from jaxrules.tools.bits import Words, distinct, pack, take_columns, transposed, unpack
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

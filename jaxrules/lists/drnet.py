@@ -20,7 +20,7 @@ likely values, and the literals with nonzero weight form the rules.
 
 Under `monotone` a projection after every step keeps the signs of the weights of literals on
 constrained columns: for rising x, rules of the last class may use "x >= t", those of the first
-class "x < t". See `jaxrules.constraints`.
+class "x < t". See `jaxrules.rules.constraints`.
 
 The paper has two classes. With more, classes are learned one after the other, the rarest first (as
 in RIPPER, Cohen, ICML 1995), each against the rest on the rows that no rule covers yet. The default
@@ -45,23 +45,23 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
-from jaxrules.conditions import Condition, Conjunctions, PropositionPool
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of, fit_of_best_setting
-from jaxrules.fits import Details, Fit, Status, Step
-from jaxrules.float64 import in_x64
+from jaxrules.data.table import Label, Table, TableLike, effective_row
+from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting
+from jaxrules.learning.options import FitOptions, Folds, learner, option, options
+from jaxrules.learning.training import TrainingData, by_content
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.reading import limit
 from jaxrules.losses import Array, logistic
-from jaxrules.models import RuleList, first_satisfied
-from jaxrules.options import FitOptions, Folds, learner, option, options
-from jaxrules.rows import needed
-from jaxrules.runs import Run
+from jaxrules.models.rule_models import RuleList, first_satisfied
+from jaxrules.rules.conditions import Condition, Conjunctions, PropositionPool
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import needed
 from jaxrules.solvers.adam import adam
 from jaxrules.solvers.shapes import bucket
-from jaxrules.table import Label, Table, TableLike, effective_row
-from jaxrules.training import TrainingData, by_content
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Details, Fit, Status, Step
+from jaxrules.tools.float64 import in_x64
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -115,7 +115,7 @@ class _Shared(FitOptions):
         forbidden: columns, by name or position, that no rule uses.
         monotone: 1 or -1 for some numeric columns: the label never moves to an earlier class (of
             two to the one that is not positive) as the column rises, or falls; probabilities may.
-            See `jaxrules.constraints`.
+            See `jaxrules.rules.constraints`.
         seed: of starts, gates and batches.
         time_limit: seconds, or a `jaxrules.Deadline`; the rules so far are returned.
     """
@@ -240,8 +240,8 @@ def path(
 def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleList]:
-    """Choose the literal penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
-    rows.
+    """Choose the literal penalty by cross-validation (see `jaxrules.learning.cross_validation`);
+    fit on all rows.
 
     The risk is the share of the held-out weight that is classified wrongly. Each fold has its own
     cut points and one `path`.

@@ -32,11 +32,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
-from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of, fit_of_best_setting
-from jaxrules.fits import Details, Fit, Status
+from jaxrules.data.table import TableLike
+from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting
+from jaxrules.learning.options import Folds, learner, option, options
+from jaxrules.learning.training import TrainingData, sample_in_time, sample_limit
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
 from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
@@ -44,13 +43,14 @@ from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.noise import SMALL_PENALTY, Penalty
 from jaxrules.lists.prefixes import Choice, Prefixes
 from jaxrules.lists.reading import list_data
-from jaxrules.models import RuleList
-from jaxrules.options import Folds, learner, option, options
-from jaxrules.runs import Run
+from jaxrules.models.rule_models import RuleList
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, sample_in_time, sample_limit
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Details, Fit, Status
+from jaxrules.tools.runs import Run
 
 _LAYERS = tuple(4**k for k in range(7, 17))
 """Conditions examined per layer by successive searches, which sets the number of prefixes."""
@@ -273,7 +273,7 @@ def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleList]:
     """Choose the number of rules and the penalty by cross-validation (see
-    `jaxrules.cross_validation`); fit on all rows.
+    `jaxrules.learning.cross_validation`); fit on all rows.
 
     The risk is the share of the held-out weight that is classified wrongly. Each fold has its own
     cut points and one `path` per penalty. With `required` columns, sizes that may have no room for

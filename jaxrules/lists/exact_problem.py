@@ -11,24 +11,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import checks
-from jaxrules.bits import pack
-from jaxrules.conditions import Conjunctions, PropositionPool
-from jaxrules.constraints import Constraints, rules_for
-from jaxrules.fits import Fit, Settings
+from jaxrules.data.table import Label, Table
+from jaxrules.learning.options import option, options
+from jaxrules.learning.training import TrainingData
+from jaxrules.learning.warm_start import given_start
 from jaxrules.lists.candidates import Candidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import SMALL_PENALTY, Left
 from jaxrules.lists.reading import ListOptions, default_label
-from jaxrules.models import RuleList
-from jaxrules.options import option, options
-from jaxrules.rows import Activations
-from jaxrules.runs import Run
+from jaxrules.models.rule_models import RuleList
+from jaxrules.rules.conditions import Conjunctions, PropositionPool
+from jaxrules.rules.constraints import Constraints, rules_for
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.layered import never
-from jaxrules.table import Label, Table
-from jaxrules.training import TrainingData
-from jaxrules.warm_start import given_start
+from jaxrules.tools import checks
+from jaxrules.tools.bits import pack
+from jaxrules.tools.fits import Fit, Settings
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""An expert's rules, which come first in a rule list; `jaxrules.constraints` has the other
+"""An expert's rules, which come first in a rule list; `jaxrules.rules.constraints` has the other
 constraints.
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.checks import require
-from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import Constraints, rules_for
-from jaxrules.fits import Settings
+from jaxrules.data.table import Label, effective_row
+from jaxrules.learning.training import TrainingData
 from jaxrules.lists.reading import ListOptions
-from jaxrules.models import RuleList, first_satisfied
-from jaxrules.table import Label, effective_row
-from jaxrules.training import TrainingData
+from jaxrules.models.rule_models import RuleList, first_satisfied
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import Constraints, rules_for
+from jaxrules.tools.checks import require
+from jaxrules.tools.fits import Settings
 
 Bools = NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ class FirstRules:
         decided: the weight of every class among the rows that each captures, (rules, classes).
         rest: which rows none of them covers, bool (rows,).
         right: which rows they classify correctly, bool (rows,).
-        unit: the weight of one row, see `jaxrules.table.effective_row`.
+        unit: the weight of one row, see `jaxrules.data.table.effective_row`.
     """
 
     rules: Conjunctions

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
+from jaxrules.learning.training import TrainingData
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import Left
 from jaxrules.lists.reading import ListOptions
-from jaxrules.models import RuleList
-from jaxrules.rows import Activations
-from jaxrules.runs import Run
-from jaxrules.training import TrainingData
+from jaxrules.models.rule_models import RuleList
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import Activations
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 

@@ -32,11 +32,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import placement
-from jaxrules.bits import Words, pack, transposed
 from jaxrules.losses import Array
 from jaxrules.solvers.layered import never
 from jaxrules.solvers.patience import Patient
+from jaxrules.tools import placement
+from jaxrules.tools.bits import Words, pack, transposed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import checks
-from jaxrules.conditions import (
+from jaxrules.data.table import Table
+from jaxrules.rules.conditions import (
     Category,
     Missing,
     Proposition,
@@ -18,9 +18,9 @@ from jaxrules.conditions import (
     readable_quantiles,
     whole_thresholds,
 )
-from jaxrules.runs import checkpoint
 from jaxrules.solvers.rule_search.space import check_cut_points
-from jaxrules.table import Table
+from jaxrules.tools import checks
+from jaxrules.tools.runs import checkpoint
 
 
 def literals_of(

@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import display
-from jaxrules.bits import Words, distinct
-from jaxrules.conditions import Conjunctions
-from jaxrules.fits import Settings, Status
+from jaxrules.data.table import Schema, Table, TableLike, conform
 from jaxrules.lists.exact_problem import ListProblem
 from jaxrules.lists.first_rules import list_of
 from jaxrules.lists.noise import Penalty
 from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
-from jaxrules.models import RuleList
-from jaxrules.rows import Activations
+from jaxrules.models.rule_models import RuleList
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.layered import never
-from jaxrules.table import Schema, Table, TableLike, conform
+from jaxrules.tools import display
+from jaxrules.tools.bits import Words, distinct
+from jaxrules.tools.fits import Settings, Status
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -61,7 +61,7 @@ class NearOptimal:
         at_most: a bound on the number of near-optimal lists; their number if all are included.
         penalty: on a literal, and why it was chosen.
         options: the settings, as (name, value) pairs.
-        unit: the weight of one row, see `jaxrules.table.effective_row`.
+        unit: the weight of one row, see `jaxrules.data.table.effective_row`.
         status: OPTIMAL if all are included; else what ended the search, TIME_LIMIT, INTERRUPTED or
             MAX_ITERATIONS (`max_evaluations`, or `limit`).
     """

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import Words, pack, unpack
 from jaxrules.lists.candidates import Candidates, alike
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Certificate, Children
+from jaxrules.tools.bits import Words, pack, unpack
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

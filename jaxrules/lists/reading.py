@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
-from jaxrules.conditions import Conjunctions
+from jaxrules.data.table import Label, TableLike
+from jaxrules.learning.options import FitOptions, options
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import logistic
-from jaxrules.options import FitOptions, options
-from jaxrules.table import Label, TableLike
-from jaxrules.training import TrainingData
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.tools import checks
 
 MOST_ROWS = 2**24
 """The most rows that every kernel counts exactly: float32 represents every integer up to this
@@ -35,7 +35,7 @@ class ListOptions(FitOptions):
         required: columns that the list must use.
         monotone: 1 or -1 for some numeric columns: as the column rises, the label may only move
             towards the last class, or the first; probabilities may also move the other way. See
-            `jaxrules.constraints`.
+            `jaxrules.rules.constraints`.
         first: an expert's rules, which come first; they count towards `max_rules`, and their
             literals are penalised.
         first_labels: their labels; None for the heaviest class among the rows that each captures,

@@ -35,11 +35,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks
-from jaxrules.conditions import PropositionPool
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import SHARE, CrossValidation, arguments_of, choose, folds
-from jaxrules.fits import Details, Fit, Settings, Status
+from jaxrules.data.table import Label, Table, TableLike
+from jaxrules.learning.cross_validation import SHARE, CrossValidation, arguments_of, choose, folds
+from jaxrules.learning.options import Folds, learner, option, options
+from jaxrules.learning.training import TrainingData, content_order, sample_limit
+from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
+from jaxrules.learning.workers import carry_out_all, check_workers
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
 from jaxrules.lists.insertion import (
@@ -56,14 +57,13 @@ from jaxrules.lists.insertion import (
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
-from jaxrules.models import RuleList
-from jaxrules.options import Folds, learner, option, options
-from jaxrules.rows import Activations
-from jaxrules.runs import Run
-from jaxrules.table import Label, Table, TableLike
-from jaxrules.training import TrainingData, content_order, sample_limit
-from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
-from jaxrules.workers import carry_out_all, check_workers
+from jaxrules.models.rule_models import RuleList
+from jaxrules.rules.conditions import PropositionPool
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import Activations
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Details, Fit, Settings, Status
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
+from jaxrules.data.table import MissingRule, TableLike
 from jaxrules.paths.costs import Array, Quadratic, Sequence
 from jaxrules.paths.data import (
     MOST_STEPS,
@@ -24,7 +24,7 @@ from jaxrules.paths.data import (
 )
 from jaxrules.paths.model import CoordinatePath, ModelSequence
 from jaxrules.paths.problem import Changes, PathProblem, greedy_path, path_along
-from jaxrules.table import MissingRule, TableLike
+from jaxrules.tools import checks
 
 MAX_ORDERED = 18
 """The most columns whose best order is found over all subsets; beyond, the order is greedy."""

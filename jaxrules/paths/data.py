@@ -12,10 +12,20 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
-from jaxrules.fits import Settings
+from jaxrules.data.table import (
+    EncodedColumn,
+    Schema,
+    Table,
+    TableLike,
+    as_table,
+    binary_target,
+    check_order,
+    check_sample_weight,
+    refuse_large,
+    regression_target,
+)
+from jaxrules.learning.options import FitOptions, option, options
 from jaxrules.losses import logistic, squared
-from jaxrules.options import FitOptions, option, options
 from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
 from jaxrules.paths.model import (
     CoordinatePath,
@@ -31,18 +41,8 @@ from jaxrules.paths.problem import (
     geometric_weights,
     steps_between,
 )
-from jaxrules.table import (
-    EncodedColumn,
-    Schema,
-    Table,
-    TableLike,
-    as_table,
-    binary_target,
-    check_order,
-    check_sample_weight,
-    refuse_large,
-    regression_target,
-)
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Settings
 
 CostName = Literal["squared", "logistic"]
 ByColumn = Mapping[str, float] | Mapping[int, float] | ArrayLike | None

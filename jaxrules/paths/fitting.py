@@ -12,8 +12,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
-from jaxrules.cross_validation import (
+from jaxrules.data.table import EncodedColumn, TableLike, holds_classes
+from jaxrules.learning.cross_validation import (
     SHARE,
     arguments_of,
     cross_validated,
@@ -21,9 +21,9 @@ from jaxrules.cross_validation import (
     last_fit,
     unfinished,
 )
-from jaxrules.fits import Details, Fit, Status
+from jaxrules.learning.options import Folds, learner, option, options
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import loss_by_name
-from jaxrules.options import Folds, learner, option, options
 from jaxrules.paths import bounded, exact, given_end, integer, local, logistic, mip
 from jaxrules.paths.costs import Array, LossCost
 from jaxrules.paths.data import (
@@ -38,10 +38,10 @@ from jaxrules.paths.data import (
 from jaxrules.paths.logistic import SequentialCertificate
 from jaxrules.paths.model import CoordinatePath, complexity_loss, encoded_columns
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
-from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import EncodedColumn, TableLike, holds_classes
-from jaxrules.training import TrainingData
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Details, Fit, Status
+from jaxrules.tools.runs import Run
 
 Method = Literal["exact", "mip", "local"]
 
@@ -80,7 +80,7 @@ class _Shared(ModelOptions):
             side conditions by mixed-integer programming; "local" improves random sequences, for
             hundreds of columns, without a certificate.
         cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None
-            for "logistic" if y holds classes (see `jaxrules.table.holds_classes`).
+            for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`).
         integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of one point ("unit",
             S'_SLIM); None for real ones.
         lower: lower bounds on the coefficients of all models: one number, by column name, or an
@@ -245,8 +245,8 @@ def path(
 def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[CoordinatePath]:
-    """Choose the number of steps by cross-validation (see `jaxrules.cross_validation`); fit on all
-    rows.
+    """Choose the number of steps by cross-validation (see `jaxrules.learning.cross_validation`);
+    fit on all rows.
 
     The risk of k steps is the mean loss of the last model of the best path of k steps. A fold that
     standardises columns does so by its own rows; a column that is constant there does not change.

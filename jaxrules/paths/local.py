@@ -20,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.float64 import x64_kernel
 from jaxrules.paths.costs import Array, Quadratic, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, weighted_sums
 from jaxrules.solvers.layered import Certificate, never
 from jaxrules.solvers.patience import Patient
+from jaxrules.tools.float64 import x64_kernel
 
 JITTER = 1e-12
 MAX_CANDIDATES = 2**13

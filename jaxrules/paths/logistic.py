@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxrules.fits import Status
 from jaxrules.paths import local
 from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, best_path
 from jaxrules.solvers.layered import Certificate, never
+from jaxrules.tools.fits import Status
 
 ROUNDS = 10
 PROGRESS = 1e-9

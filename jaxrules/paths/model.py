@@ -13,11 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks, display
-from jaxrules.fits import Settings
-from jaxrules.float64 import full_precision
-from jaxrules.metrics import complexity
-from jaxrules.models import (
+from jaxrules.data.table import MISSING, EncodedColumn, Schema, Table, TableLike, conform
+from jaxrules.models.metrics import complexity
+from jaxrules.models.persistence import register_model
+from jaxrules.models.rule_models import (
     Explanation,
     Part,
     decision_function,
@@ -29,9 +28,10 @@ from jaxrules.models import (
     without_offset,
 )
 from jaxrules.paths.problem import geometric_weights
-from jaxrules.persistence import register_model
-from jaxrules.pytrees import check_arrays, check_options, concrete_arrays, pytree
-from jaxrules.table import MISSING, EncodedColumn, Schema, Table, TableLike, conform
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Settings
+from jaxrules.tools.float64 import full_precision
+from jaxrules.tools.pytrees import check_arrays, check_options, concrete_arrays, pytree
 
 Array = NDArray[Any] | jax.Array
 

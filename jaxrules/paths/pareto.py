@@ -14,9 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules import checks, display
-from jaxrules.fits import Details, Fit, Status
-from jaxrules.options import learner, option, options
+from jaxrules.data.table import TableLike
+from jaxrules.learning.options import learner, option, options
 from jaxrules.paths import exact
 from jaxrules.paths.costs import Array, Quadratic, Sequence
 from jaxrules.paths.data import (
@@ -29,9 +28,10 @@ from jaxrules.paths.data import (
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.runs import Run
 from jaxrules.solvers.layered import Certificate
-from jaxrules.table import TableLike
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Details, Fit, Status
+from jaxrules.tools.runs import Run
 
 LINES = 24
 """The most points that a printed front lists in full."""

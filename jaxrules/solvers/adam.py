@@ -16,8 +16,8 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.solvers.patience import Patient
+from jaxrules.tools.float64 import on_device, x64_kernel
 
 _STEPS_PER_CHUNK = 25
 _DECAYS = (0.9, 0.99)

@@ -23,8 +23,8 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import distinct
-from jaxrules.fits import Status
+from jaxrules.tools.bits import distinct
+from jaxrules.tools.fits import Status
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from jaxrules.float64 import our_settings
+from jaxrules.tools.float64 import our_settings
 
 _LISTENING = 0.02
 """Seconds between two calls of `stopped`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxrules import paths
-from jaxrules.fits import Status
+from jaxrules.tools.fits import Status
 from paper_reproductions.coordinate_paths import data, published
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value

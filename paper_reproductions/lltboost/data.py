@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from paper_reproductions.framework import Cell
 from paper_reproductions.lltboost import published
 

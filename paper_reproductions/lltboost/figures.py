@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from jaxrules.ensembles.ltrnet import modified_sigmoid, w_shaped
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.lltboost import data, protocol, published

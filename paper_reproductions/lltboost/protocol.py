@@ -12,9 +12,9 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules import losses
-from jaxrules.conditions import propositions_of
-from jaxrules.datasets import Dataset
-from jaxrules.fits import Fit
+from jaxrules.data.datasets import Dataset
+from jaxrules.rules.conditions import propositions_of
+from jaxrules.tools.fits import Fit
 from paper_reproductions.framework import Cell, Experiment, Row, Settings
 from paper_reproductions.lltboost import data, published
 

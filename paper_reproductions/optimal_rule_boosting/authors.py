@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import PEERS, NotRun, python_of
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from paper_reproductions.framework import Cell, Experiment, Row, Settings
 from paper_reproductions.optimal_rule_boosting import data, scores
 

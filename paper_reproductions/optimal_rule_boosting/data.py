@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 import jaxrules as jr
 from jaxrules import datasets
-from jaxrules.conditions import Category, Proposition, PropositionPool, Threshold
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
+from jaxrules.rules.conditions import Category, Proposition, PropositionPool, Threshold
 from paper_reproductions.framework import Cell
 
 CLASSIFICATION_2 = (

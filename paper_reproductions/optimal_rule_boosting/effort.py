@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from jaxrules.ensembles import boosting
-from jaxrules.fits import Status
 from jaxrules.losses import derivatives, logistic, squared
-from jaxrules.runs import Deadline
 from jaxrules.solvers.rule_search import SearchSpace, SecondOrder, search_published
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import authors, data, published, scores
 from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value

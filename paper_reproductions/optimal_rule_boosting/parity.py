@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules.conditions import PropositionPool
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
+from jaxrules.rules.conditions import PropositionPool
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, scores
 from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value

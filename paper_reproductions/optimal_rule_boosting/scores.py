@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 import jaxrules as jr
 from jaxrules import losses
-from jaxrules.conditions import PropositionPool
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from jaxrules.ensembles import boosting, rulefit
-from jaxrules.fits import Fit, Status
-from jaxrules.models import RuleEnsemble
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import PropositionPool
+from jaxrules.tools.fits import Fit, Status
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, published
 from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers import PEERS, NotRun, Peer, python_of
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 
 Part = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64]]
 """Columns and target of training rows, columns of test rows."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
-from jaxrules.fits import Fit
+from jaxrules.data.datasets import Dataset
+from jaxrules.tools.fits import Fit
 
 Options = dict[str, Any]
 MISSING: Any = "own_category"

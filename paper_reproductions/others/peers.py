@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.others import elsewhere, methods
 from paper_reproductions.sections import Canvas, ComparisonTable, Section, Value

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from paper_reproductions.framework import Cell, Exhibit, Experiment, Results, Row, Rows, Settings
 from paper_reproductions.others import elsewhere, methods, published
 from paper_reproductions.others.known_splits import DIGITS, LABELS, PICKED, picked

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules as jr
-from jaxrules.conditions import PropositionPool
-from jaxrules.datasets import Dataset
+from jaxrules.data.datasets import Dataset
 from jaxrules.lists.literals import literals_of
+from jaxrules.rules.conditions import PropositionPool
 from paper_reproductions.framework import Cell, Row, Settings
 from paper_reproductions.ssrl import published
 

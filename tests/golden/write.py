@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 import jaxrules as jr
-from jaxrules.conditions import Halfspace
+from jaxrules.data.table import MISSING, EncodedColumn
 from jaxrules.paths.model import CoordinatePath, ModelSequence
-from jaxrules.table import MISSING, EncodedColumn
+from jaxrules.rules.conditions import Halfspace
 
 FOLDER = Path(__file__).parent
 ROWS: dict[str, list[Any]] = {
@@ -167,7 +167,7 @@ def answers(model: Any) -> dict[str, Any]:
 
 def main() -> None:
     for case, model in models().items():
-        text = jr.persistence.to_json(model)
+        text = jr.models.persistence.to_json(model)
         document = json.loads(text)
         path = FOLDER / f"{document['type']}-{document['version']}-{case}.json"
         if path.exists():

@@ -10,8 +10,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Condition
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.directions import (
     ObliqueSpace,
     Proposition,
@@ -24,11 +22,13 @@ from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
 from jaxrules.ensembles.boosting.task import Task
-from jaxrules.fits import Status
-from jaxrules.runs import Run
+from jaxrules.learning.training import TrainingData
+from jaxrules.rules.conditions import Condition
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search import Found
 from jaxrules.solvers.rule_search.space import TIE
-from jaxrules.training import TrainingData
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 Rules = TypeVar("Rules", Ensemble, JointEnsemble)
 _WORTH_CHANGING = 1e-4

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxrules.ensembles.boosting.joint import Pruning
-from jaxrules.fits import Details, Status
+from jaxrules.tools.fits import Details, Status
 
 
 @dataclass(frozen=True)

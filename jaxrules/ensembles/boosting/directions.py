@@ -45,16 +45,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import n_words
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints
+from jaxrules.data.table import Table
 from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
-from jaxrules.rows import Activations, check_memory
+from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import Activations, check_memory
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.lars import Subset, lasso_subsets
 from jaxrules.solvers.rule_search import Objective, SearchSpace
 from jaxrules.solvers.rule_search.space import TIE, best_first
-from jaxrules.table import Table
+from jaxrules.tools.bits import n_words
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]

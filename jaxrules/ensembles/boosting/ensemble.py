@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, Term
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import best_constant, best_shift, derivatives
-from jaxrules.models import LinearTerms
+from jaxrules.models.rule_models import LinearTerms
 from jaxrules.solvers.linear.refit import refit_weights
-from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 NOTHING_LEFT = 1e-14

@@ -13,10 +13,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules import checks
-from jaxrules.conditions import Conjunctions, PropositionPool, all_propositions
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of
+from jaxrules.data.table import Table, TableLike
 from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, Options
 from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
@@ -27,14 +24,9 @@ from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.oblique import n_encoded
-from jaxrules.fits import Fit, Status
-from jaxrules.interrupts import Interrupt
-from jaxrules.models import RuleEnsemble
-from jaxrules.options import learner
-from jaxrules.runs import Deadline, Run
-from jaxrules.solvers.rule_search.space import check_cut_points, most_propositions
-from jaxrules.table import Table, TableLike
-from jaxrules.training import (
+from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.options import learner
+from jaxrules.learning.training import (
     TrainingData,
     by_content,
     loss_for,
@@ -45,6 +37,14 @@ from jaxrules.training import (
     sample_limit,
     some_rows,
 )
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions, PropositionPool, all_propositions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.solvers.rule_search.space import check_cut_points, most_propositions
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.interrupts import Interrupt
+from jaxrules.tools.runs import Deadline, Run
 
 _FEW_COLUMNS, _MANY_ENCODED = 40, 500
 """With more columns, or columns and categories, a few rules in no time have single conditions."""
@@ -82,7 +82,7 @@ def fit(
 
     Returns:
         A Fit whose objective is the regularised risk (2.1), with `BoostingDetails`. For one model
-        per class see `jaxrules.training.one_against_rest`.
+        per class see `jaxrules.learning.training.one_against_rest`.
 
     Raises:
         ValueError: for an invalid value of any argument, a target that the loss is not defined for,
@@ -253,7 +253,9 @@ def _pool(table: Table, given: PropositionPool | None, options: Options) -> Prop
         auto = asked == "auto"
         most = check_cut_points(table, CUT_POINTS if asked == "auto" else asked, fewer=auto)
         return all_propositions(table, max_cut_points=most)
-    checks.instance("propositions", given, PropositionPool, "jaxrules.conditions.propositions_of")
+    checks.instance(
+        "propositions", given, PropositionPool, "jaxrules.rules.conditions.propositions_of"
+    )
     if given.schema.features != table.schema.features:
         raise ValueError(
             "propositions were built for columns other than those of X; build them from the same "

@@ -48,12 +48,12 @@ from jaxrules.ensembles.boosting.ensemble import SMALLEST_CURVATURE, Step
 from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.learning.options import ONE_VS_REST
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import softmax
-from jaxrules.options import ONE_VS_REST
-from jaxrules.rows import check_memory
+from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.solvers.rule_search import CorrectiveDecrease, SumOverClasses
-from jaxrules.training import TrainingData
 
 Floats = NDArray[np.float64]
 _COPIES = 4

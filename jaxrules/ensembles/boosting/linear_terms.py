@@ -23,13 +23,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.constraints import Constraints
+from jaxrules.data.table import Schema, Table
 from jaxrules.ensembles.boosting.directions import row_terms
-from jaxrules.models import LinearTerms
-from jaxrules.rows import check_memory
+from jaxrules.learning.training import TrainingData, linear_terms_of
+from jaxrules.models.rule_models import LinearTerms
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.rule_search import Objective
-from jaxrules.table import Schema, Table
-from jaxrules.training import TrainingData, linear_terms_of
 
 Floats = NDArray[np.float64]
 

@@ -9,14 +9,22 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jaxrules import checks, placement
-from jaxrules.conditions import Conjunctions, PropositionPool
-from jaxrules.constraints import asks
+from jaxrules.learning.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import LossOption
-from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
+from jaxrules.rules.conditions import Conjunctions, PropositionPool
+from jaxrules.rules.constraints import asks
 from jaxrules.solvers.rule_search import Objective as RuleObjective
 from jaxrules.solvers.rule_search import SearchSpace
-from jaxrules.training import TrainingData
+from jaxrules.tools import checks, placement
 
 Objective = Literal["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 Search = Literal["optimal", "greedy", "beam"]
@@ -84,7 +92,7 @@ class _Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+        loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
         objective: what a rule maximises, see `jaxrules.ensembles.boosting`.
@@ -118,14 +126,14 @@ class _Shared(ScoreOptions):
             `objective`, `corrective` and `intercept`.
         winsorise: share of values clipped at each end of a column of a linear term, in [0, 0.5).
         propositions: the propositions to build rules from; None takes
-            `jaxrules.conditions.propositions_of`.
+            `jaxrules.rules.conditions.propositions_of`.
         forbidden: columns, by name or position, that no rule and no linear term may use.
         required: columns that some rule must use: once only as many rules remain as there are
             unused required columns, each must use one of them.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. Rules of positive and of negative weight are then
-            searched for separately, and refits keep the signs; a rule whose weight becomes 0 is
-            dropped.
+            column; see `jaxrules.rules.constraints`. Rules of positive and of negative weight are
+            then searched for separately, and refits keep the signs; a rule whose weight becomes 0
+            is dropped.
         first: an expert's rules. The model starts from them and keeps them; they count towards
             `max_rules`. Their weights are fitted at the start and at every refit, under
             `l2_penalty`.
@@ -348,7 +356,7 @@ class PublishedOptions(ScoreOptions):
         corrective: refit all weights after every rule.
         intercept: start from the best constant, not from 0.
         propositions: the propositions to build rules from; None takes
-            `jaxrules.conditions.propositions_of`.
+            `jaxrules.rules.conditions.propositions_of`.
         forbidden: columns, by name or position, that no rule may use.
         required: columns that some rule must use.
         max_cut_points: the most cut points per numeric column; "auto": 20, or as many as memory

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
+from jaxrules.data.table import TableLike
 from jaxrules.ensembles.boosting.fitting import or_sketch, task_of
 from jaxrules.ensembles.boosting.options import Options, PublishedOptions
 from jaxrules.ensembles.boosting.stages import boosted
-from jaxrules.fits import Fit, Status
-from jaxrules.models import RuleEnsemble
-from jaxrules.options import learner
-from jaxrules.runs import Run
+from jaxrules.learning.options import learner
+from jaxrules.learning.training import TrainingData, one_against_rest
+from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.solvers.rule_search import (
     Found,
     Objective,
@@ -21,8 +21,8 @@ from jaxrules.solvers.rule_search import (
     search_beam,
     search_published,
 )
-from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, one_against_rest
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.runs import Run
 
 
 @learner(PublishedOptions)

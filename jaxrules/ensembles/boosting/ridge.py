@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles import noise as noises
 from jaxrules.ensembles.boosting.options import FEW_RULES, Options
-from jaxrules.fits import Fit
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import best_constant
-from jaxrules.models import RuleEnsemble
-from jaxrules.training import TrainingData
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.tools.fits import Fit
 
 _ROWS, FEWEST_ROWS = 32.0, 4.0
 """In units of the mean curvature of a row, the default ridge is the first number if noise and

@@ -14,8 +14,6 @@ from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.task import Task
-from jaxrules.fits import Status
-from jaxrules.runs import Run
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.rule_search import (
     Found,
@@ -31,6 +29,8 @@ from jaxrules.solvers.rule_search import (
     search_triples,
     search_using,
 )
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 
 def next_rule(

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxrules import checks
 from jaxrules.losses import Loss, logistic, poisson, squared
+from jaxrules.tools import checks
 
 _PER_RULE = 1.25
 """By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""

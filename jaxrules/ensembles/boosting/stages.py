@@ -20,13 +20,13 @@ from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import Task
 from jaxrules.ensembles.noise import Ridge
-from jaxrules.fits import Fit, Status
-from jaxrules.fits import Step as Progressed
-from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Run
+from jaxrules.learning.training import TrainingData
+from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.solvers.rule_search import Found
 from jaxrules.solvers.rule_search.space import TIE
-from jaxrules.training import TrainingData
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.fits import Step as Progressed
+from jaxrules.tools.runs import Run
 
 _WORTH_KEEPING = 0.5
 """Elimination removes what gains less than this share of the gain of the last rule, both per unit

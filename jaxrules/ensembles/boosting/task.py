@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.ridge import DefaultRidge
 from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import Ridge
-from jaxrules.fits import Settings
-from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Run
+from jaxrules.learning.training import TrainingData
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search import Found
-from jaxrules.training import TrainingData
+from jaxrules.tools.fits import Settings
+from jaxrules.tools.runs import Run
 
 
 @dataclass(frozen=True)

@@ -22,20 +22,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import display
-from jaxrules.conditions import Condition, PropositionPool
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
-from jaxrules.fits import Status
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
+from jaxrules.rules.conditions import Condition, PropositionPool
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search import CorrectiveDecrease, Found, Objective, SumOverClasses
 from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.solvers.rule_search.thresholds import SortedColumn, Split, best_threshold
-from jaxrules.training import TrainingData
+from jaxrules.tools import display
+from jaxrules.tools.fits import Status
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxrules.fits import Details
+from jaxrules.tools.fits import Details
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

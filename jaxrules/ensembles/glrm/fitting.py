@@ -9,19 +9,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules.cross_validation import fit_of_best_setting
+from jaxrules.data.table import TableLike
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.options import Grid, Options, PathOptions, Shared
 from jaxrules.ensembles.glrm.outputs import CERTIFICATE
 from jaxrules.ensembles.glrm.task import Task, least_for, noise
 from jaxrules.ensembles.in_time import model_in_time
-from jaxrules.fits import Fit, Status
-from jaxrules.losses import require
-from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.options import learner
-from jaxrules.runs import Run
-from jaxrules.table import TableLike
-from jaxrules.training import (
+from jaxrules.learning.cross_validation import fit_of_best_setting
+from jaxrules.learning.options import learner
+from jaxrules.learning.training import (
     TrainingData,
     by_content,
     loss_for,
@@ -29,6 +25,10 @@ from jaxrules.training import (
     sample_in_time,
     some_rows,
 )
+from jaxrules.losses import require
+from jaxrules.models.rule_models import RuleEnsemble, decision_function
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.runs import Run
 
 SharedT = TypeVar("SharedT", bound=Shared)
 
@@ -54,7 +54,7 @@ def fit(
         A Fit with `GLRMDetails`. Its status is "optimal" when the exact search has proved that no
         rule (of at most `max_length` propositions) can lower the objective, "converged" when the
         beam finds none, "max_iterations" at `max_rules`. The bound is None without an exact search.
-        For classes one-vs-rest see `jaxrules.training.one_against_rest`.
+        For classes one-vs-rest see `jaxrules.learning.training.one_against_rest`.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -123,8 +123,8 @@ def path(
 def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
-    """Choose the rule penalty by cross-validation (see `jaxrules.cross_validation`); fit on all
-    rows.
+    """Choose the rule penalty by cross-validation (see `jaxrules.learning.cross_validation`); fit
+    on all rows.
 
     Each fold has its own cut points. Its fits start anew, as the fit on all rows does: on the same
     rows, a fit of a `path` may have other rules.

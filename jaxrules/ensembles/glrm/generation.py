@@ -7,9 +7,9 @@ from collections.abc import Callable
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.pricing import price
-from jaxrules.fits import Fit, Status
-from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Run
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.runs import Run
 
 _MASTER_TOLERANCE = 1e-3
 """Relative duality gap of the last master problems, as a share of the tolerance of the fit."""

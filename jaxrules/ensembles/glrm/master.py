@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.glrm.outputs import Solved
 from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
-from jaxrules.fits import Status
-from jaxrules.runs import Run
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 

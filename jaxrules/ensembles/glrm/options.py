@@ -9,14 +9,22 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import checks
-from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import asks
-from jaxrules.fits import Fit
+from jaxrules.learning.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss
-from jaxrules.models import RuleEnsemble
-from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
-from jaxrules.training import TrainingData
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import asks
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Fit
 
 Floats = NDArray[np.float64]
 LossOption = Literal["logistic", "squared", "poisson", "exponential"] | Loss | None
@@ -70,7 +78,7 @@ class Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+        loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; a name; or a `jaxrules.losses.Loss` with a conjugate.
         multiclass: for more than two classes. "joint" fits one problem with the softmax loss, in
             which a rule has a weight per class and the penalty is on their Euclidean norm. It needs
@@ -93,8 +101,8 @@ class Shared(ScoreOptions):
         linear_terms: add the numeric columns themselves.
         forbidden: columns, by name or position, that no rule and no linear term uses.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with
-            the column; see `jaxrules.constraints`. It fixes signs of weights; rules of each sign
-            are searched for separately.
+            the column; see `jaxrules.rules.constraints`. It fixes signs of weights; rules of each
+            sign are searched for separately.
         first: an expert's rules. The model starts with them and keeps them, even with weight 0;
             they are penalised like the others.
         beam_width: partial rules that the beam keeps, for each sign of the weight; of joint

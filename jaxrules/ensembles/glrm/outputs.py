@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax as shares_of
 
-from jaxrules.fits import Status
+from jaxrules.learning.options import ONE_VS_REST
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import best_constant, logistic, merge_rows, require
-from jaxrules.models import Link
-from jaxrules.options import ONE_VS_REST
-from jaxrules.rows import check_memory
-from jaxrules.runs import Run
+from jaxrules.models.rule_models import Link
+from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.linear import sparse_glm, sparse_softmax
 from jaxrules.solvers.linear.design import Design
-from jaxrules.training import TrainingData
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.options import Prices
 from jaxrules.ensembles.glrm.problem import Problem, Rule
-from jaxrules.runs import Run
 from jaxrules.solvers.linear.quadratic import pull
 from jaxrules.solvers.rule_search import (
     Found,
@@ -25,6 +24,7 @@ from jaxrules.solvers.rule_search import (
     search_depth_first,
 )
 from jaxrules.solvers.rule_search.space import never
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 

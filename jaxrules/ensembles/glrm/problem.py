@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Condition, Conjunctions
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.glrm.options import Options, Prices, Shared
 from jaxrules.ensembles.glrm.outputs import Outputs, outputs_of
-from jaxrules.fits import Settings
-from jaxrules.models import LinearTerms, RuleEnsemble
+from jaxrules.learning.training import TrainingData, linear_terms_of
+from jaxrules.models.rule_models import LinearTerms, RuleEnsemble
+from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import SearchSpace, Side
-from jaxrules.training import TrainingData, linear_terms_of
+from jaxrules.tools.fits import Settings
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincinv
 
-from jaxrules.conditions import PropositionPool, all_propositions
-from jaxrules.constraints import Constraints
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.generation import generate, grow, weigh
@@ -18,12 +16,14 @@ from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.options import Shared
 from jaxrules.ensembles.glrm.outputs import constant, gradient, n_outputs
 from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
-from jaxrules.fits import Fit, Status
-from jaxrules.models import RuleEnsemble, decision_function
-from jaxrules.runs import Run
+from jaxrules.learning.training import TrainingData, one_against_rest, searched_rows
+from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
+from jaxrules.models.rule_models import RuleEnsemble, decision_function
+from jaxrules.rules.conditions import PropositionPool, all_propositions
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search.space import SearchSpace, check_cut_points
-from jaxrules.training import TrainingData, one_against_rest, searched_rows
-from jaxrules.warm_start import check_lengths, given_start, made_of, propositions_in
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ come close to its tables.
 Under `monotone` a rule's weight will have the sign of -g'q, which restricts the signs of the
 coefficients in its propositions. Logistic regression is solved within these signs, with the
 penalties and the support sizes of that problem, and refits keep the signs of the weights of rules
-that use constrained columns. The proof is in `jaxrules.constraints`.
+that use constrained columns. The proof is in `jaxrules.rules.constraints`.
 
 In the order of reading:
 

@@ -7,16 +7,21 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from jaxrules.constraints import Constraints
-from jaxrules.cross_validation import arguments_of, by_size, fit_of_best_setting, sizes_to_try
+from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lltboost.fitting import fit, path
 from jaxrules.ensembles.lltboost.options import Grid, Options
-from jaxrules.fits import Fit
-from jaxrules.models import RuleEnsemble
-from jaxrules.options import learner
-from jaxrules.runs import Run
-from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, loss_for
+from jaxrules.learning.cross_validation import (
+    arguments_of,
+    by_size,
+    fit_of_best_setting,
+    sizes_to_try,
+)
+from jaxrules.learning.options import learner
+from jaxrules.learning.training import TrainingData, loss_for
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.constraints import Constraints
+from jaxrules.tools.fits import Fit
+from jaxrules.tools.runs import Run
 
 _FEW_RULES = 10
 
@@ -25,8 +30,8 @@ _FEW_RULES = 10
 def cross_validate(
     X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
 ) -> Fit[RuleEnsemble]:
-    """Choose the number of rules by cross-validation (see `jaxrules.cross_validation`); fit on all
-    rows.
+    """Choose the number of rules by cross-validation (see `jaxrules.learning.cross_validation`);
+    fit on all rows.
 
     There is one `path` per fold, which holds out rows of its own.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.fits import Details
+from jaxrules.tools.fits import Details
 
 Rows = NDArray[np.bool_]
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.conditions import Condition, Conjunctions
 from jaxrules.ensembles.lltboost.conjunction import Conjunction
 from jaxrules.ensembles.lltboost.details import Part
 from jaxrules.ensembles.lltboost.proposals import (
@@ -23,14 +22,15 @@ from jaxrules.ensembles.lltboost.proposals import (
 from jaxrules.ensembles.lltboost.task import Task
 from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.float64 import on_device
+from jaxrules.learning.training import TrainingData, held_out
 from jaxrules.losses import best_constant, mean_loss
-from jaxrules.placement import padded
-from jaxrules.runs import Run
+from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.patience import Patient
 from jaxrules.solvers.shapes import bucket
-from jaxrules.training import TrainingData, held_out
+from jaxrules.tools.float64 import on_device
+from jaxrules.tools.placement import padded
+from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]

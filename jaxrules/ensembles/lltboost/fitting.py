@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxrules.data.table import TableLike
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails
 from jaxrules.ensembles.lltboost.joint import JointEnsemble
@@ -15,17 +16,16 @@ from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
 from jaxrules.ensembles.noise import first_ridge
 from jaxrules.ensembles.oblique import n_encoded
-from jaxrules.fits import Fit, Status
-from jaxrules.models import RuleEnsemble
-from jaxrules.options import learner
-from jaxrules.table import TableLike
-from jaxrules.training import (
+from jaxrules.learning.options import learner
+from jaxrules.learning.training import (
     TrainingData,
     model_loss,
     one_against_rest,
     paths_against_rest,
     sample_in_time,
 )
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.tools.fits import Fit, Status
 
 
 @learner(Options)
@@ -54,7 +54,7 @@ def fit(
     Returns:
         A Fit whose objective is the mean loss plus ridge over the rows that the weights were fitted
         on, with `LLTBoostDetails`. For one model per class see
-        `jaxrules.training.one_against_rest`.
+        `jaxrules.learning.training.one_against_rest`.
 
     Raises:
         ValueError: for an invalid value of any argument, or a target for which the loss is not

@@ -10,7 +10,7 @@ from jaxrules.ensembles.lltboost.conjunction import Conjunction, Proposition
 from jaxrules.ensembles.lltboost.ensemble import MOST_CLASSES, NOTHING, Ensemble
 from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.proposals import Proposals
-from jaxrules.runs import Run
+from jaxrules.tools.runs import Run
 
 
 def grow(ensemble: Ensemble, options: Options, run: Run) -> Conjunction | None:

@@ -6,12 +6,20 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, get_args
 
-from jaxrules import checks
-from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import asks
+from jaxrules.learning.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import LossOption
-from jaxrules.options import Folds, Multiclass, ScoreOptions, against_joint, joins, option, options
-from jaxrules.training import TrainingData
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import asks
+from jaxrules.tools import checks
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
 
@@ -21,7 +29,7 @@ class Shared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
-        loss: None for "logistic" if y holds classes (see `jaxrules.table.holds_classes`), else
+        loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
         multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
@@ -59,7 +67,7 @@ class Shared(ScoreOptions):
             on all rows.
         forbidden: columns, by name or position, that no rule may use.
         monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
-            column; see `jaxrules.constraints`. A rule whose weight this sets to 0 is dropped.
+            column; see `jaxrules.rules.constraints`. A rule whose weight this sets to 0 is dropped.
         first: an expert's rules, or those of a fitted model. The model starts from them and keeps
             them; they count towards `max_rules`. Their weights are fitted at the start and at every
             refit, under `l2_penalty`.

@@ -14,9 +14,9 @@ from jax import lax
 
 from jaxrules.ensembles.lltboost.l1_path import Separators, l1_path
 from jaxrules.ensembles.lltboost.softmax import refitted, slope
-from jaxrules.float64 import x64_kernel
 from jaxrules.losses import Array, Loss, logistic, softmax
 from jaxrules.solvers.linear.newton import newton
+from jaxrules.tools.float64 import x64_kernel
 
 _SEPARATOR_PENALTY = 1e-3
 """Ridge on refitted propositions, in standardised columns and for weights of sum one: the

@@ -6,16 +6,16 @@ import time
 
 import numpy as np
 
-from jaxrules.conditions import Conjunctions
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Stage
 from jaxrules.ensembles.lltboost.ensemble import Ensemble
 from jaxrules.ensembles.lltboost.growing import grow
 from jaxrules.ensembles.lltboost.joint import JointEnsemble
 from jaxrules.ensembles.lltboost.task import Task
-from jaxrules.fits import Fit, Status
-from jaxrules.models import RuleEnsemble
-from jaxrules.runs import Run
-from jaxrules.training import TrainingData
+from jaxrules.learning.training import TrainingData
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.runs import Run
 
 
 def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.conditions import Conjunctions
-from jaxrules.constraints import Constraints
+from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lltboost.options import Options
-from jaxrules.fits import Settings
-from jaxrules.runs import Run
-from jaxrules.table import TableLike
-from jaxrules.training import TrainingData, by_content, loss_for, searched_rows
+from jaxrules.learning.training import TrainingData, by_content, loss_for, searched_rows
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import Constraints
+from jaxrules.tools.fits import Settings
+from jaxrules.tools.runs import Run
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import Words, pack, unpack
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.tools.bits import Words, pack, unpack
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class BitColumns:
     ``coefficients @ columns``.
 
     Attributes:
-        words: (columns, words) uint64, see `jaxrules.bits.Words`. Every bit counts as a row; the
-            bits that pad the last word are zeros.
+        words: (columns, words) uint64, see `jaxrules.tools.bits.Words`. Every bit counts as a row;
+            the bits that pad the last word are zeros.
         compiled: False uses NumPy alone, for few columns if there is no time to load numba.
     """
 

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.float64 import our_settings, worth_an_accelerator
-from jaxrules.rows import distinct_rows, is_binary
+from jaxrules.rules.rows import distinct_rows, is_binary
 from jaxrules.solvers.linear.bit_columns import BitColumns
+from jaxrules.tools.float64 import our_settings, worth_an_accelerator
 
 Floats = NDArray[np.float64]
 Parts = tuple[jax.Array, jax.Array]

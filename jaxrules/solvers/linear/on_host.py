@@ -17,7 +17,6 @@ from typing import Generic, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.float64 import in_x64
 from jaxrules.losses import Loss, best_shift
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.bit_columns import BitColumns
@@ -36,6 +35,7 @@ from jaxrules.solvers.linear.proximal_newton import (
     without_intercept,
 )
 from jaxrules.solvers.linear.quadratic import Floats
+from jaxrules.tools.float64 import in_x64
 
 FEW = 1 << 20
 """For matrices of up to this many entries, NumPy on one thread is as fast as the kernels, and needs

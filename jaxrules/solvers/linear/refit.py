@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import distinct, pack
 from jaxrules.losses import Loss, logistic, merge_rows
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.newton import ends_of, newton_on_host
+from jaxrules.tools.bits import distinct, pack
 
 Floats = NDArray[np.float64]
 _MANY_ROWS = 1000

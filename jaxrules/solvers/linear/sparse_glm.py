@@ -35,8 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.fits import Status
-from jaxrules.float64 import in_x64, x64_kernel
+from jaxrules.data.table import check_sample_weight
 from jaxrules.losses import (
     Loss,
     check_target,
@@ -47,7 +46,6 @@ from jaxrules.losses import (
     squared,
     widened,
 )
-from jaxrules.runs import Run
 from jaxrules.solvers.linear import on_host
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats, Parts, whole
@@ -64,7 +62,9 @@ from jaxrules.solvers.linear.proximal_newton import (
 )
 from jaxrules.solvers.linear.quadratic import kkt_violation, pull
 from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
-from jaxrules.table import check_sample_weight
+from jaxrules.tools.fits import Status
+from jaxrules.tools.float64 import in_x64, x64_kernel
+from jaxrules.tools.runs import Run
 
 Bools = NDArray[np.bool_]
 

@@ -35,15 +35,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, xlogy
 from scipy.special import softmax as shares_of
 
-from jaxrules.fits import Status
 from jaxrules.losses import logistic, merge_rows
-from jaxrules.runs import Run
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, Point
 from jaxrules.solvers.linear.proximal_newton import SecondOrder
 from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 Columns = Floats | BitColumns
 

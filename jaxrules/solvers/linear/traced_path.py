@@ -24,10 +24,8 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.bits import unpack
-from jaxrules.float64 import on_device, x64_kernel
 from jaxrules.losses import Loss
-from jaxrules.rows import check_memory
+from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import padded_size
 from jaxrules.solvers.linear.proximal_newton import (
@@ -50,6 +48,8 @@ from jaxrules.solvers.linear.quadratic import (
 )
 from jaxrules.solvers.linear.sparse_glm import Problem, Solution
 from jaxrules.solvers.linear.working_sets import NEARLY_PERFECT
+from jaxrules.tools.bits import unpack
+from jaxrules.tools.float64 import on_device, x64_kernel
 
 Floats = NDArray[np.float64]
 Start = tuple[Floats, float]

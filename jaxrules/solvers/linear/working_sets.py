@@ -13,11 +13,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.fits import Status
-from jaxrules.runs import Run
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Point
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Run
 
 _WORKING_SETS = 64, 256, 512, 1024, 2048, 4096
 """Columns per kernel call: few shapes, few compilations."""

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import pack, unpack
-from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, best_first, never
+from jaxrules.tools.bits import pack, unpack
+from jaxrules.tools.fits import Status
 
 Rule = tuple[int, ...]
 _BLOCK = 2**24

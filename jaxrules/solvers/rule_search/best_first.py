@@ -19,12 +19,12 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import pack
-from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.beam import run_beams
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
+from jaxrules.tools.bits import pack
+from jaxrules.tools.fits import Status
 
 BEAM_WIDTH = 4  # of the beam search that finds the first incumbent
 Words = NDArray[np.uint64]

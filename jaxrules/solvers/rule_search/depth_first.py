@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.beam import run_beams
 from jaxrules.solvers.rule_search.objectives import Objective
 from jaxrules.solvers.rule_search.shortest import conclude, worth_of
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
+from jaxrules.tools.fits import Status
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.state import Search, Stack

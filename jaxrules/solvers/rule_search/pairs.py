@@ -19,11 +19,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective, ValuesOfPairs
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
+from jaxrules.tools.fits import Status
 
 LeftOut = Callable[[tuple[int, ...]], bool]
 _AT_ONCE = 8

@@ -27,11 +27,11 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from jaxrules.float64 import on_device, x64_kernel
-from jaxrules.rows import Activations
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.patience import Patient
 from jaxrules.solvers.rule_search.objectives import DISTANCE_FLOOR, Floats, Objective
 from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
+from jaxrules.tools.float64 import on_device, x64_kernel
 
 _BITS, _DIGIT = 23, 8
 """The bits of a rounded term, besides its sign, and of a digit."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.bits import Words, pack, transposed, unpack
-from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import Found, SearchSpace, never
+from jaxrules.tools.bits import Words, pack, transposed, unpack
+from jaxrules.tools.fits import Status
 
 _MOST_STEPS = 20_000
 """The most steps of the search for a cover smaller than the greedy one."""

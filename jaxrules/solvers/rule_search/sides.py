@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.fits import Status
 from jaxrules.solvers.rule_search.objectives import Given, Objective
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, best_first, never
+from jaxrules.tools.fits import Status
 
 
 @dataclass(frozen=True, eq=False)

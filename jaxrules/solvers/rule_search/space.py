@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules import rows
-from jaxrules.bits import distinct, n_words, pack, unpack
-from jaxrules.fits import Status
-from jaxrules.runs import checkpoint
-from jaxrules.table import Table
+from jaxrules.data.table import Table
+from jaxrules.rules import rows
+from jaxrules.tools.bits import distinct, n_words, pack, unpack
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import checkpoint
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.class_pairs import Chain

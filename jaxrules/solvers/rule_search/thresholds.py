@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.runs import checkpoint
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import IN_SPAN
+from jaxrules.tools.runs import checkpoint
 
 Bools = NDArray[np.bool_]
 Sides = tuple[bool, bool]

@@ -1,0 +1,450 @@
+"""Compiled kernels for the relaxation and its dual bound (`jaxrules.ensembles.lire.bound`);
+imported on first use, as they load numba. A node of some hundred patterns and forty columns takes a
+fraction of a millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.solvers.linear.coordinate_descent import reverse_huber_sweep
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+States = NDArray[np.int8]
+
+LOSSES = ("exponential", "logistic", "squared")
+OUT, IN, FREE = 0, 1, 2
+"""The state of a column in a node."""
+_SWEEPS = 20_000  # the most sweeps in a Newton step; nearly equal columns need many
+# The slope along the intercept may lower the bound by this share of the loss of the best constant.
+_CENTRED = 1e-10
+_CENTRING_STEPS = 20
+_SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered, nothing else
+
+_compiled = numba.njit(cache=True, nogil=True)
+_summing = numba.njit(cache=True, nogil=True, fastmath=_SUMS)
+
+
+class Data(NamedTuple):
+    """What the relaxations of one problem share.
+
+    Attributes:
+        loss: index into `LOSSES`.
+        target, mass: of every pattern, (patterns,).
+        columns: encoded, (columns, patterns).
+        gram, along: for the squared loss, its Hessian, (columns, columns), and its products with
+            the intercept, (columns,); else empty.
+        ridge, coverage, cap: (columns,).
+        gamma, lam: the penalties.
+    """
+
+    loss: int
+    target: Floats
+    mass: Floats
+    columns: Floats
+    gram: Floats
+    along: Floats
+    ridge: Floats
+    coverage: Floats
+    cap: Floats
+    gamma: float
+    lam: float
+
+
+@_summing
+def _dot(one: Floats, other: Floats) -> float:
+    total = 0.0
+    for i in range(len(one)):
+        total += one[i] * other[i]
+    return total
+
+
+@_summing
+def _add(scores: Floats, weight: float, column: Floats) -> None:
+    for i in range(len(scores)):
+        scores[i] += weight * column[i]
+
+
+@_compiled
+def _terms(
+    loss: int, target: Floats, mass: Floats, scores: Floats, downhill: Floats, curvature: Floats
+) -> float:
+    """As `jaxrules.lire.objective.loss_terms`, written into arrays."""
+    value = 0.0
+    for i in range(len(target)):
+        if loss == 0:
+            power = math.exp(min(max(scores[i], -600.0), 600.0))
+            right, wrong = (
+                mass[i] * (1 + target[i]) / 2 / power,
+                mass[i] * (1 - target[i]) / 2 * power,
+            )
+            value += right + wrong
+            downhill[i], curvature[i] = right - wrong, right + wrong
+        elif loss == 1:
+            tail, positive = math.exp(-abs(scores[i])), (1 + target[i]) / 2
+            value += mass[i] * (
+                math.log1p(tail) + max((1 - positive) * scores[i], -positive * scores[i])
+            )
+            chance = (1.0 if scores[i] > 0 else tail) / (1 + tail)
+            downhill[i], curvature[i] = (
+                mass[i] * (positive - chance),
+                mass[i] * chance * (1 - chance),
+            )
+        else:
+            residual = target[i] - scores[i]
+            value += mass[i] * residual**2
+            downhill[i], curvature[i] = 2 * mass[i] * residual, 2 * mass[i]
+    return value
+
+
+@_summing
+def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, Floats, float]:
+    """The Hessian of these columns once the intercept follows, their products with the intercept,
+    and the curvature of the intercept.
+    """
+    size, total = len(chosen), curvature.sum()
+    hessian, along, weighted = np.empty((size, size)), np.empty(size), np.empty(len(curvature))
+    for a in range(size):
+        if len(data.gram):
+            along[a] = data.along[chosen[a]]
+            for b in range(size):
+                hessian[a, b] = data.gram[chosen[a], chosen[b]]
+            continue
+        column = data.columns[chosen[a]]
+        for i in range(len(curvature)):
+            weighted[i] = column[i] * curvature[i]
+        along[a] = weighted.sum()
+        for b in range(a + 1):
+            hessian[a, b] = hessian[b, a] = _dot(data.columns[chosen[b]], weighted)
+    for a in range(size):
+        own = hessian[a, a]
+        for b in range(size):
+            hessian[a, b] -= along[a] * along[b] / total
+        hessian[a, a] += 1e-9 * own + 1e-300
+    return hessian, along, total
+
+
+@_compiled
+def _reverse_huber(
+    data: Data, state: States, largest: int
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
+    (columns,).
+
+    It is slope |b| up to |b| = turn, and price + ridge b^2 / 2 beyond. If the cap is below the
+    turn, it is the line to the cap, and the turn is set to infinity. Columns that are in cost only
+    their ridge; a cap of 0 keeps a column out.
+    """
+    n = len(state)
+    price, slope, turn, cap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    least = 1.0
+    for j in range(n):
+        if state[j] != OUT:
+            least, cap[j] = min(least, data.coverage[j]), data.cap[j]
+    for j in range(n):
+        if state[j] != FREE:
+            continue
+        ridge = data.ridge[j]
+        price[j] = data.gamma + data.lam * (data.coverage[j] - least) / max(largest, 1)
+        if price[j] > 0:
+            turn[j] = math.sqrt(2 * price[j] / ridge) if ridge > 0 else math.inf
+            slope[j] = math.sqrt(2 * price[j] * ridge)
+            if turn[j] > cap[j]:
+                slope[j], turn[j] = price[j] / cap[j] + ridge * cap[j] / 2, math.inf
+    return price, slope, turn, cap
+
+
+@_compiled
+def _paid(weight: float, slope: float, turn: float, ridge: float) -> float:
+    size = abs(weight)
+    return slope * size if size <= turn else slope * turn / 2 + ridge * size * size / 2
+
+
+@_compiled
+def _spread(matrix: Floats) -> Floats:
+    """The diagonal of the inverse, from the Cholesky factor; pivots are kept above 0 for equal
+    columns.
+    """
+    n = len(matrix)
+    factor, inverse, spread = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    for i in range(n):
+        for j in range(i + 1):
+            left = matrix[i, j]
+            for k in range(j):
+                left -= factor[i, k] * factor[j, k]
+            factor[i, j] = (
+                left / factor[j, j]
+                if j < i
+                else math.sqrt(max(left, 1e-12 * matrix[i, i] + 1e-300))
+            )
+    for j in range(n):
+        inverse[j, j] = 1 / factor[j, j]
+        for i in range(j + 1, n):
+            left = 0.0
+            for k in range(j, i):
+                left -= factor[i, k] * inverse[k, j]
+            inverse[i, j] = left / factor[i, i]
+        for i in range(j, n):
+            spread[j] += inverse[i, j] ** 2
+    return spread
+
+
+@_compiled
+def _moving(
+    data: Data, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
+) -> tuple[Ints, Floats]:
+    """The columns that move, those with a weight or with a pull of the loss beyond their slope; and
+    the pull of every column.
+    """
+    n, size = len(weights), 0
+    chosen, pull = np.empty(n, np.int64), np.zeros(n)
+    for j in range(n):
+        if cap[j] > 0:
+            pull[j] = _dot(data.columns[j], downhill)
+            if weights[j] != 0 or abs(pull[j]) > slope[j]:
+                chosen[size] = j
+                size += 1
+    return chosen[:size], pull
+
+
+@_compiled
+def _line_search(
+    data: Data,
+    scores: Floats,
+    step: Floats,
+    weights: Floats,
+    chosen: Ints,
+    change: Floats,
+    slope: Floats,
+    turn: Floats,
+    now: float,
+    predicted: float,
+    downhill: Floats,
+    curvature: Floats,
+) -> tuple[float, float]:
+    """The first of 1, 1/2, 1/4, ... of a Newton step at which loss plus penalty, `now` before it,
+    falls by a hundredth of what the model predicts (Armijo); and the loss there, with its
+    derivatives in `downhill` and `curvature`.
+    """
+    scale = 1.0
+    while True:
+        paid = 0.0
+        for a, j in enumerate(chosen):
+            paid += _paid(weights[j] + scale * change[a], slope[j], turn[j], data.ridge[j])
+        loss = _terms(data.loss, data.target, data.mass, scores + scale * step, downhill, curvature)
+        if loss + paid <= now - 0.01 * scale * predicted or scale < 1e-6:
+            return scale, loss
+        scale /= 2
+
+
+@_compiled
+def relax(
+    data: Data,
+    state: States,
+    largest: int,
+    weights: Floats,
+    intercept: float,
+    accuracy: float,
+    steps: int,
+) -> tuple[float, Floats, Floats, bool]:
+    """Proximal Newton steps on the relaxation of a node.
+
+    Args:
+        state: OUT, IN or FREE, (columns,).
+        largest: the largest size of a support in this node.
+        weights: a first guess, (columns,), changed in place.
+        intercept: a first guess.
+        accuracy: the steps end at this predicted decrease.
+        steps: the most steps.
+
+    Returns:
+        The intercept, z of every column, estimates of how much the minimum rises if a column is
+        left out, and if it must enter, (columns, 2), to second order once the others follow, and
+        whether the accuracy was reached.
+    """
+    n, ridge = len(state), data.ridge
+    price, slope, turn, cap = _reverse_huber(data, state, largest)
+    scores = np.full(len(data.target), intercept)
+    for j in range(n):
+        weights[j] = min(max(weights[j], -cap[j]), cap[j])
+        if weights[j] != 0:
+            _add(scores, weights[j], data.columns[j])
+    downhill, curvature, step = np.empty_like(scores), np.empty_like(scores), np.empty_like(scores)
+    value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    chosen, hessian, done = np.zeros(0, np.int64), np.zeros((0, 0)), False
+    for _ in range(steps):
+        tilt = downhill.sum()
+        chosen, pull = _moving(data, weights, downhill, slope, cap)
+        # The Newton step: the second-order model with the reverse Huber
+        # penalty, by coordinate descent
+        hessian, along, total = _second_order(data, chosen, curvature)
+        moved, gradient = weights[chosen], along * (tilt / total) - pull[chosen]
+        reverse_huber_sweep(
+            hessian, slope[chosen], turn[chosen], ridge[chosen], cap[chosen], moved, gradient,
+            _SWEEPS,
+        )  # fmt: skip
+        change = moved - weights[chosen]
+        shift = (tilt - _dot(along, change)) / total
+        before, predicted = 0.0, tilt * shift
+        for a, k in enumerate(chosen):
+            paid = _paid(weights[k], slope[k], turn[k], ridge[k])
+            before += paid
+            predicted += pull[k] * change[a] + paid - _paid(moved[a], slope[k], turn[k], ridge[k])
+        if not predicted > accuracy:
+            weights[chosen] = moved
+            intercept += shift
+            done = True
+            break
+        step[:] = shift  # along this step, loss plus penalty must fall
+        for a, k in enumerate(chosen):
+            if change[a] != 0:
+                _add(step, change[a], data.columns[k])
+        scale, value = _line_search(
+            data, scores, step, weights, chosen, change, slope, turn, value + before, predicted,
+            downhill, curvature,
+        )  # fmt: skip
+        weights[chosen] += scale * change
+        intercept += scale * shift
+        scores += scale * step
+    share, rise = _share_and_rise(data, state, weights, chosen, hessian, price, slope, turn, cap)
+    return intercept, share, rise, done
+
+
+@_compiled
+def _share_and_rise(
+    data: Data,
+    state: States,
+    weights: Floats,
+    chosen: Ints,
+    hessian: Floats,
+    price: Floats,
+    slope: Floats,
+    turn: Floats,
+    cap: Floats,
+) -> tuple[Floats, Floats]:
+    """z of every column, and the estimates of `relax`; `hessian` is that of the chosen columns,
+    changed in place.
+    """
+    n, ridge = len(state), data.ridge
+    share, rise = np.zeros(n), np.zeros((n, 2))
+    for j in range(n):  # z = |b| / t, or |b| / cap on the line to the cap
+        whole = cap[j] if turn[j] == math.inf else turn[j]
+        if state[j] == IN:
+            share[j] = 1.0
+        elif state[j] == FREE:
+            share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
+    for a in range(len(chosen)):  # the Hessian of loss and penalty, which has a ridge only beyond t
+        j = chosen[a]
+        hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
+    spread = _spread(hessian)
+    for a in range(len(chosen)):
+        j = chosen[a]
+        size_of = abs(weights[j])
+        rise[j, 0] = size_of**2 / (2 * spread[a])  # if left out: b^2 / (2 (H^-1)_jj)
+        # If it enters: price and ridge instead of the slope, minus what the weight then gains
+        if size_of <= turn[j]:
+            uphill = max(slope[j] - ridge[j] * size_of, 0.0)
+            more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of
+            rise[j, 1] = max(more - uphill**2 / 2 / (1 / spread[a] + ridge[j]), 0.0)
+    return share, rise
+
+
+@_compiled
+def _dual_point(
+    data: Data, state: States, weights: Floats, intercept: float, centre: float, loss: float
+) -> tuple[float, Floats]:
+    """-L*(theta), less what a nonzero sum of theta may subtract, and -theta, the downhill slope of
+    the loss at these scores with the best intercept.
+    """
+    scores, reach = np.full(len(data.target), intercept), abs(centre)
+    for j in range(len(state)):
+        if state[j] != OUT:
+            reach += data.cap[j]
+            if weights[j] != 0:
+                _add(scores, weights[j], data.columns[j])
+    downhill, curvature = np.empty_like(scores), np.empty_like(scores)
+    value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    for _ in range(_CENTRING_STEPS):  # the best intercept
+        tilt = downhill.sum()
+        if abs(tilt) * reach <= _CENTRED * loss:
+            break
+        scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
+        value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
+    # -L*(theta) = L(f) - theta'f with theta = -downhill
+    return value + _dot(downhill, scores) - abs(downhill.sum()) * reach, downhill
+
+
+@_compiled
+def dual(
+    data: Data,
+    state: States,
+    least: int,
+    largest: int,
+    weights: Floats,
+    intercept: float,
+    centre: float,
+    loss: float,
+) -> tuple[float, Floats, Floats, Floats, Floats]:
+    """What the gradient of the loss at these scores proves about the supports of a node.
+
+    Args:
+        state, weights, intercept: as in `relax`; any weights prove a bound.
+        least, largest: the range of sizes of supports in this node.
+        centre, loss: intercept and loss of the best constant.
+
+    Returns:
+        The dual's value without what depends on the support; what each column of a support
+        subtracts, (columns,); lower bounds for every size, (columns + 1,), infinite outside the
+        range; and with and without every free column.
+    """
+    value, downhill = _dual_point(data, state, weights, intercept, centre, loss)
+    n = len(state)
+
+    # w_j = max of g_j b - r_j b^2 / 2 within the cap: b = g_j / r_j, or the cap
+    worth, free, inside, covered = np.zeros(n), np.empty(n, np.int64), 0, 0.0
+    taken_off, n_free = 0.0, 0
+    for j in range(n):
+        if state[j] == OUT:
+            continue
+        pull, ridge = abs(_dot(data.columns[j], downhill)), data.ridge[j]
+        best = data.cap[j] if pull >= ridge * data.cap[j] else pull / ridge
+        worth[j] = pull * best - ridge * best**2 / 2
+        if state[j] == IN:
+            inside, covered, taken_off = (
+                inside + 1,
+                covered + data.coverage[j],
+                taken_off + worth[j],
+            )
+        else:
+            free[n_free] = j
+            n_free += 1
+    # For every size k: the columns in, and the free columns with the smallest lambda p_j / k - w_j
+    of_size, entering, leaving = np.full(n + 1, np.inf), np.full(n, np.inf), np.full(n, np.inf)
+    cost = np.empty(n_free)
+    for size in range(max(least, inside), min(largest, inside + n_free) + 1):
+        per_unit = data.lam / max(size, 1)
+        for a in range(n_free):
+            cost[a] = per_unit * data.coverage[free[a]] - worth[free[a]]
+        for a in range(1, n_free):  # insertion sort: the order of the last size is nearly right
+            b, one, of_it = a, free[a], cost[a]
+            while b > 0 and cost[b - 1] > of_it:
+                cost[b], free[b] = cost[b - 1], free[b - 1]
+                b -= 1
+            cost[b], free[b] = of_it, one
+        taken = size - inside
+        bound = value - taken_off + data.gamma * size + per_unit * covered + cost[:taken].sum()
+        of_size[size] = bound
+        # A column forced in replaces the last one taken; one forced out is replaced by the next
+        last = cost[taken - 1] if taken > 0 else -np.inf
+        following = cost[taken] if taken < n_free else np.inf
+        for a in range(n_free):
+            j = free[a]
+            entering[j] = min(entering[j], bound + max(cost[a] - last, 0.0))
+            leaving[j] = min(leaving[j], bound + max(following - cost[a], 0.0))
+    return value, worth, of_size, entering, leaving

@@ -1,0 +1,380 @@
+"""The options of LIRE's functions, and the default penalties, which depend on the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxrules.data.table import Schema
+from jaxrules.ensembles.extraction import RuleSource
+from jaxrules.ensembles.lire.moves import Encoding
+from jaxrules.learning.options import (
+    Folds,
+    Multiclass,
+    ScoreOptions,
+    against_joint,
+    joins,
+    option,
+    options,
+)
+from jaxrules.learning.training import TrainingData, loss_for
+from jaxrules.losses import Loss
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import Constraints, asks
+from jaxrules.tools import checks, placement
+from jaxrules.tools.fits import Fit
+
+LossName = Literal["exponential", "logistic", "squared"]
+LossOption = LossName | Loss | None
+SearchName = Literal["combo", "optimal"]
+EngineOption = Literal["auto", "numpy", "jax"]
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {"loss": "exponential", "l2_penalty": 0.0, "rules": "forest"}
+)
+"""The problem of the paper, ``fit(X, y, **PAPER)``; `jaxrules.lire.published` has its algorithm."""
+
+_RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0}
+_SHARE = 0.005
+"""The default gamma is at least this share of the mean loss of the best constant."""
+_NOISE = 6.0
+"""The default gamma is also at least this number divided by the number of rows, as a share of the
+same loss: the best of many rules without effect lowers the sum of the losses by about the logarithm
+of their number (Foster and George, "The Risk Inflation Criterion", 1994).
+"""
+_LESS_NOISE, _LITTLE_NOISE = (0.4, 1.0), (0.15, 0.15)
+"""Shares and ridges: a model that leaves less than this share of the constant's loss indicates so
+little noise that this ridge suffices. See docs/defaults.md.
+"""
+_GRID = np.geomspace(4, 0.2, 5)
+"""Default values of gamma for paths and cross-validation, times the default of `fit`."""
+
+
+# The penalties
+
+
+class Prices(NamedTuple):
+    """gamma, lambda and mu: the penalties on a rule, on mean coverage, and on half the squared
+    weights.
+    """
+
+    global_penalty: float
+    local_penalty: float
+    l2_penalty: float
+
+    @classmethod
+    def of(
+        cls,
+        data: TrainingData,
+        gamma: float | None,
+        lam: float | None,
+        ridge: float,
+        joint: bool = False,
+    ) -> Prices:
+        """The given penalties; by default gamma is `default_penalty` and lambda is 2 gamma."""
+        gamma = default_penalty(data, joint) if gamma is None else gamma
+        return cls(gamma, 2 * gamma if lam is None else lam, ridge)
+
+
+def default_penalty(data: TrainingData, joint: bool) -> float:
+    """The default gamma: more than a rule without effect explains by chance."""
+    shares = data.weights / data.weights.sum()
+    return max(_SHARE, float(_NOISE * (shares @ shares))) * constant_loss(data, joint)
+
+
+def constant_loss(data: TrainingData, joint: bool) -> float:
+    """The mean loss of the best constant for classes fitted together; else the mean over the
+    outputs.
+    """
+    if not joint:
+        return data.constant_loss
+    frequencies = data.weights @ (1.0 + data.target) / (2.0 * data.weights.sum())
+    return float(-frequencies @ np.log(frequencies))
+
+
+# The options
+
+
+def or_none(check: Callable[..., Any]) -> Callable[..., Any]:
+    """The check of an option that may be None."""
+    return partial(checks.optional, check)
+
+
+def _loss(name: str, value: Any) -> Any:
+    """A loss by its name; None for that of the target."""
+    known = (*get_args(LossName), None)
+    return checks.choice(name, value.name if isinstance(value, Loss) else value, known)
+
+
+def _search(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value == "published":  # its former name
+        raise ValueError(
+            'search="published" is a separate function: jaxrules.lire.published(X, y, ...), the '
+            "paper's algorithm for the paper's problem"
+        )
+    return checks.choice(name, value, get_args(SearchName))
+
+
+@options
+class _Shared(ScoreOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
+            "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), or
+            "squared" for regression: the penalties are then in units of the squared target.
+        rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
+            `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules` (with
+            ``activations=True``, they are already evaluated on `X`); or a tree ensemble that
+            `extract_rules` reads, which is fitted to the data if it is unfitted. Of rules that hold
+            for the same rows, or for exactly the other rows, only one is a candidate.
+        forbidden: columns, by name or position, that no rule may use.
+        required: columns that some rule must use. If the search would select none of their rules,
+            the best rule of the column joins, and may be exchanged for others of the column as long
+            as that improves the objective. It is penalised like the others, even with a weight of
+            0. If no rule of trees grown here uses the column, conditions on it at nine quantiles
+            become candidates. With several classes, each class uses the required columns that its
+            other constraints allow.
+        monotone: 1 or -1 for some numeric columns: the score may only rise, or only fall, with the
+            column; see `jaxrules.rules.constraints`. The signs of weights are then restricted, and
+            rules that bound the column on both sides are not candidates.
+        first: an expert's rules. The model starts from them and keeps them; their weights are
+            fitted, and they are penalised like the others. One whose weight is 0 is not penalised:
+            a rule that holds for the same rows as another of them, or for exactly the other rows,
+            for all rows or for none, or whose only helpful sign `monotone` forbids.
+        multiclass: for more than two classes. "joint" fits one problem with the softmax loss, in
+            which a rule has a weight per class and is penalised once. It needs the logistic loss,
+            and cannot be combined with `monotone`, `penalise_intercept`, ``search="optimal"`` and
+            ``engine="jax"``. "one_vs_rest" fits one model per class against the rest, from one pool
+            of rules. None: "joint" if it can, else "one_vs_rest".
+        encoding: how a rule enters while the others stay fixed: "signed" (-1 / +1, as in the
+            author's program) or "binary" (0 / 1, as in Theorem 1). With a free intercept, models
+            and objective are the same; only the path of the search differs.
+        penalise_intercept: penalise the intercept like a rule that holds for every row, unless it
+            is 0.
+        max_rules: the most rules, of each class for classes one-vs-rest; None for any number.
+        restarts: the number of searches from the best model after two to five of its rules were
+            dropped, or exchanged, at random. A restart makes its most promising moves first, and
+            continues if they lead within a tenth of the best objective; after eight in a row that
+            do not, there are no more. None: 20 for small data (up to a million entries of distinct
+            rows and rules), where they are cheap and lower the objective, unless ``swap_optimal``
+            holds; else none. With restarts and without a ridge, the search on small data starts
+            with two descents along falling ridges, whose results hardly depend on the order of
+            rows; other starts must then be as promising.
+        max_iterations: the most moves of the search from each start.
+        engine: what computes the search: "numpy", or "jax", which makes a whole descent one
+            compiled program. "auto" is "jax" inside `jaxrules.rows_over`, or if JAX's default
+            device is an accelerator; on a CPU it is "numpy", which compiles nothing. The two try
+            moves in a different order and may end in different local optima. With "jax", `path`
+            searches all penalties side by side, `cross_validate` those of a fold or, if rules are
+            given, those of all folds; a time limit or Ctrl-C then ends them all, and each fit has
+            its own status. On its first use the program takes some seconds to compile. A fit under
+            a time limit waits for it as long as time allows, and then returns the best of the L1
+            solutions, which need no compilation.
+        seed: for the trees that rules come from, restarts and liblinear.
+    """
+
+    learner = "lire"
+    renamed: ClassVar[Mapping[str, str]] = {"max_support": "max_rules"}
+
+    loss: LossOption = option(_loss, default=None)
+    rules: RuleSource | None = None
+    forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
+    first: Conjunctions | None = None
+    multiclass: Multiclass | None = option(
+        checks.choice, default=None, known=(None, *get_args(Multiclass))
+    )
+    encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))
+    penalise_intercept: bool = option(checks.flag, default=False)
+    max_rules: int | None = option(or_none(checks.integer), default=None, at_least=1)
+    restarts: int | None = option(or_none(checks.integer), default=None, at_least=0)
+    max_iterations: int = option(checks.integer, default=5000, at_least=1)
+    engine: EngineOption = option(checks.choice, default="auto", known=get_args(EngineOption))
+
+    @property
+    def traced(self) -> bool:
+        """Whether the search is the traced program."""
+        if self.engine != "auto":
+            return self.engine == "jax"
+        return placement.mesh() is not None or placement.device().platform != "cpu"
+
+    def for_target(self, y: ArrayLike) -> Self:
+        """The same options with the loss that None means for this target."""
+        return replace(self, loss=loss_for(y, self.loss))
+
+    @property
+    def joint(self) -> bool:
+        """Whether several classes are fitted together, once `for_classes` has decided."""
+        return self.multiclass == "joint"
+
+    def for_classes(self, data: TrainingData) -> Self:
+        """The same options with what `multiclass` means for these data: None for two classes.
+
+        Raises:
+            ValueError: if the classes must be fitted together and cannot.
+        """
+        if data.target.ndim == 1:
+            return replace(self, multiclass=None)
+        search = getattr(self, "search", "combo")  # an option of `fit` alone
+        against = against_joint(
+            data.loss.name, asks(self.monotone), ("penalise_intercept", self.penalise_intercept),
+            (f'search="{search}"', search != "combo"), ('engine="jax"', self.engine == "jax"),
+        )  # fmt: skip
+        if not joins(self.multiclass, True, against):
+            return replace(self, multiclass="one_vs_rest")
+        return replace(self, multiclass="joint", engine="numpy")
+
+    def constraints(self, schema: Schema) -> Constraints:
+        """The constraints on rules of these columns."""
+        return Constraints.of(schema, self.forbidden, self.required, self.monotone)
+
+
+@options
+class _Single(_Shared):
+    """What `fit` and `path` have in common.
+
+    Attributes:
+        l2_penalty: mu, the ridge on the weights of the rules, relative to the sum of the losses as
+            in `jaxrules.boosting`, at least 0. It shrinks large weights, most of all those of rules
+            that hold for few rows. 0 is the paper's problem. None: 8, or 1 for the exponential
+            loss. If the loss is logistic and the model leaves less than 40 % of the constant's
+            loss, there is less noise: the search continues with 1; below 15 %, with .15.
+            ``details["chosen"]`` says why; each class one-vs-rest has its own. K classes fitted
+            together start with 16 / K, at least 1. `path` stays at the first ridge.
+        start: a Fit, or its model, of any learner, on the same columns: its rules join the
+            candidates, and the search also starts from them. The result is at least as good as
+            these rules with their best weights.
+    """
+
+    l2_penalty: float | None = option(or_none(checks.penalty), default=None)
+    start: Fit[RuleEnsemble] | RuleEnsemble | None = None
+
+
+@options
+class Options(_Single):
+    """The options of `fit`.
+
+    Attributes:
+        global_penalty: gamma, the penalty on a rule, at least 0. None: half a percent of the mean
+            loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
+            because the best of some hundred rules explains that much by chance (n is the effective
+            number of rows, (sum w)^2 / sum w^2). If `l2_penalty` is None and becomes .15, it is
+            half a percent for any number of rows. With gamma = 0, every rule joins that lowers the
+            loss, or that holds for fewer rows than the average rule of the model; only `max_rules`,
+            `max_iterations` and `time_limit` then end the fit.
+        local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
+            paper's experiments. With lambda = 0, this is L0-penalised selection.
+        search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
+            the L1 solution and after `restarts`; the best result counts. "optimal": the same, and
+            then branch-and-bound, which proves a bound and improves the model if it can. Most pools
+            of 40 rules take less than a minute; with larger ones a gap remains, and without
+            `time_limit` or `max_nodes` the fit takes hours. It cannot be combined with `monotone`
+            and `penalise_intercept`. The author's algorithm is `jaxrules.lire.published`.
+        max_nodes: the most nodes of branch-and-bound (for "optimal"); None for no limit.
+        time_limit: seconds; the best model so far is returned when they run out, see
+            `jaxrules.Deadline`. With less than about a microsecond per entry of `X`, half of the
+            time fits a model to a sample of the rows (``details["sample"]``); its rules are the
+            candidates on all rows.
+    """
+
+    global_penalty: float | None = option(or_none(checks.penalty), default=None)
+    local_penalty: float | None = option(or_none(checks.penalty), default=None)
+    search: SearchName = option(_search, default="combo")
+    max_nodes: int | None = option(or_none(checks.integer), default=None, at_least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.search != "optimal":
+            if self.max_nodes is not None:
+                raise ValueError('max_nodes needs search="optimal"')
+            return
+        if asks(self.monotone):
+            raise ValueError(
+                'monotone needs search="combo": the bound of search="optimal" ignores signs'
+            )
+        if self.penalise_intercept:
+            raise ValueError(
+                'penalise_intercept needs search="combo": the bound of search="optimal" is for a '
+                "free intercept"
+            )
+        if self.loss == "squared" and self.l2_penalty == 0:
+            raise ValueError(
+                'l2_penalty must be positive for search="optimal" with the squared loss, because '
+                "nothing else bounds the weights"
+            )
+
+    def prices(self, data: TrainingData) -> Prices:
+        """The penalties; for those that are None, the defaults for noisy data."""
+        ridge = self.l2_penalty
+        if ridge is None:
+            ridge = _RIDGES[data.loss.name]
+            if self.joint:  # a class of K has 2 / K of the rows that a class of two has
+                ridge = max(2.0 / data.target.shape[1] * ridge, _LESS_NOISE[1])
+        return Prices.of(data, self.global_penalty, self.local_penalty, ridge, self.joint)
+
+    def prices_for_less_noise(self, data: TrainingData, prices: Prices, left: float) -> Prices:
+        """The penalties after a model that leaves this share of the constant's loss."""
+        if self.l2_penalty is not None or self.loss != "logistic":
+            return prices
+        (share, ridge), (little, small) = _LESS_NOISE, _LITTLE_NOISE
+        if left < little and prices.l2_penalty == ridge:
+            gamma = self.global_penalty
+            gamma = _SHARE * constant_loss(data, self.joint) if gamma is None else gamma
+            return Prices.of(data, gamma, self.local_penalty, small, self.joint)
+        if left < share and prices.l2_penalty > ridge:
+            return prices._replace(l2_penalty=ridge)
+        return prices
+
+
+@options
+class _Grid(_Shared):
+    """Pairs of penalties.
+
+    Attributes:
+        global_penalties: values of gamma, in any order. None: five from 4 to 1/5 times the default
+            of `fit`.
+        local_penalties: one lambda for each of them, in the order given; None for lambda = 2 gamma.
+    """
+
+    global_penalties: Sequence[float] | None = option(or_none(checks.penalties), default=None)
+    local_penalties: Sequence[float] | None = option(or_none(checks.penalties), default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n = len(_GRID if self.global_penalties is None else self.global_penalties)
+        if self.local_penalties is not None and len(self.local_penalties) != n:
+            raise ValueError(
+                f"local_penalties has {len(self.local_penalties)} values for {n} global_penalties"
+            )
+
+    def pairs(self, data: TrainingData) -> list[tuple[float, float]]:
+        """gamma and lambda, from the largest gamma to the smallest."""
+        gammas = self.global_penalties or (_GRID * default_penalty(data, self.joint)).tolist()
+        lambdas = self.local_penalties or [2 * gamma for gamma in gammas]
+        return sorted(zip(gammas, lambdas, strict=True), reverse=True)
+
+
+@options
+class PathOptions(_Grid, _Single):
+    """The options of `path`."""
+
+
+@options
+class Grid(Folds, _Grid):
+    """The options of `cross_validate`.
+
+    Attributes:
+        l2_penalties: values of mu, each tried with every pair of the other penalties.
+        restarts: as for `fit`; None: none in the folds, and the default of `fit` at the end.
+    """
+
+    l2_penalties: Sequence[float] = option(checks.penalties, default=(0.25, 2.5, 25.0))

@@ -1,0 +1,1 @@
+"""What every learner does around its own mathematics: options, data, settings chosen, workers."""

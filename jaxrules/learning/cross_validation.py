@@ -1,0 +1,403 @@
+"""Cross-validation, the same for all learners: it finds the setting that predicts held-out rows
+best.
+
+For each fold, the settings are fitted to the rows of the other folds and evaluated on its own rows.
+Everything that depends on labels (rules from trees, cut points, default penalties) is made again in
+every fold. The risk is the mean loss on the held-out rows. For classes it is the log-loss of the
+model's probabilities, even if the exponential loss was minimised, because a single confident
+mistake can make that arbitrarily large. The setting with the least mean risk is chosen or, by the
+one-standard-error rule (Breiman et al., "Classification and Regression Trees", 1984, Sec. 3.4.3),
+the smallest model whose mean risk is within one standard error of the least. The last fit uses all
+rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import OrderedLabels, Schema, Table, TableLike
+from jaxrules.learning.options import Folds, Learner
+from jaxrules.learning.training import TrainingData, content_order, model_loss
+from jaxrules.learning.workers import carry_out_all, check_workers
+from jaxrules.losses import exponential, logistic
+from jaxrules.models.metrics import support
+from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.rules.constraints import Constraints, rules_for
+from jaxrules.tools import checks
+from jaxrules.tools.fits import Fit, ModelT, Status
+from jaxrules.tools.runs import Deadline, Run
+
+Floats = NDArray[np.float64]
+Walk = Callable[[int, TrainingData, Run], Iterator[ModelT]]
+"""Yields the models of one fold, setting by setting, given the fold, its training rows and its run.
+It ends early if the run is stopped, and never yields an unfinished model.
+"""
+
+SHARE = 0.8
+"""Share of the time limit for the folds; the rest is for the last fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """The measurements of cross-validation by setting, in the `Fit.details`
+    of a cross-validated fit.
+
+    Attributes:
+        settings: the values tried, by name of the argument.
+        risks: mean loss on the held-out rows of each fold, shape (folds, settings); NaN if time ran
+            out. For rule lists this is the zero-one loss.
+        sizes: the size of each model, shape (folds, settings); NaN as above.
+        chosen: index of the chosen setting.
+        measure: what the sizes count.
+    """
+
+    settings: tuple[Mapping[str, float], ...]
+    risks: Floats
+    sizes: Floats
+    chosen: int
+    measure: str = "rules"
+
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """The chosen setting."""
+        return self.settings[self.chosen]
+
+    @property
+    def risk(self) -> Floats:
+        """Mean over the folds, shape (settings,); NaN if a fold did not get that far."""
+        return self.risks.mean(axis=0)
+
+    @property
+    def standard_error(self) -> Floats:
+        """Standard error of `risk` over the folds, shape (settings,)."""
+        return np.asarray(self.risks.std(axis=0, ddof=1) / len(self.risks) ** 0.5)
+
+    @property
+    def size(self) -> Floats:
+        """Mean over the folds, shape (settings,)."""
+        return self.sizes.mean(axis=0)
+
+    def __str__(self) -> str:
+        """One line per setting; the chosen one is marked."""
+        names = list(self.settings[0])
+        lines = [[*names, "risk", "s.e.", self.measure, ""]]
+        for i, setting in enumerate(self.settings):
+            figures = [
+                f"{number:.4g}"
+                for number in (*setting.values(), self.risk[i], self.standard_error[i])
+            ]
+            lines.append([*figures, f"{self.size[i]:.1f}", "<- chosen" if i == self.chosen else ""])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+    __repr__ = __str__
+
+
+def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold of each row, shape (rows,): random, stratified by class. It depends on the values of
+    the rows, not on their order.
+
+    Raises:
+        ValueError: for more folds than rows, or a class with a single row.
+    """
+    n_rows, seed = len(data.target), checks.seed(seed)
+    if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
+        raise ValueError(
+            f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got "
+            f"{n_folds}; use fewer folds, or fit with given penalties"
+        )
+    order = content_order(data.table, data.target, data.weights)
+    fold_of = np.empty(n_rows, np.int64)
+    if data.classes is None:
+        fold_of[order] = spread(n_rows, None, n_folds, seed)
+        return fold_of
+    rows = np.unique(data.labels, return_counts=True)[1]
+    if rows.min() < 2:
+        single = data.classes[int(rows.argmin())]
+        raise ValueError(
+            f"y has only one row of class {single!r}, too few for cross-validation; "
+            "drop that row, or fit with given penalties"
+        )
+    fold_of[order] = spread(n_rows, data.labels[order], n_folds, seed)
+    return fold_of
+
+
+def spread(
+    n_rows: int, classes: NDArray[Any] | None, n_folds: int, seed: int | Sequence[int]
+) -> NDArray[np.int64]:
+    """The fold of each row, shape (rows,): random, stratified by class."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if classes is not None:
+        order = order[np.argsort(classes[order], kind="stable")]
+    fold_of = np.empty(n_rows, np.int64)
+    fold_of[order] = np.arange(n_rows) % n_folds
+    return fold_of
+
+
+def cross_validated(
+    data: TrainingData,
+    settings: Sequence[Mapping[str, float]],
+    walk: Walk[ModelT],
+    fold_of: NDArray[np.int64],
+    run: Run,
+    *,
+    one_standard_error: bool,
+    otherwise: int,
+    n_jobs: int | None = None,
+    patience: int | None = None,
+    size: Callable[[Any], int] = support,
+    measure: str = "rules",
+) -> CrossValidation:
+    """Measure every setting in every fold until all are done or the run is stopped.
+
+    Args:
+        settings: in the order in which `walk` yields their models.
+        walk: see `Walk`.
+        fold_of: from `folds`.
+        run: gets its total and progress.
+        one_standard_error: choose the smallest model within one standard error of the best.
+        otherwise: the setting to choose if time runs out before any has been measured.
+        n_jobs: workers for the folds, see `check_workers`.
+        patience: after this many settings without a fall of the mean risk, the rest is skipped; all
+            folds then proceed in turn, setting by setting. None finishes one fold after another.
+        size: returns the size of a model, for the one-standard-error rule.
+        measure: what `size` counts.
+    """
+    workers, shape = check_workers(n_jobs), (int(fold_of.max()) + 1, len(settings))
+    if workers == 1:
+        risks, sizes = _measured_here(data, walk, fold_of, run, shape, patience, size)
+    else:
+        tasks = [_Fold(k, data, fold_of, walk, size) for k in range(shape[0])]
+        risks, sizes = _measured_by_workers(tasks, run, workers, shape, patience)
+    return CrossValidation(
+        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise), measure
+    )
+
+
+def _measured_here(
+    data: TrainingData,
+    walk: Walk[ModelT],
+    fold_of: NDArray[np.int64],
+    run: Run,
+    shape: tuple[int, int],
+    patience: int | None,
+    size: Callable[[Any], int],
+) -> tuple[Floats, Floats]:
+    """Risks and sizes, (folds, settings), in this process."""
+    risks, sizes = np.full((2, *shape), np.nan)
+    run.phase, run.total = "folds", shape[0] * shape[1]
+    outside = [data[fold_of == k] for k in range(shape[0])]
+    with run:
+        models = _fold_after_fold if patience is None else _in_turns
+        for done, (k, i, model) in enumerate(models(data, walk, fold_of, run), start=1):
+            risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), size(model)
+            run.report(done, risks[k, i], int(sizes[k, i]))
+            last_fold = k == shape[0] - 1
+            if patience is not None and last_fold and _is_past(risks[:, : i + 1], patience):
+                break
+    return risks, sizes
+
+
+def _measured_by_workers(
+    tasks: Sequence[_Fold], run: Run, workers: int, shape: tuple[int, int], patience: int | None
+) -> tuple[Floats, Floats]:
+    """The same, with each fold measured by a worker. Settings that `patience` would have skipped
+    are dropped.
+    """
+    risks, sizes = np.full((2, *shape), np.nan)
+    run.phase, run.total = "folds", shape[0]
+    for k, found in enumerate(carry_out_all(tasks, run, workers)):
+        for i, measured in enumerate(found or ()):
+            risks[k, i], sizes[k, i] = measured
+    if patience is not None:
+        past = (i for i in range(1, shape[1]) if _is_past(risks[:, :i], patience))
+        end = next(past, shape[1])
+        risks[:, end:] = sizes[:, end:] = np.nan
+    return risks, sizes
+
+
+def _is_past(risks: Floats, patience: int) -> bool:
+    """Whether the mean risk has not fallen for this many settings."""
+    return bool(risks.shape[1] - 1 - risks.mean(axis=0).argmin() >= patience)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """The task of a worker: risk and size of the models of one fold."""
+
+    k: int
+    data: TrainingData
+    fold_of: NDArray[np.int64]
+    walk: Walk[Any]
+    size: Callable[[Any], int]
+
+    def __call__(self, seconds: float | None) -> list[tuple[float, int]]:
+        inside, outside = self.data[self.fold_of != self.k], self.data[self.fold_of == self.k]
+        models = self.walk(self.k, inside, Run("fold", seconds))
+        return [(held_out_risk(model, outside), self.size(model)) for model in models]
+
+
+def _fold_after_fold(
+    data: TrainingData, walk: Walk[ModelT], fold_of: NDArray[np.int64], run: Run
+) -> Iterator[tuple[int, int, ModelT]]:
+    """Yields fold, setting and model, fold by fold; each fold has its share of the time."""
+    n_folds = int(fold_of.max()) + 1
+    for k in range(n_folds):
+        if run.stopped():
+            return
+        for i, model in enumerate(walk(k, data[fold_of != k], run.child(1 / (n_folds - k)))):
+            yield k, i, model
+
+
+def _in_turns(
+    data: TrainingData, walk: Walk[ModelT], fold_of: NDArray[np.int64], run: Run
+) -> Iterator[tuple[int, int, ModelT]]:
+    """Yields fold, setting and model, setting by setting in all folds, until one fold ends."""
+    walks = [walk(k, data[fold_of != k], run) for k in range(int(fold_of.max()) + 1)]
+    for i in itertools.count():
+        for k, models in enumerate(walks):
+            model = None if run.stopped() else next(models, None)
+            if model is None:
+                return
+            yield k, i, model
+
+
+def held_out_risk(model: Any, data: TrainingData) -> float:
+    """The mean loss of a model over rows and outputs; the log-loss instead of the exponential loss.
+
+    Classes fitted jointly have one loss per row, that of the softmax; a rule list has the share of
+    the weight that it classifies wrongly, which it minimises.
+    """
+    if isinstance(model, RuleList):
+        wrong = model.labels[model.position(data.table)] != data.codes
+        return float(data.weights @ wrong / data.weights.sum())
+    loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
+    return model_loss(model, data, loss, scale)
+
+
+def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: int) -> int:
+    """Of the settings measured in the most folds, the one with the least mean risk, or the smallest
+    model close to it.
+
+    Args:
+        risks, sizes: shape (folds, settings); NaN if time ran out.
+        one_standard_error: choose the smallest model whose mean risk is within one
+            standard error of the least.
+        otherwise: the setting to choose if no fold has measured any.
+    """
+    folds_of = (~np.isnan(risks)).sum(axis=0)
+    n = int(folds_of.max())
+    if not n:
+        return otherwise
+    at = np.flatnonzero(folds_of == n)
+    risk, size = np.nanmean(risks[:, at], axis=0), np.nanmean(sizes[:, at], axis=0)
+    best = np.lexsort((size, risk))[0]
+    if one_standard_error and n > 1:
+        measured = risks[:, at[best]]
+        scale = 2.0 ** np.frexp(np.nanmax(np.abs(measured)))[1]  # so that no square overflows
+        error = scale * np.nanstd(measured / scale, ddof=1) / n**0.5
+        close = np.flatnonzero(risk <= risk[best] + error)
+        best = close[np.lexsort((risk[close], size[close]))[0]]
+    return int(at[best])
+
+
+def arguments_of(data: TrainingData) -> tuple[Table, Any, NDArray[np.float64]]:
+    """The rows as arguments of a learner: X, y and sample_weight."""
+    y: Any = data.target
+    if data.classes is not None:
+        y = OrderedLabels.of(np.array(data.classes)[data.codes], data.classes)
+    return data.table, y, data.weights
+
+
+def unfinished(fit: Fit[Any]) -> bool:
+    """Whether time or Ctrl-C ended a fit."""
+    return fit.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+
+
+def last_fit(
+    found: CrossValidation, run: Run, fit: Callable[[Deadline], Fit[ModelT]]
+) -> Fit[ModelT]:
+    """The fit with the chosen setting on all rows, in the remaining time; keeps the
+    status that ended the folds.
+    """
+    interrupted = run.limit is Status.INTERRUPTED
+    last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
+    cut = np.isnan(found.risks).any()
+    return dataclasses.replace(
+        last,
+        status=(run.limit or Status.TIME_LIMIT) if cut else last.status,
+        seconds=run.seconds(),
+        details=dataclasses.replace(last.details, cross_validation=found),
+    )
+
+
+def fit_of_best_setting(
+    fit: Learner[..., Any, Fit[ModelT]],
+    given: tuple[TableLike, ArrayLike, ArrayLike | None],
+    options: Folds,
+    data: TrainingData,
+    settings: Sequence[Mapping[str, Any]],
+    walk: Walk[ModelT],
+    run: Run,
+    *,
+    otherwise: int,
+) -> Fit[ModelT]:
+    """Choose a setting in folds, then fit with it on all rows.
+
+    Args:
+        fit: the learner, which gets the chosen setting and otherwise `options`.
+        given: X, y and sample_weight, as the user gave them.
+        options: those of `cross_validate`.
+        data: the rows that the folds divide.
+        settings, walk, run, otherwise: see `cross_validated`; the folds get `SHARE` of the time.
+    """
+    found = cross_validated(
+        data,
+        settings,
+        walk,
+        folds(data, options.n_folds, options.seed),
+        run.child(SHARE, f"{options.learner} cross-validation"),
+        one_standard_error=options.one_standard_error,
+        n_jobs=options.n_jobs,
+        otherwise=otherwise,
+    )
+    chosen = options.to(fit.options, **found.setting)
+    return last_fit(
+        found,
+        run,
+        lambda left: fit.with_options(*given, dataclasses.replace(chosen, time_limit=left)),
+    )
+
+
+def sizes_to_try(constraints: Constraints, schema: Schema, given: object, max_rules: int) -> range:
+    """The numbers of rules on a path up to `max_rules`, which starts with an expert's rules, the
+    argument `first`.
+
+    Raises:
+        TypeError, ValueError: if these are no rules on the columns, or leave none to learn.
+    """
+    first = rules_for(schema, "first", given)
+    constraints.check_room(first, max_rules)
+    return range(constraints.fewest(first), max_rules + 1)
+
+
+def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterator[RuleEnsemble]:
+    """The models of a path for these sizes, until time runs out.
+
+    The last model of a path that ends early is reused for the larger sizes, because no further rule
+    reduces the risk. If the run is stopped, the last model is unfinished.
+    """
+    cut = run.stopped()
+    yield from (found.model for found in (fits[:-1] if cut else fits))
+    if not cut:
+        yield from [fits[-1].model] * (len(sizes) - len(fits))

@@ -1,0 +1,1 @@
+"""Rule ensembles and rule lists: predict, explain, measure, save."""

@@ -1,0 +1,249 @@
+"""Accuracy and interpretability of models: risk, complexity, support and local support."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import (
+    Label,
+    TableLike,
+    check_order,
+    check_sample_weight,
+    conform,
+    regression_target,
+    target_array,
+    total_offset,
+)
+from jaxrules.losses import (
+    Loss,
+    LossFunction,
+    check_target,
+    logistic,
+    loss_by_name,
+    softmax,
+)
+from jaxrules.models.rule_models import (
+    RuleEnsemble,
+    RuleList,
+    decision_function,
+    not_a_model,
+    predict,
+)
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.tools import checks
+
+Measure = Literal["propositions", "conditions", "nonzeros"]
+
+
+@checks.verb
+def complexity(model: object, measure: Measure = "propositions") -> int:
+    """Number of rules in use plus the size of each (plus linear terms).
+
+    A rule with weight 0 is not in use. A rule or linear term shared by several outputs counts once.
+
+    Args:
+        model: a rule ensemble or rule list; for a coordinate path the measure is its number of
+            steps.
+        measure: the size of a rule. "propositions": their number, as counted by Boley et al.
+            (2021); ``3 <= x <= 7`` is two. "conditions": the number when propositions on the same
+            column or direction are merged, as printed. "nonzeros": its propositions plus the number
+            of columns in each, the C(f) = r + sum_i (k_i + sum_j ||w_ij||_0) of oblique rule
+            ensembles; for rules without directions it is r + 2 sum_i k_i.
+
+    Raises:
+        TypeError: if `model` is not a model.
+        ValueError: for an unknown measure.
+    """
+    not_a_model(model)
+
+
+@complexity.register
+def _(model: RuleEnsemble, measure: Measure = "propositions") -> int:
+    linear = (
+        0 if model.linear is None else int(np.asarray(model.linear.coefficients).any(axis=1).sum())
+    )
+    return _size(used_rules(model), measure) + linear
+
+
+@complexity.register
+def _(model: RuleList, measure: Measure = "propositions") -> int:
+    return _size(model.conjunctions, measure)
+
+
+def _size(rules: Conjunctions, measure: Measure) -> int:
+    """Number of rules plus the number of their conditions or propositions, or of propositions and
+    their columns.
+    """
+    measure = checks.choice("measure", measure, get_args(Measure))
+    if measure == "conditions":
+        return len(rules) + len(rules.feature)
+    propositions = int(rules.propositions.sum())
+    if measure == "propositions":
+        return len(rules) + propositions
+    # A proposition has one column, or all columns of a direction; an interval is one proposition
+    # per end.
+    on = np.flatnonzero(rules.feature >= len(rules.schema.features))
+    ends = np.maximum(1, np.isfinite([rules.lower[on], rules.upper[on]]).sum(axis=0))
+    more = rules.directions.nonzeros[rules.feature[on] - len(rules.schema.features)] - 1
+    return len(rules) + 2 * propositions + int(ends @ more)
+
+
+def used_rules(model: RuleEnsemble | RuleList) -> Conjunctions:
+    """The rules with nonzero weight; all rules of a list."""
+    used = _used(model)  # refuses anything but a model
+    return model.conjunctions.take(used)
+
+
+def support(model: RuleEnsemble | RuleList) -> int:
+    """Number of rules with nonzero weight, |supp(alpha)| in the LIRE paper (Sec. 3.1).
+
+    Linear terms are not rules; `complexity` counts them.
+    """
+    return int(_used(model).sum())
+
+
+def local_support(model: RuleEnsemble | RuleList, X: TableLike) -> float:
+    """Mean number of used rules that a row satisfies, mean |lsupp(alpha | x)| in the LIRE paper
+    (Sec. 3.1).
+
+    For a rule list it is the mean number of rules read before one holds.
+
+    Raises:
+        ValueError: if `X` does not fit the model's columns.
+    """
+    supports = local_supports(model, X)
+    checks.require(len(supports) > 0, "X has no rows")
+    return float(supports.mean())
+
+
+def local_supports(model: RuleEnsemble | RuleList, X: TableLike) -> NDArray[np.int64]:
+    """`local_support` of each row, shape (rows,)."""
+    if isinstance(model, RuleList):
+        table = conform(X, model.schema)
+        return np.minimum(model.position(table) + 1, len(model.conjunctions))
+    rules = used_rules(model)
+    table = conform(X, model.schema)
+    counts = np.empty(table.n_rows, np.int64)
+    for rows, satisfied in rules.batches(table):
+        counts[rows] = satisfied.sum(axis=1)
+    return counts
+
+
+def _used(model: object) -> NDArray[np.bool_]:
+    if isinstance(model, RuleList):
+        return np.ones(len(model.conjunctions), bool)
+    if not hasattr(model, "schema"):
+        not_a_model(model)
+    ensemble = checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
+    return np.asarray((np.asarray(ensemble.weights) != 0).any(axis=1))
+
+
+def accuracy(
+    model: Any, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """Weighted share of correctly predicted rows.
+
+    Raises:
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
+            is not a class of the model, or if the model predicts numbers.
+    """
+    checks.concrete("X", X)
+    check_order(X, y=y, sample_weight=sample_weight)
+    predicted = np.asarray(predict(model, X))
+    checks.require(len(predicted) > 0, "X has no rows")
+    classes = model.schema.classes
+    if classes is None:
+        raise ValueError("model predicts numbers, which have no accuracy; use risk")
+    truth = known_labels(y, classes, len(predicted))
+    return float(
+        np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth)))
+    )
+
+
+def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:
+    """The labels of `y`, all of them classes of the model."""
+    truth = target_array(y, n_rows)
+    unknown = set(np.unique(truth).tolist()) - set(classes)
+    if unknown:
+        shown = ", ".join(sorted(repr(label) for label in unknown)[:5])
+        raise ValueError(
+            f"y has labels that the model does not know: {shown}; its classes are {classes}"
+        )
+    return truth
+
+
+def risk(
+    model: RuleEnsemble,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    loss: str | Loss | LossFunction | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> float:
+    """Weighted mean loss; with more than two classes, averaged over the one-vs-rest outputs.
+
+    For classes fitted together (link "softmax"), the logistic loss is the softmax loss, see
+    `jaxrules.losses.softmax`.
+
+    Args:
+        model: a model with scores.
+        X, y: the data.
+        sample_weight: weight of every row, shape (rows,).
+        loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit.
+        offset, exposure: known parts of the scores, as in `jaxrules.predict`.
+
+    Raises:
+        ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
+            is not a class of the model, if the loss is not defined for `y`, or if the model was
+            fitted with a user's loss, which must be passed again.
+    """
+    checks.concrete("X", X)
+    check_order(X, y=y, sample_weight=sample_weight)
+    scores = np.asarray(decision_function(model, X), np.float64)
+    checks.require(len(scores) > 0, "X has no rows")
+    chosen = loss_of(model) if loss is None else loss_by_name(loss)
+    weights = check_sample_weight(sample_weight, len(scores))
+    classes = model.schema.classes
+    if classes is None:
+        target = regression_target(y, len(scores))
+    else:
+        truth = known_labels(y, classes, len(scores))
+        positive = (
+            truth == classes[1]
+            if len(classes) == 2
+            else truth[:, None] == np.asarray(classes)[None]
+        )
+        target = np.where(positive, 1.0, -1.0)
+    check_target(chosen, target)
+    if offset is not None or exposure is not None:
+        checks.require(classes is None, "offset and exposure are for models that predict numbers")
+        scores = scores + total_offset(offset, exposure, len(scores), chosen.link == "log")
+    together = getattr(model, "link", None) == "softmax" and chosen == logistic
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
+    checks.require(
+        np.isfinite(losses).all(), "the loss of some rows of X and y is too large for float64"
+    )
+    losses = losses if losses.ndim == 1 else losses.mean(axis=1)
+    return float(np.average(losses, weights=weights))
+
+
+def loss_of(model: Any) -> Loss:
+    """The loss that a model was fitted with."""
+    if not isinstance(model, RuleEnsemble):
+        raise TypeError(
+            f"model is a {type(model).__name__}, which does not record its loss; pass it as loss="
+        )
+    link = "logistic" if model.link == "softmax" else model.link
+    with contextlib.suppress(ValueError):
+        return loss_by_name(model.loss or {"identity": "squared", "log": "poisson"}.get(link, link))
+    raise ValueError(
+        f"model was fitted with the loss {model.loss!r}, which is not in jaxrules.losses; pass it "
+        "as loss="
+    )

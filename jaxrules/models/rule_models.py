@@ -1,0 +1,1034 @@
+"""Models, and how they predict and explain; on the host everything is exact.
+
+`RuleEnsemble` and `RuleList` are frozen dataclasses registered as pytrees: arrays are leaves, the
+`Schema` is static. The public functions dispatch on the type of the model, so other modules can add
+models with ``predict.register``.
+
+On the host, scores are float64 sums in rule order over exactly evaluated rules. Inside a user's own
+jit, grad or vmap (a traced `X`, or a model with traced leaves) the same functions trace:
+comparisons then use the dtype of `X`, and sums that of the weights. If only the weights are traced,
+the rules are still evaluated exactly on the host. A trace cannot refuse values: a missing value
+fails every condition that does not allow it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import Label, Schema, Table, TableLike, conform, total_offset
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.tools import checks, display
+from jaxrules.tools.checks import require
+from jaxrules.tools.fits import Settings
+from jaxrules.tools.float64 import full_precision
+from jaxrules.tools.pytrees import check_arrays, check_options, concrete_arrays, pytree
+
+Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
+Array = NDArray[Any] | jax.Array
+
+
+class Threshold(NamedTuple):
+    """Where the prediction of a model of two classes changes, if `jaxrules.with_threshold` set it.
+
+    Attributes:
+        label: the second class, which is predicted above it.
+        probability: of the second class.
+        score: of `decision_function`; None for a rule list.
+    """
+
+    label: Label
+    probability: float
+    score: float | None = None
+
+    def __str__(self) -> str:
+        share = display.number(self.probability)
+        share = display.share_text(self.probability) if share in ("0", "1") else share
+        score = "" if self.score is None else f", a score of {display.number(self.score)}"
+        return f"{display.plain(str(self.label))} is predicted above p = {share}{score}"
+
+
+def warn_of_threshold(model: RuleEnsemble | RuleList) -> None:
+    """Warn before a model gets new weights: its threshold was chosen for the old ones."""
+    if model.threshold:
+        what = "weights" if isinstance(model, RuleEnsemble) else "frequencies"
+        checks.warn(
+            f"the threshold {model.threshold:.6g} of the model was chosen for its old {what}; "
+            "choose it again with jaxrules.operating_point"
+        )
+
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class LinearTerms:
+    """Winsorised linear terms of RuleFit: coefficient * min(upper, max(lower, x)).
+
+    The term is 0 if the value is missing.
+
+    Attributes:
+        feature: int32, shape (terms,).
+        coefficients: shape (terms, outputs).
+        lower, upper: shape (terms,); infinite if the column is not winsorised.
+    """
+
+    feature: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    coefficients: Array = field(metadata={"dtype": np.float64})
+    lower: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    upper: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+
+    def __post_init__(self) -> None:
+        check_arrays(self)
+
+    def take(self, terms: NDArray[np.int64]) -> LinearTerms:
+        """The terms with these indices."""
+        return LinearTerms(
+            self.feature[terms], self.coefficients[terms], self.lower[terms], self.upper[terms]
+        )
+
+    def values(self, table: Table) -> NDArray[np.float64]:
+        """The winsorised columns, 0 where missing, shape (rows, terms)."""
+        columns = [self.column(term, table) for term in range(len(self.feature))]
+        return np.stack(columns, axis=1) if columns else np.zeros((table.n_rows, 0))
+
+    def column(self, term: int, table: Table) -> NDArray[np.float64]:
+        """One column of `values`, shape (rows,)."""
+        raw = table.columns[self.feature[term]]
+        return np.where(np.isnan(raw), 0.0, np.clip(raw, self.lower[term], self.upper[term]))
+
+    def values_traced(self, X: jax.Array) -> jax.Array:
+        """`values` for use under jit, vmap and grad, in the dtype of `X`."""
+        raw = X[:, self.feature]
+        lower, upper = (
+            jnp.asarray(self.lower, raw.dtype)[None],
+            jnp.asarray(self.upper, raw.dtype)[None],
+        )
+        return jnp.where(jnp.isnan(raw), 0.0, jnp.clip(raw, lower, upper))
+
+    def validate(self, schema: Schema, n_outputs: int) -> None:
+        """Check shapes and ranges; a ValueError names what is wrong."""
+        given, n_columns = self.feature.shape, len(schema.features)
+        require(
+            len(given) == 1, f"feature of the linear terms must have shape (terms,), got {given}"
+        )
+        n = len(self.feature)
+        shapes = (self.coefficients.shape, self.lower.shape, self.upper.shape)
+        fit = shapes == ((n, n_outputs), (n,), (n,))
+        require(
+            fit,
+            f"feature of {n} linear terms: coefficients, lower and upper have the shapes {shapes}",
+        )
+        for f in self.feature.tolist():
+            require(0 <= f < n_columns, f"a linear term names feature {f}; there are {n_columns}")
+            feature = schema.features[f]
+            require(
+                feature.is_numeric, f"a linear term names the categorical feature {feature.name!r}"
+            )
+        require(np.isfinite(self.coefficients).all(), "linear coefficients must be finite")
+        require(
+            bool((self.lower <= self.upper).all()),
+            "lower of a linear term must be at most its upper, and not NaN",
+        )
+
+    def describe(self, term: int, schema: Schema) -> str:
+        """One term as text."""
+        name = display.plain(schema.features[self.feature[term]].as_number)
+        if np.isinf(self.lower[term]) and np.isinf(self.upper[term]):
+            return f"times {name}"
+        lower, upper = display.number(self.lower[term]), display.number(self.upper[term])
+        return f"times {name}, clipped to [{lower}, {upper}]"
+
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class RuleEnsemble:
+    """intercept + the sum of the weights of the satisfied rules (+ linear terms), under a link.
+
+    Attributes:
+        conjunctions: the rules.
+        weights: shape (rules, outputs); one output, or one per class if there are more than two.
+        intercept: shape (outputs,).
+        linear: RuleFit's linear terms, or None.
+        link: the meaning of the score f: "identity" the prediction; "logistic" log-odds, p = 1/(1 +
+            e^-f); "exponential" half the log-odds, p = 1/(1 + e^-2f); "log" the logarithm of an
+            expected count; "softmax" log-probabilities of several classes up to a common constant,
+            p_k = e^f_k / sum_j e^f_j.
+        options: the settings of the fit, as (name, value) pairs; `jaxrules.save` keeps them.
+        loss: name of the loss that the learner minimised, see `jaxrules.losses`; None for the loss
+            of the link.
+        threshold: for two classes, the second is predicted for scores above it; see
+            `jaxrules.with_threshold`. Probabilities do not depend on it.
+    """
+
+    conjunctions: Conjunctions
+    weights: Array = field(metadata={"dtype": np.float64})
+    intercept: Array = field(metadata={"dtype": np.float64})
+    linear: LinearTerms | None = None
+    link: Link = field(default="identity", metadata={"static": True})
+    options: Settings = field(default=(), metadata={"static": True})
+    loss: str | None = field(default=None, metadata={"static": True})
+    threshold: float = field(default=0.0, metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
+        check_arrays(self)
+        checks.optional(_linear_terms, "linear", self.linear)
+        check_options(self.options)
+        if not (self.loss is None or isinstance(self.loss, str)):
+            raise TypeError(f"loss must be the name of a loss or None, got {self.loss!r}")
+        self.check_parts()
+        if concrete_arrays(*jax.tree.leaves((self.weights, self.intercept, self.linear))):
+            self._check_values()
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
+
+    @property
+    def schema(self) -> Schema:
+        return self.conjunctions.schema
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.intercept)
+
+    def validate(self) -> None:
+        """Check shapes and ranges; a ValueError names what is wrong."""
+        self.conjunctions.validate()
+        self.check_parts()
+        self._check_values()
+
+    def _check_values(self) -> None:
+        finite = np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()
+        require(bool(finite), "weights and intercept must be finite")
+        classes = self.schema.classes
+        wanted = 1 if classes is None or len(classes) == 2 else len(classes)
+        require(
+            self.n_outputs == wanted,
+            f"weights and intercept of {self.n_outputs} outputs do not fit the classes {classes}",
+        )
+        require(
+            self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes"
+        )
+        if self.linear is not None:
+            self.linear.validate(self.schema, self.n_outputs)
+
+    def shifted(self, by: float) -> RuleEnsemble:
+        """The model with this number added to every score."""
+        return dataclasses.replace(self, intercept=np.asarray(self.intercept) + by)
+
+    def check_parts(self) -> None:
+        """Check what predictions need: matching shapes, and a link that fits the target."""
+        classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))
+        require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
+        fit = given[0] == (len(self.conjunctions), self.n_outputs)
+        require(
+            fit,
+            f"weights must have shape (rules, outputs), got {given[0]} for an intercept of shape "
+            f"{given[1]}",
+        )
+        checks.choice("link", self.link, get_args(Link))
+        of_numbers = self.link in ("identity", "log")
+        require(
+            of_numbers == (classes is None),
+            f"the link {self.link!r} does not fit classes {classes}",
+        )
+        threshold = checks.number("threshold", self.threshold)
+        require(
+            not threshold or (classes is not None and len(classes) == 2),
+            f"threshold is for models of two classes, not for classes {classes}",
+        )
+
+    def __repr__(self) -> str:
+        return f"RuleEnsemble({self._size}, link={self.link!r})"
+
+    @property
+    def _size(self) -> str:
+        """The numbers of rules and of linear terms, in words."""
+        return display.size_text(
+            len(self.conjunctions), 0 if self.linear is None else len(self.linear.feature)
+        )
+
+    def __str__(self) -> str:
+        title = f"Rule ensemble of {self._size}"
+        if len(classes := self.schema.classes or ()) == 2:
+            title += f" (positive class: {display.plain(str(classes[1]))})"
+        names = [(*self._names(), "")] if self.n_outputs > 1 else []
+        return "\n".join([title, self.heading, *display.aligned([*names, *self._rows()])])
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self.heading, (*self._names(), "rule"), self._rows())
+
+    def _names(self) -> tuple[str, ...]:
+        """The headings of the columns of weights: the classes if there are several outputs."""
+        classes = (self.schema.classes or ()) if self.n_outputs > 1 else ("weight",)
+        return tuple(display.plain(str(label)) for label in classes)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """(weight, rule) of every rule, largest weight first, and of every linear term.
+
+        With several outputs, one weight per output, the intercepts first; then the rules, grouped
+        by the class that they favour.
+        """
+        weights, several = np.asarray(self.weights), self.n_outputs > 1
+        order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
+        rows: list[tuple[NDArray[Any], str, int]] = []
+        if several:
+            rows.append((np.asarray(self.intercept), "always", 0))
+            order = order[np.argsort(_spoken_for(weights)[order], kind="stable")]
+        rows += [(weights[r], self.conjunctions.describe(r), 0) for r in order.tolist()]
+        if self.linear is not None:
+            for t, coefficients in enumerate(np.asarray(self.linear.coefficients)):
+                more = display.factor_digits(self.linear.lower[t], self.linear.upper[t])
+                rows.append((coefficients, self.linear.describe(t, self.schema), more))
+        text, digits = (display.cell_text, 2) if several else (display.weight_text, 4)
+        return [
+            (*(text(weight, self.largest, digits + more) for weight in row.tolist()), rule)
+            for row, rule, more in rows
+        ]
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute value of the numbers that a reader adds up."""
+        return display.largest_of(self.intercept, self.weights)
+
+    @property
+    def heading(self) -> str:
+        """What the sum of the weights means, and the intercept, in one line."""
+        target = display.plain(self.schema.target)
+        what = {
+            "identity": f"{target} =",
+            "log": f"log expected {target} =",
+            "logistic": "log-odds of",
+            "exponential": "half the log-odds of",
+            "softmax": "log-probability, up to a constant, of",
+        }[self.link]
+        classes = self.schema.classes
+        if self.n_outputs > 1:
+            terms = "" if self.linear is None else " and the linear terms"
+            return f"{what} each {target}: the sum of its column over the rules that hold{terms}"
+        if classes is not None:
+            what = f"{what} {target} == {display.plain(str(classes[1]))}:"
+        terms = "" if self.linear is None else " + the linear terms"
+        start = display.weight_text(self.intercept, self.largest)
+        cut = "" if self.cut is None else f"; {self.cut}"
+        return f"{what} {start} + the weights of the rules that hold{terms}{cut}"
+
+    @property
+    def cut(self) -> Threshold | None:
+        """The threshold, and its probability; None if it is a score of 0, one half."""
+        if not self.threshold or self.schema.classes is None:
+            return None
+        margin = self.threshold * (2.0 if self.link == "exponential" else 1.0)
+        share = float(sigmoid(np.array(margin)))
+        return Threshold(self.schema.classes[1], share, self.threshold)
+
+
+def _spoken_for(weights: NDArray[Any]) -> NDArray[np.intp]:
+    """The output of each rule's largest positive weight; of its largest absolute weight if none is
+    positive.
+    """
+    positive = np.where((weights > 0).any(axis=1, keepdims=True), weights, np.abs(weights))
+    return positive.argmax(axis=1) if weights.shape[1] else np.zeros(len(weights), np.intp)
+
+
+def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
+    """Index of the first rule that each row satisfies; the number of rules if it satisfies none."""
+    positions = np.empty(table.n_rows, np.int64)
+    for rows, satisfied in rules.batches(table):
+        always = np.ones((len(satisfied), 1), bool)
+        positions[rows] = np.argmax(np.concatenate([satisfied, always], axis=1), axis=1)
+    return positions
+
+
+@pytree
+@dataclass(frozen=True, eq=False)
+class RuleList:
+    """Predicts the class of the first satisfied rule, else the default.
+
+    Attributes:
+        conjunctions: the rules in order.
+        labels: int32 class codes, shape (rules + 1,); the last is the default.
+        probabilities: shape (rules + 1, classes): class frequencies among the training rows that
+            each rule decides (learners add one row per class, so that none is 0; with weights, one
+            of weight sum w^2 / sum w, so that multiplying all weights changes nothing).
+        options: the settings of the fit, as (name, value) pairs.
+        counts: shape (rules + 1, classes): the number of training rows of each class that each rule
+            decides, or the sums of their weights; None if unknown, as after dropping rules.
+        weighted: whether `counts` are sums of weights.
+        threshold: for two classes, the labels are the second one for probabilities of it above
+            this one; see `jaxrules.with_threshold`. None for labels that follow no threshold.
+    """
+
+    conjunctions: Conjunctions
+    labels: NDArray[np.int32] = field(metadata={"dtype": np.int32})
+    probabilities: NDArray[np.float64] = field(metadata={"dtype": np.float64})
+    options: Settings = field(default=(), metadata={"static": True})
+    counts: NDArray[np.float64] | None = field(default=None, metadata={"dtype": np.float64})
+    weighted: bool = field(default=False, metadata={"static": True})
+    threshold: float | None = field(default=None, metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
+        check_arrays(self)
+        check_options(self.options)
+        checks.flag("weighted", self.weighted)
+        if concrete_arrays(*jax.tree.leaves((self.labels, self.probabilities, self.counts))):
+            self._check_values()
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
+
+    @property
+    def schema(self) -> Schema:
+        return self.conjunctions.schema
+
+    def validate(self) -> None:
+        """Check shapes and ranges; a ValueError names what is wrong."""
+        self.conjunctions.validate()
+        self._check_values()
+
+    def _check_values(self) -> None:
+        require(self.schema.classes is not None, "a rule list needs classes in its schema")
+        shape = (len(self.conjunctions) + 1, len(self.schema.classes or ()))
+        fit = self.probabilities.shape == shape and self.labels.shape == shape[:1]
+        require(fit, f"labels and probabilities must have shapes {shape[:1]} and {shape}")
+        within = bool(((self.labels >= 0) & (self.labels < shape[1])).all())
+        require(within, f"labels must be class codes, from 0 to {shape[1] - 1}")
+        shares = (self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)
+        require(bool(shares), "probabilities must be at least 0 and sum to 1")
+        if self.counts is not None:
+            usable = self.counts.shape == shape and bool(
+                (np.isfinite(self.counts) & (self.counts >= 0)).all()
+            )
+            require(usable, f"counts must be finite and at least 0, of shape {shape}, or None")
+        if self.threshold is not None:
+            threshold = checks.number("threshold", self.threshold)
+            require(shape[1] == 2, f"threshold is for two classes, not for {self.schema.classes}")
+            follow = ((self.probabilities[:, 1] > threshold) == self.labels).all()
+            require(bool(follow), "labels must be those that threshold gives, or threshold None")
+
+    @property
+    def cut(self) -> Threshold | None:
+        """The threshold and its class."""
+        classes = self.schema.classes or ()
+        return None if self.threshold is None else Threshold(classes[1], self.threshold)
+
+    def __repr__(self) -> str:
+        return f"RuleList({len(self.conjunctions)} rules)"
+
+    def position(self, table: Table) -> NDArray[np.int64]:
+        """Index of the first rule that each row satisfies; the number of rules if it satisfies
+        none.
+        """
+        return first_satisfied(self.conjunctions, table)
+
+    def position_traced(self, X: jax.Array) -> jax.Array:
+        """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
+        satisfied = self.conjunctions.satisfied_traced(X)
+        return jnp.argmax(
+            jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1
+        )
+
+    def __str__(self) -> str:
+        *rules, (last, _, default) = self._rows()
+        lines = [*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"]
+        return "\n".join([*lines, *([] if self.cut is None else [f"({self.cut})"])])
+
+    def _repr_html_(self) -> str:
+        title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
+        title += "" if self.cut is None else f"; {self.cut}"
+        return display.html_table(title, ("", "conditions", "then"), self._rows())
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """(IF or ELSE IF, conditions, consequent) of every rule and of the default."""
+        n = len(self.conjunctions)
+        words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
+        rows = []
+        for rule, (word, code, shares) in enumerate(
+            zip(words, self.labels.tolist(), self.probabilities, strict=True)
+        ):
+            says = display.plain(f"{self.schema.target} = {(self.schema.classes or ())[code]}")
+            conditions = self.conjunctions.describe(rule, " AND ") if rule < n else ""
+            known = [f"p = {display.share_text(float(shares[code]))}", *self.counted(rule)]
+            rows.append((word, conditions, f"{says} ({', '.join(known)})"))
+        return rows
+
+    def counted(self, rule: int) -> list[str]:
+        """The training rows behind a rule, or the default, e.g. ``30 of 34 rows``: those with its
+        label among those that it decides; or ``weight 8.5 of 9.25``. Empty if unknown.
+        """
+        if self.counts is None:
+            return []
+        counts, label = np.asarray(self.counts)[rule], np.asarray(self.labels)[rule]
+        right, all_ = display.number(float(counts[label])), float(counts.sum())
+        if self.weighted:
+            return [f"weight {right} of {display.number(all_)}"]
+        return [f"{right} of {display.counted(round(all_), 'row')}"]
+
+
+def _linear_terms(name: str, value: object) -> LinearTerms:
+    return checks.instance(name, value, LinearTerms, "jaxrules.LinearTerms")
+
+
+def not_a_model(model: object) -> NoReturn:
+    """Refuse anything but a model, with a hint for a `Fit`, a scorecard or a fitted estimator."""
+    its = "card.model" if type(model).__name__ == "Scorecard" else "fit.model"
+    hints = {"model": f"; pass {its}", "get_params": "; pass the model_ of the fitted estimator"}
+    hint = next((hint for name, hint in hints.items() if hasattr(model, name)), "")
+    raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
+
+
+@checks.verb
+def decision_function(model: object, X: TableLike) -> Array:
+    """The score of each row, shape (rows,), or (rows, outputs) with one output per class.
+
+    Args:
+        model: a rule ensemble (log-odds, half log-odds or value, see `RuleEnsemble.link`).
+        X: data with the columns of fit; dataframes are matched by name. Under jit, a numeric array
+            in column order.
+
+    Raises:
+        ValueError: if `X` does not fit the model's columns.
+        TypeError: for a model without scores.
+    """
+    not_a_model(model)
+
+
+@checks.verb
+def predict(
+    model: object,
+    X: TableLike,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
+    """The prediction for each row, shape (rows,): a class label, a value, or an expected count.
+
+    Under jit, grad and vmap, classes are indices in ``model.schema.classes``, as labels may be
+    text.
+
+    Args:
+        model: any jaxrules model.
+        X: data with the columns of fit; dataframes are matched by name.
+        offset, exposure: for an ensemble that predicts numbers, the known part of the score of
+            every row, or, under the link "log", exp(offset), shape (rows,). Without them the
+            prediction is for offset 0 and exposure 1.
+
+    Raises:
+        ValueError: if `X` does not fit the model's columns, or for an invalid offset or exposure.
+    """
+    not_a_model(model)
+
+
+@checks.verb
+def predict_proba(model: object, X: TableLike) -> Array:
+    """Class probabilities, shape (rows, classes), in the order of ``model.schema.classes``.
+
+    One-vs-rest ensembles have a separate probability for each class, which are scaled to sum to
+    one. With the link "softmax", classes are fitted together and their probabilities sum to one by
+    construction.
+
+    Raises:
+        ValueError: if `X` does not fit the model's columns, or the model has no classes.
+    """
+    not_a_model(model)
+
+
+class Part(NamedTuple):
+    """One part of an explanation: a rule, the intercept or a linear term, and its weight, shape
+    (outputs,).
+    """
+
+    text: str
+    weight: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a model makes its prediction for one row.
+
+    Attributes:
+        prediction: the label or value.
+        parts: for an ensemble, the intercept, the satisfied rules and the linear terms, whose
+            weights sum to `score`; for a rule list, the rule that decides, then those passed over,
+            without weights.
+        score: the sum, shape (outputs,); None for a rule list.
+        probabilities: by class label, or None.
+        counted: for a rule list, the training rows behind the decision, see `RuleList.counted`;
+            empty if unknown.
+        threshold: of the prediction, if `jaxrules.with_threshold` set it; None for one half.
+    """
+
+    prediction: Any
+    parts: tuple[Part, ...]
+    score: NDArray[np.float64] | None = None
+    probabilities: dict[Label, float] | None = None
+    counted: str = ""
+    threshold: Threshold | None = None
+
+    @property
+    def _title(self) -> str:
+        """The prediction, and what it rests on."""
+        title = f"prediction: {display.plain(str(self.prediction))}"
+        if self.probabilities is None:
+            return title
+        shares = ", ".join(
+            f"{display.plain(str(label))}: {display.share_text(p)}"
+            for label, p in self.probabilities.items()
+        )
+        cut = [] if self.threshold is None else [str(self.threshold)]
+        return f"{title}   ({'; '.join([shares, *filter(None, [self.counted]), *cut])})"
+
+    def __str__(self) -> str:
+        several = self.runner_up is not None
+        names = [(*self._names(), f"not {self._names()[1]} because")] if several else []
+        return "\n".join([self._title, *display.aligned([*names, *self._rows()])])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self._title, (*self._names(), "because"), self._rows())
+
+    @property
+    def runner_up(self) -> Label | None:
+        """With more than two classes, the one with the second highest score; else None."""
+        if self.score is None or len(self.score) < 2 or self.probabilities is None:
+            return None
+        return tuple(self.probabilities)[self._first_two()[1]]
+
+    def _first_two(self) -> list[int]:
+        """The outputs of the two highest scores."""
+        return np.argsort(-np.asarray(self.score), kind="stable")[:2].tolist()
+
+    def _names(self) -> tuple[str, ...]:
+        """The headings of the columns of weights."""
+        if self.runner_up is None:
+            return ("weight",)
+        return (
+            *(display.plain(str(one)) for one in (self.prediction, self.runner_up)),
+            "difference",
+        )
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """(weight, text) of the parts and their sum; for more than two classes, the weights for the
+        prediction and for the runner-up, and their difference, largest first.
+        """
+        parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
+        largest = display.largest_of(0.0, *(part.weight for part in parts))
+        text = functools.partial(display.weight_text, largest=largest)
+        if self.runner_up is None:
+            return [(text(part.weight), part.text) for part in parts]
+        pairs = [(part.weight[self._first_two()], part.text) for part in parts]
+        rules = [pair for pair in pairs[1:-1] if pair[0].any()]
+        rules.sort(key=lambda pair: pair[0][1] - pair[0][0])
+        return [
+            (*map(text, pair), text(pair[0] - pair[1]), what)
+            for pair, what in (pairs[0], *rules, pairs[-1])
+        ]
+
+
+@checks.verb
+def explain(model: object, X: TableLike) -> list[Explanation]:
+    """For each row, the rules that it satisfies, their weights and the sum.
+
+    Raises:
+        ValueError: if `X` does not fit the model's columns.
+    """
+    not_a_model(model)
+
+
+def rules_named(
+    rules: Conjunctions, argument: str, names: Iterable[int | str]
+) -> NDArray[np.int64]:
+    """The positions of rules that a user names by position or text; errors name `argument`.
+
+    Raises:
+        TypeError: for names of other types.
+        ValueError: for an unknown rule.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(
+            f"{argument} must be a sequence of rules, by position or text, got "
+            f"{type(names).__name__}"
+        )
+    found: list[int] = []
+    for name in names:
+        if isinstance(name, str):
+            words = [
+                r
+                for r in range(len(rules))
+                if name in (rules.describe(r), rules.describe(r, " AND "))
+            ]
+            require(
+                len(words) > 0,
+                f"{argument} names {name!r}, which is not a rule of the model as printed",
+            )
+            found += words
+        elif isinstance(name, bool) or not isinstance(name, (int, np.integer)):
+            raise TypeError(
+                f"{argument} must name rules by position or text, got {type(name).__name__}"
+            )
+        else:
+            require(
+                0 <= name < len(rules),
+                f"{argument} names rule {name}; the model has {len(rules)}, numbered from 0",
+            )
+            found.append(int(name))
+    return np.array(found, np.int64)
+
+
+def with_weights(
+    model: RuleEnsemble,
+    weights: ArrayLike | Mapping[int | str, ArrayLike],
+    intercept: ArrayLike | None = None,
+) -> RuleEnsemble:
+    """The same rules with other weights; differentiable.
+
+    With JAX arrays as weights, `decision_function` on the result is a
+    differentiable function of them::
+
+        jax.grad(lambda w: loss(y, jr.decision_function(jr.with_weights(model, w), X)))(weights)
+
+    Args:
+        model: a rule ensemble.
+        weights: shape (rules,) for one output, or (rules, outputs); or the weights of some rules,
+            by position or by text as printed: ``{2: 0.5}``.
+        intercept: shape (outputs,) or a number; None keeps the model's own.
+
+    Raises:
+        ValueError: if the shapes do not fit.
+    """
+    checks.instance("model", model, RuleEnsemble, "fit.model")
+    if isinstance(weights, Mapping):
+        changed = np.array(model.weights, np.float64)
+        for name, weight in weights.items():
+            try:
+                changed[rules_named(model.conjunctions, "weights", [name])] = _finite(
+                    "weights", weight
+                )
+            except ValueError as error:
+                if "broadcast" not in str(error):
+                    raise
+                raise ValueError(
+                    f"weights of {name!r} must be one number, or one per output"
+                ) from None
+        weights = changed
+    new: Array = weights if isinstance(weights, jax.Array) else _finite("weights", weights)
+    if new.shape == (len(model.conjunctions),) and model.n_outputs == 1:
+        new = new[:, None]
+    if new.shape != model.weights.shape:
+        raise ValueError(f"weights must have shape {model.weights.shape}, got {new.shape}")
+    if intercept is None:
+        return dataclasses.replace(model, weights=new)
+    constant = intercept if isinstance(intercept, jax.Array) else _finite("intercept", intercept)
+    constant = constant.reshape(-1)
+    if constant.shape != model.intercept.shape:
+        raise ValueError(f"intercept must have shape {model.intercept.shape}, got {constant.shape}")
+    return dataclasses.replace(model, weights=new, intercept=constant)
+
+
+def _finite(name: str, values: object) -> NDArray[np.float64]:
+    array = checks.array(name, values)
+    require(np.isfinite(array).all(), f"{name} has NaN or infinite values")
+    return array
+
+
+# Rule ensembles
+
+
+@decision_function.register
+def _(model: RuleEnsemble, X: TableLike) -> Array:
+    scores = _scores(model, X)
+    return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def _is_traced(X: TableLike) -> TypeGuard[jax.Array]:
+    return isinstance(X, jax.core.Tracer)
+
+
+def _has_traced_leaves(model: object) -> bool:
+    return any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
+
+
+def _rows(model: RuleEnsemble | RuleList, X: TableLike) -> Table | jax.Array:
+    """`X` as a table, or as a traced array in column order if it or the model's rules are
+    traced.
+    """
+    if _is_traced(X):
+        return X
+    table = conform(X, model.schema)
+    return (
+        jnp.asarray(np.stack(table.columns, axis=1))
+        if _has_traced_leaves(model.conjunctions)
+        else table
+    )
+
+
+def _scores(model: RuleEnsemble, X: TableLike) -> Array:
+    """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
+    rows, rules, linear = _rows(model, X), model.conjunctions, model.linear
+    if not isinstance(rows, Table):
+        satisfied, terms = (
+            rules.satisfied_traced(rows),
+            None if linear is None else linear.values_traced(rows),
+        )
+    elif _has_traced_leaves(model):  # only the weights are traced: the rules stay exact
+        satisfied, terms = (
+            jnp.asarray(rules.satisfied(rows)),
+            None if linear is None else jnp.asarray(linear.values(rows)),
+        )
+    else:
+        return _host_scores(model, rows)
+    weights = jnp.asarray(model.weights)
+    with full_precision():
+        scores = satisfied.astype(weights.dtype) @ weights + jnp.asarray(model.intercept)[None]
+        if linear is not None and terms is not None:
+            scores = scores + terms @ jnp.asarray(linear.coefficients)
+    return scores
+
+
+def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
+    model.check_parts()  # the user may have made it by hand
+    weights, intercept = (
+        np.asarray(model.weights, np.float64),
+        np.asarray(model.intercept, np.float64),
+    )
+    scores = np.empty((table.n_rows, model.n_outputs))
+    for rows, satisfied in model.conjunctions.batches(table):
+        columns = np.ascontiguousarray(satisfied.T)
+        for k in range(model.n_outputs):
+            total = np.full(columns.shape[1], intercept[k])
+            for holds, weight in zip(
+                columns, weights[:, k], strict=True
+            ):  # rule order: a defined sum
+                if weight:
+                    total += holds * weight
+            scores[rows, k] = total
+    if model.linear is not None:
+        coefficients = np.asarray(model.linear.coefficients, np.float64)
+        for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+            scores += model.linear.column(t, table)[:, None] * coefficients[t]
+    return scores
+
+
+def without_offset(name: str, *known: ArrayLike | None) -> None:
+    """Refuse an offset or exposure of a model that takes none."""
+    if any(one is not None for one in known):
+        raise ValueError(
+            f"offset and exposure are for rule ensembles that predict numbers; model is {name}"
+        )
+
+
+@predict.register
+def _(
+    model: RuleEnsemble,
+    X: TableLike,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
+    scores: Any = _scores(model, X)
+    known = offset is not None or exposure is not None
+    if model.schema.classes is None:
+        value = scores[:, 0]
+        if known:
+            value = value + total_offset(offset, exposure, len(value), model.link == "log")
+        return (
+            value
+            if model.link == "identity"
+            else (np if isinstance(value, np.ndarray) else jnp).exp(value)
+        )
+    require(not known, "offset and exposure are for models that predict numbers, not classes")
+    codes = scores[:, 0] > model.threshold if model.n_outputs == 1 else scores.argmax(axis=1)
+    if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
+        return codes.astype(jnp.int32)
+    return np.asarray(model.schema.classes)[codes.astype(np.int64)]
+
+
+@predict_proba.register
+def _(model: RuleEnsemble, X: TableLike) -> Array:
+    if model.schema.classes is None:
+        raise ValueError("model has no classes: it predicts numbers; use predict")
+    scores: Any = _scores(model, X)
+    margins = 2 * scores if model.link == "exponential" else scores
+    on_host = isinstance(scores, np.ndarray)
+    if model.n_outputs == 1:  # each tail separately, so that neither is computed as 1 - 1
+        both = (-margins, margins)
+        if on_host:
+            return sigmoid(np.concatenate(both, axis=1))
+        return jax.nn.sigmoid(jnp.concatenate(both, axis=1))
+    if model.link == "softmax":
+        return _shares(scores) if on_host else jax.nn.softmax(scores, axis=1)
+    if on_host:  # normalise the class probabilities by their logarithms: all may be tiny
+        return _shares(_log_sigmoid(margins))
+    return jax.nn.softmax(jax.nn.log_sigmoid(margins), axis=1)
+
+
+# SciPy has these functions too, but loading it takes longer than most predictions.
+
+
+@np.errstate(under="ignore")
+def sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / (1 + exp(-score)), to full relative precision in both tails; on the host."""
+    odds = np.exp(-np.abs(scores))
+    return np.where(scores >= 0, 1.0, odds) / (1.0 + odds)
+
+
+@np.errstate(under="ignore")
+def _log_sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores)))
+
+
+@np.errstate(under="ignore", over="ignore")
+def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp(score) divided by its sum over the row, shape (rows, classes)."""
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+@explain.register
+def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
+    table = conform(X, model.schema)
+    satisfied = model.conjunctions.satisfied(table)
+    scores = np.asarray(_scores(model, table))
+    predictions = np.asarray(predict(model, table))
+    classes = model.schema.classes
+    probabilities = None if classes is None else np.asarray(predict_proba(model, table))
+    terms = None if model.linear is None else model.linear.values(table)
+    weights = np.asarray(model.weights)
+    texts = {
+        r: model.conjunctions.describe(r) for r in np.flatnonzero(satisfied.any(axis=0)).tolist()
+    }
+    explanations = []
+    for i in range(table.n_rows):
+        held = [r for r in np.flatnonzero(satisfied[i]).tolist() if weights[r].any()]
+        held.sort(key=lambda r: -np.abs(weights[r]).max())
+        parts = [Part("intercept", np.asarray(model.intercept))] + [
+            Part(texts[r], weights[r]) for r in held
+        ]
+        if model.linear is not None and terms is not None:
+            coefficients = np.asarray(model.linear.coefficients)
+            for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+                name = model.schema.features[model.linear.feature[t]].as_number
+                text = f"linear term of {display.plain(name)} at {display.number(terms[i, t])}"
+                parts.append(Part(text, coefficients[t] * terms[i, t]))
+        shares = None
+        if classes is not None and probabilities is not None:
+            shares = dict(zip(classes, probabilities[i].tolist(), strict=True))
+        made = Explanation(
+            predictions[i].tolist(), tuple(parts), scores[i], shares, threshold=model.cut
+        )
+        explanations.append(made)
+    return explanations
+
+
+# Rule lists
+
+
+@decision_function.register
+def _(model: RuleList, X: TableLike) -> Array:
+    raise TypeError("model is a RuleList, which has no scores; use predict or predict_proba")
+
+
+@predict.register
+def _(
+    model: RuleList,
+    X: TableLike,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
+    without_offset("a RuleList", offset, exposure)
+    if _is_traced(X) or _has_traced_leaves(model):
+        return jnp.asarray(model.labels)[_position(model, X)]
+    return np.asarray(model.schema.classes)[model.labels[_position(model, X)]]
+
+
+@predict_proba.register
+def _(model: RuleList, X: TableLike) -> Array:
+    positions = _position(model, X)
+    return (
+        model.probabilities
+        if isinstance(positions, np.ndarray)
+        else jnp.asarray(model.probabilities)
+    )[positions]
+
+
+def _position(model: RuleList, X: TableLike) -> Any:
+    rows = _rows(model, X)
+    return model.position(rows) if isinstance(rows, Table) else model.position_traced(rows)
+
+
+@explain.register
+def _(model: RuleList, X: TableLike) -> list[Explanation]:
+    table = conform(X, model.schema)
+    classes = model.schema.classes or ()
+    rules = [
+        f"rule {r + 1}: {model.conjunctions.describe(r, ' AND ')}"
+        for r in range(len(model.conjunctions))
+    ]
+    fired = [*rules, "no rule holds: the default"]
+    explanations = []
+    for position in model.position(table).tolist():
+        texts = [fired[position], *(f"passed over {rule}" for rule in rules[:position])]
+        parts = tuple(Part(text, np.zeros(0)) for text in texts)
+        shares = dict(zip(classes, model.probabilities[position].tolist(), strict=True))
+        explanations.append(
+            Explanation(
+                classes[model.labels[position]],
+                parts,
+                None,
+                shares,
+                "".join(model.counted(position)),
+                model.cut,
+            )
+        )
+    return explanations
+
+
+# LaTeX
+
+
+@checks.verb
+def to_latex(model: object) -> str:
+    """The model as a LaTeX tabular, in the order in which `print` shows it.
+
+    It needs no package. Names in other than Latin letters need XeLaTeX or LuaLaTeX, and a font that
+    has their characters.
+    """
+    not_a_model(model)
+
+
+@to_latex.register
+def _(model: RuleList) -> str:
+    cut = [] if model.cut is None else [("", "", str(model.cut))]
+    rows = [[display.latex(text) for text in row] for row in (*model._rows(), *cut)]
+    return display.latex_table("lll", (), rows)
+
+
+@to_latex.register
+def _(model: RuleEnsemble) -> str:
+    rows, names = model._rows(), model._names()
+    if model.n_outputs == 1:
+        rows = [(display.weight_text(model.intercept, model.largest), "always"), *rows]
+    cells = [
+        [
+            *(r"$\cdot$" if weight == "." else display.latex_number(weight) for weight in weights),
+            display.latex(rule),
+        ]
+        for *weights, rule in rows
+    ]
+    heading = [*map(display.latex, names), "rule"]
+    return display.latex_table("r" * len(names) + "l", heading, cells)

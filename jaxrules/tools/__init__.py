@@ -1,0 +1,3 @@
+"""What knows neither data nor rules: checks of arguments, words, clocks, Ctrl-C, devices, bit
+sets.
+"""

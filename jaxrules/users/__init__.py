@@ -1,0 +1,1 @@
+"""What is built on all learners: inspection, editing, plots, comparisons, exports, reports."""

@@ -1,0 +1,33 @@
+"""Compare methods on the same rows: risk and complexity, tests of
+differences, and stability of rules.
+
+`compare` and `stability` are the entry points;
+`METHODS` are the paths that `compare` knows by name.
+"""
+
+from jaxrules.users.comparison.bootstrap import (
+    FeatureStability,
+    RuleStability,
+    Stability,
+    stability,
+)
+from jaxrules.users.comparison.methods import METHODS, size_of
+from jaxrules.users.comparison.nested import Comparison, Contestant, Point, Row, compare
+from jaxrules.users.comparison.paired import PairedTest, corrected_t_test, holm
+
+__all__ = [
+    "METHODS",
+    "Comparison",
+    "Contestant",
+    "FeatureStability",
+    "PairedTest",
+    "Point",
+    "Row",
+    "RuleStability",
+    "Stability",
+    "compare",
+    "corrected_t_test",
+    "holm",
+    "size_of",
+    "stability",
+]

@@ -1,0 +1,621 @@
+"""Methods to compare: the learners' own paths, scikit-learn baselines, and the user's methods.
+
+A method maps training rows to a path: models by setting. Settings are the same for all samples, so
+penalties are relative to the sample.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import (
+    EncodedColumn,
+    Label,
+    MissingRule,
+    OrderedLabels,
+    Table,
+    TableLike,
+    as_table,
+    label_order,
+    target_array,
+)
+from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules.ensembles.forests import read_forest
+from jaxrules.ensembles.lire.options import constant_loss
+from jaxrules.learning.training import training_data
+from jaxrules.lists import drnet, exact_list, ssrl
+from jaxrules.losses import Loss, logistic, squared
+from jaxrules.models import rule_models as models
+from jaxrules.models.metrics import Measure, complexity
+from jaxrules.paths import fitting
+from jaxrules.paths.model import CoordinatePath, column_names, design_matrix, encoded_columns
+from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.runs import Deadline
+from jaxrules.users.export import to_dataframe
+
+Floats = NDArray[np.float64]
+Target = Literal["two classes", "classes", "numbers"]
+Fits = dict[str, Fit[Any]]
+"""Fits by setting."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows, as given by the user and as a table; ``sample[rows]`` selects rows.
+
+    Attributes:
+        X: the user's array, dataframe or Table.
+        table: the same.
+        y: labels or numbers, shape (rows,).
+        weights: of the rows, shape (rows,); None if the user gave none.
+        encoded: the columns of a linear model on the table.
+        order: of the labels, as y declares it, see `jaxrules.data.table.label_order`.
+    """
+
+    X: Any
+    table: Table
+    y: NDArray[Any]
+    weights: Floats | None
+    encoded: tuple[EncodedColumn, ...]
+    order: tuple[Label, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        missing: MissingRule | None,
+        classes: bool,
+    ) -> Sample:
+        """All rows that have weight.
+
+        Args:
+            X, y, sample_weight, missing: as given by the user.
+            classes: whether y holds classes.
+
+        Raises:
+            TypeError, ValueError: as `jaxrules.learning.training.training_data`.
+        """
+        data = training_data(
+            X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing
+        )
+        if not (isinstance(X, Table) or nw.dependencies.is_into_dataframe(X)):
+            X = array if (array := np.asarray(X)).ndim == 2 else as_table(X, missing=missing)
+        labels = target_array(y)[data.rows] if classes else data.target
+        table = Table(data.schema, data.table.columns)
+        weights = None if sample_weight is None else data.weights
+        order = label_order(y) if classes else ()
+        return cls(_rows(X, data.rows), table, labels, weights, encoded_columns(table), order)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Sample:
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(
+            self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights
+        )
+
+    @property
+    def given(self) -> Any:
+        """X for the user's methods."""
+        return self.X
+
+    @property
+    def foreign(self) -> Any:
+        """What estimators of other packages read: a Table as an array, or with
+        categories as a dataframe.
+        """
+        if not isinstance(self.X, Table):
+            return self.X
+        numeric = all(feature.is_numeric for feature in self.X.schema.sources)
+        return np.asarray(self.X) if numeric else to_dataframe(self.X)
+
+    @property
+    def matrix(self) -> Floats:
+        """The table as numbers, shape (rows, encoded columns)."""
+        return design_matrix(self.table, self.encoded)
+
+    @property
+    def target(self) -> Target:
+        classes = self.table.schema.classes
+        return "numbers" if classes is None else "two classes" if len(classes) == 2 else "classes"
+
+
+def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Rows of a dataframe, an array or a Table."""
+    frame = nw.dependencies.is_into_dataframe(X)
+    return nw.from_native(X, eager_only=True)[rows].to_native() if frame else X[rows]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method that fits models.
+
+    Attributes:
+        path: a function of X, y, and those of missing, sample_weight, seed, time_limit and target
+            that it accepts; returns models by setting, a sequence of them, or one: a `Fit`, a model
+            of this library, or an estimator.
+        reads: the form of a `Sample` that it gets as X.
+        targets: that it can learn.
+    """
+
+    path: Callable[..., Any]
+    reads: Literal["table", "matrix", "given", "foreign"] = "given"
+    targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
+
+    def fits(self, sample: Sample, seed: int, time_limit: float | None) -> dict[str, Any]:
+        """The path on these rows: `Fit`, model or estimator by setting.
+
+        Raises:
+            ValueError: for weights that it does not take; also errors of the path.
+        """
+        if sample.target not in self.targets:
+            raise ValueError(f"the method does not learn {sample.target}")
+        options = {
+            "target": sample.target,
+            "missing": sample.table.schema.missing,
+            "seed": seed,
+            "time_limit": time_limit,
+            "sample_weight": sample.weights,
+        }
+        if sample.weights is None:
+            del options["sample_weight"]
+        if self.reads in ("given", "foreign"):
+            del options["target"]
+        taken = {name: value for name, value in options.items() if name in _options(self.path)}
+        if sample.weights is not None and "sample_weight" not in taken:
+            raise ValueError("the method does not take sample_weight")
+        y = OrderedLabels.of(sample.y, sample.order)
+        found = self.path(getattr(sample, self.reads), y, **taken)
+        if isinstance(found, Mapping):
+            return {str(setting): one for setting, one in found.items()}
+        several = isinstance(found, (list, tuple)) and not isinstance(found, Fit)
+        return {str(place): one for place, one in enumerate(found, 1)} if several else {"": found}
+
+    def predicted(self, model: Any, sample: Sample) -> NDArray[Any]:
+        """Labels or numbers, shape (rows,)."""
+        X, model = getattr(sample, self.reads), model_of(model)
+        return np.asarray(
+            models.predict(model, X) if hasattr(model, "schema") else model.predict(X)
+        )
+
+    def probabilities(self, model: Any, sample: Sample) -> Floats:
+        """Shape (rows, classes), in the order of the classes of the table; 0 for a
+        class unknown to the model.
+
+        Raises:
+            TypeError: if the model has none.
+        """
+        X, model = getattr(sample, self.reads), model_of(model)
+        if hasattr(model, "schema"):
+            known, given = model.schema.classes, np.asarray(models.predict_proba(model, X))
+        elif hasattr(model, "predict_proba"):
+            known, given = model.classes_, np.asarray(model.predict_proba(X))
+        else:
+            raise TypeError(f"{type(model).__name__} has no predict_proba")
+        classes = list(sample.table.schema.classes or ())
+        probabilities = np.zeros((len(given), len(classes)))
+        probabilities[:, [classes.index(label) for label in np.asarray(known).tolist()]] = given
+        return probabilities
+
+
+_GIVEN = {"target", "missing", "seed", "time_limit", "sample_weight"}
+"""What a method gets if it takes it."""
+
+
+def _options(path: Callable[..., Any]) -> set[str]:
+    """The keyword arguments that a function takes and that are not bound yet."""
+    bound = path.keywords if isinstance(path, functools.partial) else {}
+    parameters = inspect.signature(path).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return _GIVEN - set(bound)
+    return {parameter.name for parameter in parameters} - set(bound)
+
+
+def model_of(found: Any) -> Any:
+    """The model of a `Fit`, or of an estimator of this library; other things as they are."""
+    return found.model if isinstance(found, Fit) else getattr(found, "model_", found)
+
+
+def was_cut(found: Any) -> bool:
+    """Whether a time limit ended the fit."""
+    fit = getattr(found, "fit_", found)
+    return isinstance(fit, Fit) and fit.status is Status.TIME_LIMIT
+
+
+def size_of(found: Any, measure: Measure) -> float:
+    """The complexity of a model, see `jaxrules.complexity`.
+
+    A linear model of scikit-learn counts its nonzero coefficients as linear terms; a tree counts
+    each leaf as a rule and each split as one proposition; an ensemble sums its trees; a pipeline
+    counts as its last step. Models of imodels and interpret are counted in the same units, see
+    `_size_of_peer`. NaN for anything else.
+    """
+    model = model_of(found)
+    if isinstance(model, CoordinatePath):
+        return float(complexity(model))
+    if hasattr(model, "schema"):
+        return float(complexity(model, measure))
+    if hasattr(model, "steps"):
+        return size_of(model.steps[-1][1], measure)
+    if hasattr(model, "coef_"):
+        return float(np.atleast_2d(model.coef_).any(axis=0).sum())
+    try:
+        trees = read_forest(model).trees
+    except TypeError:
+        return _size_of_peer(model, measure)
+    split = ~trees.is_leaf
+    leaves = trees.is_leaf & (trees.parent >= 0)  # a tree of one leaf is a constant
+    return float(leaves.sum() + (2 if measure == "nonzeros" else 1) * split.sum())
+
+
+def _size_of_peer(model: Any, measure: Measure) -> float:
+    """The complexity of a model of imodels or interpret, read from its public attributes.
+
+    imodels: ``rules_`` are rules, of conditions joined by "and" (a linear RuleFit counts those with
+    a coefficient), ``trees_`` (FIGS) count as trees, and models around an estimator as that. An EBM
+    of interpret counts, for every step of a term's function, a rule with one proposition, and for
+    every cell of a pair that is not 0, a rule with two.
+    """
+    if hasattr(model, "term_scores_"):
+        total = 0
+        for scores in model.term_scores_:
+            inner = np.asarray(scores)[(slice(1, -1),) * np.ndim(scores)]  # no missing, unknown
+            steps = np.count_nonzero(np.diff(inner) if inner.ndim == 1 else inner)
+            total += (1 + inner.ndim) * int(steps)
+        return float(total)
+    if rules := getattr(model, "rules_", None):
+        weights = np.ravel(getattr(model, "coef", np.ones(len(rules))))
+        used = [rule for rule, w in zip(rules, weights[-len(rules) :], strict=False) if w]
+        conditions = sum(1 + str(rule).count(" and ") for rule in used)
+        per_condition = 2 if measure == "nonzeros" else 1
+        linear = np.count_nonzero(weights[: -len(rules)])
+        return float(len(used) + per_condition * conditions + linear)
+    if hasattr(model, "trees_"):
+        return float(sum(_size_of_node(tree, measure) for tree in model.trees_))
+    parts = getattr(model, "estimators_", [getattr(model, "estimator_", None)])
+    parts = [part for part in parts if part is not None]
+    return float(sum(size_of(part, measure) for part in parts)) if parts else float("nan")
+
+
+def _size_of_node(node: Any, measure: Measure) -> int:
+    """The leaves and splits below a node of FIGS."""
+    if node.left is None and node.right is None:
+        return 1
+    split = 2 if measure == "nonzeros" else 1
+    return split + sum(_size_of_node(one, measure) for one in (node.left, node.right))
+
+
+# The learners of this library; settings are named as in their `fit`
+
+_RULES = 10
+"""The longest ensemble, in rules."""
+
+
+def _loss(target: Target) -> Loss:
+    return squared if target == "numbers" else logistic
+
+
+def _numbered(path: Sequence[Fit[Any]]) -> Fits:
+    """The models of a path of 1, 2, ... rules; a path that ended early repeats its last model."""
+    cut = path[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    length = len(path) if cut else _RULES
+    return {f"max_rules={m}": path[min(m, len(path)) - 1] for m in range(1, length + 1)}
+
+
+def _each(
+    fit: Callable[..., Fit[Any]],
+    settings: Mapping[str, Mapping[str, Any]],
+    X: Table,
+    y: NDArray[Any],
+    *,
+    time_limit: float | None,
+    **options: Any,
+) -> Fits:
+    """A fit for every setting, each with its share of the remaining
+    time; fewer if time runs out.
+    """
+    deadline, fits = Deadline(time_limit), {}
+    for done, (setting, chosen) in enumerate(settings.items()):
+        if deadline.expired() and done:
+            break
+        share = None if time_limit is None else deadline.remaining() / (len(settings) - done)
+        fits[setting] = fit(X, y, time_limit=share, **chosen, **options)
+    return fits
+
+
+def _boosting(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    return _numbered(boosting.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
+
+
+def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    return _numbered(lltboost.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
+
+
+def _lire(
+    X: Table,
+    y: NDArray[Any],
+    *,
+    target: Target,
+    missing: MissingRule,
+    sample_weight: Floats | None = None,
+    **options: Any,
+) -> Fits:
+    data = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing)
+    unit = constant_loss(data, joint=data.target.ndim > 1)
+    shares = (0.1, 0.03, 0.01, 0.005, 0.002)
+    path = lire.path(
+        X,
+        y,
+        global_penalties=[share * unit for share in shares],
+        sample_weight=sample_weight,
+        missing=missing,
+        loss="squared" if target == "numbers" else "logistic",
+        **options,
+    )
+    # Without time for all, the path has fewer fits.
+    return {
+        f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)
+    }
+
+
+def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    path = rulefit.path(X, y, loss=_loss(target), n_penalties=13, **options)
+    return {f"l1_penalty={10 ** (-i / 4):.2g} largest": fit for i, fit in enumerate(path)}
+
+
+def _glrm(
+    X: Table, y: NDArray[Any], *, target: Target, time_limit: float | None, **options: Any
+) -> Fits:
+    deadline, third = Deadline(time_limit), None if time_limit is None else time_limit / 3
+    default = glrm.fit(X, y, loss=_loss(target), time_limit=third, **options)
+    left = None if time_limit is None else deadline.remaining()
+    path = glrm.path(X, y, loss=_loss(target), time_limit=left, **options)
+    # The penalties of `path`, named by their shares of the one that excludes every rule (for
+    # classes, a least penalty may replace small ones); without time for all, fewer fits.
+    penalties = np.geomspace(0.3, 0.01, 6)
+    return {
+        "default": default,
+        **{f"rule_penalty={s:.2g} largest": fit for s, fit in zip(penalties, path, strict=False)},
+    }
+
+
+def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    penalties = (1.0, 0.1, 0.01, 0.001, 0.0001)
+    path = ltrnet.path(X, y, loss=_loss(target), l1_penalties=penalties, **options)
+    return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=True)}
+
+
+def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    penalty = max(1.0, len(y) / 1000)
+    settings = {
+        f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)
+    }
+    return _each(ssrl.fit, settings, X, y, **options)
+
+
+def _exact_list(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    path = exact_list.path(X, y, max_rules=3, **options)
+    return {f"max_rules={m}": fit for m, fit in enumerate(path, start=1)}
+
+
+def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+    penalties = (0.1, 0.01, 0.001)
+    path = drnet.path(X, y, literal_penalties=penalties, **options)
+    # Without time for all, the path has fewer fits.
+    return {f"literal_penalty={p:g}": fit for p, fit in zip(penalties, path, strict=False)}
+
+
+def _paths(
+    X: Table, y: NDArray[Any], *, target: Target, **options: Any
+) -> dict[str, CoordinatePath]:
+    columns = encoded_columns(X)
+    constant = np.ptp(design_matrix(X, columns), axis=0) == 0  # in this fold
+    names = column_names(X.schema, columns)
+    steps = min(10, int(np.sum(~constant)))
+    cost: Literal["squared", "logistic"] = "squared" if target == "numbers" else "logistic"
+    path = fitting.fit(
+        X, y, steps=steps, method="local", cost=cost, standardise=True,
+        forbidden=[name for name, one in zip(names, constant, strict=True) if one], **options,
+    ).model  # fmt: skip
+    return {
+        f"steps={k}": replace(
+            path,
+            models=path.models[: k + 1],
+            intercepts=path.intercepts[: k + 1],
+            costs=path.costs[: k + 1],
+            features=path.features[:k],
+            step_weights=path.step_weights[:k],
+        )
+        for k in range(1, len(path) + 1)
+    }
+
+
+# Baselines of scikit-learn
+
+
+def _scaled(model: Any) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), model)
+
+
+def _linear(
+    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
+) -> Any:
+    """The path of L1-penalised linear or logistic regression on standardised
+    columns, from the first term on.
+    """
+    from sklearn.linear_model import Lasso, LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    scaled = StandardScaler().fit(X, sample_weight=sample_weight).transform(X)
+    coded = (
+        y[:, None].astype(np.float64)
+        if target == "numbers"
+        else (y[:, None] == np.unique(y)).astype(np.float64)
+    )
+    residuals = weights[:, None] * (coded - np.average(coded, axis=0, weights=weights))
+    largest = (
+        float(np.abs(scaled.T @ residuals).max()) or 1.0
+    )  # of a penalty on the sum of the losses
+    fits = {}
+    for share in 10.0 ** (-np.arange(1, 13) / 4):
+        if target == "numbers":
+            model = _scaled(
+                Lasso(alpha=share * largest / weights.sum(), random_state=seed, max_iter=10_000)
+            )
+            parameters = {"lasso__sample_weight": sample_weight}
+        else:
+            l1: dict[str, Any] = {"l1_ratio": 1.0} if _deprecates_penalty() else {"penalty": "l1"}
+            C = 1 / (share * largest)
+            model = _scaled(
+                LogisticRegression(
+                    C=C, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1
+                )
+            )
+            parameters = {"logisticregression__sample_weight": sample_weight}
+        parameters |= {"standardscaler__sample_weight": sample_weight}
+        fits[f"l1_penalty={share:.2g} largest"] = model.fit(X, y, **parameters)
+    return fits
+
+
+def _deprecates_penalty() -> bool:
+    """Whether scikit-learn (1.8 or later) selects L1 by `l1_ratio` alone."""
+    from sklearn.linear_model import LogisticRegression
+
+    return inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
+
+
+def _cart(
+    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
+) -> Any:
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    tree = DecisionTreeRegressor if target == "numbers" else DecisionTreeClassifier
+    return {
+        f"max_leaf_nodes={m}": tree(max_leaf_nodes=m, random_state=seed).fit(
+            X, y, sample_weight=sample_weight
+        )
+        for m in (2, 3, 4, 6, 8, 12, 16, 24, 32)
+    }
+
+
+def _gradient_boosting(
+    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
+) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingRegressor if target == "numbers" else HistGradientBoostingClassifier
+    return {
+        f"max_iter={m}": kind(max_iter=m, early_stopping=False, random_state=seed).fit(
+            X, y, sample_weight
+        )
+        for m in (10, 30, 100)
+    }
+
+
+METHODS: Mapping[str, Method] = {
+    "boosting": Method(_boosting, "table"),
+    "lire": Method(_lire, "table"),
+    "rulefit": Method(_rulefit, "table"),
+    "glrm": Method(_glrm, "table"),
+    "lltboost": Method(_lltboost, "table"),
+    "ltrnet": Method(_ltrnet, "table"),
+    "ssrl": Method(_ssrl, "table", ("two classes", "classes")),
+    "exact_list": Method(_exact_list, "table", ("two classes", "classes")),
+    "drnet": Method(_drnet, "table", ("two classes", "classes")),
+    "paths": Method(_paths, "table", ("two classes", "numbers")),
+    "linear": Method(_linear, "matrix"),
+    "cart": Method(_cart, "matrix"),
+    "gradient_boosting": Method(_gradient_boosting, "matrix"),
+}
+"""By name, with a path of settings each."""
+FITS: Mapping[str, Callable[..., Fit[Any]]] = {
+    "boosting": boosting.fit,
+    "lire": lire.fit,
+    "rulefit": rulefit.fit,
+    "glrm": glrm.fit,
+    "lltboost": lltboost.fit,
+    "ltrnet": ltrnet.fit,
+    "ssrl": ssrl.fit,
+    "exact_list": exact_list.fit,
+    "drnet": drnet.fit,
+}
+"""The learners of rules by name, with their defaults."""
+
+
+class _Estimator:
+    """Clones of a scikit-learn estimator; the seed replaces random states of None."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def __call__(
+        self, X: TableLike, y: Any, *, seed: int, sample_weight: Floats | None = None
+    ) -> Any:
+        from sklearn.base import clone
+
+        made = clone(self.estimator)
+        unset = [
+            k
+            for k, v in made.get_params().items()
+            if k.rpartition("__")[2] == "random_state" and v is None
+        ]
+        made.set_params(**dict.fromkeys(unset, seed))
+        return (
+            made.fit(X, y) if sample_weight is None else made.fit(X, y, sample_weight=sample_weight)
+        )
+
+
+def _takes_data(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with X, y and those of our options that it has."""
+    try:
+        ours = _options(function) & _GIVEN
+        inspect.signature(function).bind(None, None, **dict.fromkeys(ours))
+    except TypeError:
+        return False
+    except ValueError:  # no signature is known
+        pass
+    return True
+
+
+def method_of(name: str, given: Any) -> Method:
+    """The method given by a user.
+
+    Args:
+        name: its label.
+        given: the name of one of `METHODS`, a function (X, y, ...) that returns one or more fits,
+            models or estimators, or a scikit-learn estimator.
+
+    Raises:
+        TypeError, ValueError: for anything else.
+    """
+    if isinstance(given, str):
+        if given not in METHODS:
+            raise ValueError(
+                f"methods has the unknown name {given!r}; use one of {', '.join(METHODS)}, a "
+                "function or an estimator"
+            )
+        return METHODS[given]
+    if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):
+        return Method(_Estimator(given), "foreign")
+    if callable(given) and not isinstance(given, type) and _takes_data(given):
+        return Method(given)
+    raise TypeError(
+        f"methods[{name!r}] must be one of {', '.join(METHODS)}, a function fit(X, y) or a "
+        "scikit-learn estimator, got "
+        f"{given.__name__ if isinstance(given, type) else type(given).__name__}"
+    )

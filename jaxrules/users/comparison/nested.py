@@ -1,0 +1,758 @@
+"""`compare`: risk and complexity of many methods by nested cross-validation."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import MissingRule, TableLike, holds_classes
+from jaxrules.learning.cross_validation import spread
+from jaxrules.learning.guard import guarded
+from jaxrules.learning.training import warn_of_counts
+from jaxrules.learning.workers import carry_out, check_workers
+from jaxrules.models.metrics import Measure
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Status
+from jaxrules.tools.runs import Deadline, ProgressOption, Run
+from jaxrules.users.comparison.methods import METHODS, Method, Sample, method_of, size_of, was_cut
+from jaxrules.users.comparison.paired import PairedTest, corrected_t_test, holm
+from jaxrules.users.export.frame import Backend, frame
+
+Risk = Literal["error", "log_loss", "brier", "squared", "absolute"]
+Floats = NDArray[np.float64]
+
+OF_CLASSES = ("error", "log_loss", "brier")
+_PROBABILITIES = ("log_loss", "brier")
+
+
+class Point(NamedTuple):
+    """A setting of a method: means over the folds, and the standard error of the mean risk."""
+
+    setting: str
+    complexity: float
+    risk: float
+    standard_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    """The results of one method in every fold.
+
+    Attributes:
+        method: its name.
+        settings: those of its path.
+        risks: on the held-out rows, shape (folds, settings); NaN if there is no model.
+        complexities: of the same models, shape (folds, settings).
+        chosen: the setting that each fold chose inside its training rows, shape
+            (folds,); -1 if it has none.
+        seconds: wall time of each fold, shape (folds,); NaN if it was not reached.
+        cut: the number of folds in which the time limit ended a fit.
+        failures: errors by fold.
+        warnings: distinct ones.
+    """
+
+    method: str
+    settings: tuple[str, ...]
+    risks: Floats
+    complexities: Floats
+    chosen: NDArray[np.intp]
+    seconds: Floats
+    cut: int
+    failures: Mapping[int, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """The folds that have a result, shape (folds,)."""
+        return self.chosen >= 0
+
+    @property
+    def chosen_risks(self) -> Floats:
+        """The risk of the model that each fold chose, shape (folds,); NaN if there is none."""
+        return self._of_chosen(self.risks)
+
+    @property
+    def chosen_complexities(self) -> Floats:
+        """The complexity of the model that each fold chose, shape
+        (folds,); NaN if there is none.
+        """
+        return self._of_chosen(self.complexities)
+
+    def _of_chosen(self, figures: Floats) -> Floats:
+        found = np.full(len(self.chosen), np.nan)
+        folds = np.flatnonzero(self.done)
+        found[folds] = figures[folds, self.chosen[folds]]
+        return found
+
+    @cached_property
+    def front(self) -> tuple[Point, ...]:
+        """The settings that all finished folds have, the least complex first."""
+        risks, sizes = self.risks[self.done], self.complexities[self.done]
+        if not len(risks):
+            return ()
+        points = [
+            Point(setting, float(sizes[:, s].mean()), *_mean(risks[:, s]))
+            for s, setting in enumerate(self.settings)
+            if not np.isnan(risks[:, s]).any()
+        ]
+        return tuple(sorted(points, key=lambda point: (point.complexity, point.risk)))
+
+    @property
+    def notes(self) -> str:
+        """Caveats for the figures: failures, folds that were not reached, warnings."""
+        unreached = int((~self.done).sum()) - len(self.failures)
+        texts = [
+            f"failed in {display.counted(n, 'fold')}: {e}"
+            for e, n in Counter(self.failures.values()).items()
+        ]
+        if unreached:
+            texts.append(f"no time for {display.counted(unreached, 'fold')}")
+        if self.cut:
+            texts.append(f"the time limit ended fits in {display.counted(self.cut, 'fold')}")
+        return "; ".join([*texts, *(f"warned: {text}" for text in self.warnings)])
+
+
+class Row(NamedTuple):
+    """A method in the table of a `Comparison`; figures are None if no fold has a result.
+
+    Attributes:
+        method: its name.
+        risk, standard_error: mean over the folds of the models chosen inside the training rows.
+        complexity: the mean of the same models; None if the measure does not apply to them.
+        setting: the one that the folds chose most often.
+        difference: of the risk from that of the best method, over the folds that both have.
+        p_value: of that difference, by the corrected resampled t-test,
+            Holm-adjusted over all methods.
+        folds: the number of folds with a result.
+        seconds: mean wall time of a fold.
+        notes: failures, folds without time, warnings.
+    """
+
+    method: str
+    risk: float | None
+    standard_error: float | None
+    complexity: float | None
+    setting: str
+    difference: float | None
+    p_value: float | None
+    folds: int
+    seconds: float | None
+    notes: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a setting is chosen from risks on held-out rows."""
+
+    one_standard_error: bool
+    max_complexity: float | None
+
+    def __call__(self, risks: Floats, complexities: Floats) -> int:
+        """The chosen setting.
+
+        Args:
+            risks: shape (folds, settings); NaN if a fold has no model.
+            complexities: of the models to choose from, shape (settings,); NaN where unknown.
+
+        Raises:
+            ValueError: if there is none to choose.
+        """
+        usable = ~np.isnan(risks).any(axis=0)
+        checks.require(usable.any(), "no setting has a model in every fold")
+        if self.max_complexity is not None:
+            usable &= complexities <= self.max_complexity
+            checks.require(
+                usable.any(), f"no model has at most max_complexity = {self.max_complexity:g}"
+            )
+        places = np.flatnonzero(usable)
+        means, sizes = risks[:, places].mean(axis=0), complexities[places]
+        if self.one_standard_error and len(risks) > 1:
+            error = risks[:, places[means.argmin()]].std(ddof=1) / len(risks) ** 0.5
+            near = np.flatnonzero(means <= means.min() + error)
+            return int(places[near[np.lexsort((means[near], sizes[near]))[0]]])
+        return int(places[np.lexsort((sizes, means))[0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How a comparison was made, apart from the data."""
+
+    methods: Mapping[str, Method]
+    choice: Choice
+    missing: MissingRule | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The result of `compare`. Prints as a table; `jaxrules.plots.risk_complexity` draws it.
+
+    Attributes:
+        contestants: one per method, in the order in which they were given.
+        risk: the measure of risk.
+        measure: of the complexity, see `jaxrules.complexity`.
+        folds: the fold that holds out each row of positive weight, shape (repeats, rows).
+        design: its settings.
+        status: CONVERGED, or TIME_LIMIT or INTERRUPTED if some folds were not
+            reached or were cut short.
+        seconds: wall time.
+    """
+
+    contestants: tuple[Contestant, ...]
+    risk: Risk
+    measure: Measure
+    folds: NDArray[np.intp]
+    design: Design
+    status: Status
+    seconds: float
+
+    def __getitem__(self, method: str) -> Contestant:
+        """One method by name."""
+        for one in self.contestants:
+            if one.method == method:
+                return one
+        raise KeyError(
+            f"{method!r} was not compared; the methods are "
+            f"{', '.join(one.method for one in self.contestants)}"
+        )
+
+    @property
+    def fronts(self) -> dict[str, Floats]:
+        """By method the points of its path, (complexity, risk, standard
+        error), shape (settings, 3).
+
+        Every point is the cross-validated risk of one setting. The least of them is
+        optimistic, since the same rows choose and measure it; `rows` has the risk of a
+        method including its choice.
+        """
+        points = {
+            one.method: np.array([point[1:] for point in one.front]) for one in self.contestants
+        }
+        return {
+            method: front
+            for method, front in points.items()
+            if len(front) and np.isfinite(front).all()
+        }
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The table, the best method first."""
+        finished = [one for one in self.contestants if one.done.any()]
+        best = min(finished, key=lambda one: float(np.nanmean(one.chosen_risks)), default=None)
+        tests = {
+            one.method: self._test(one, best)
+            for one in finished
+            if best is not None and one is not best
+        }
+        known = {name: test.p_value for name, test in tests.items() if test is not None}
+        adjusted = dict(zip(known, holm(list(known.values())), strict=True))
+        rows = []
+        for one in self.contestants:
+            if not one.done.any():
+                rows.append(Row(one.method, None, None, None, "", None, None, 0, None, one.notes))
+                continue
+            risks, sizes = one.chosen_risks[one.done], one.chosen_complexities[one.done]
+            test = tests.get(one.method)
+            often = Counter(one.chosen[one.done].tolist()).most_common(1)[0][0]
+            rows.append(
+                Row(
+                    one.method,
+                    *_mean(risks),
+                    None if np.isnan(sizes).any() else float(sizes.mean()),
+                    one.settings[often],
+                    None if test is None else test.difference,
+                    adjusted.get(one.method),
+                    int(one.done.sum()),
+                    float(one.seconds[one.done].mean()),
+                    one.notes,
+                )
+            )
+        return tuple(sorted(rows, key=lambda row: (row.risk is None, row.risk)))
+
+    def paired_test(self, first: str, second: str) -> PairedTest:
+        """Whether two methods differ: the corrected resampled t-test on the folds that both have.
+
+        See `jaxrules.users.comparison.corrected_t_test` for what it can and cannot say.
+
+        Raises:
+            KeyError: for a method that was not compared.
+            ValueError: if they share fewer than two folds.
+        """
+        test = self._test(self[first], self[second])
+        if test is None:
+            raise ValueError(f"{first!r} and {second!r} have fewer than two folds in common")
+        return test
+
+    def _test(self, first: Contestant, second: Contestant) -> PairedTest | None:
+        both = first.done & second.done
+        if both.sum() < 2:
+            return None
+        differences = (first.chosen_risks - second.chosen_risks)[both]
+        held_out = 1.0 / np.array([len(np.unique(numbers)) for numbers in self.folds]).mean()
+        return corrected_t_test(differences, held_out=held_out)
+
+    @guarded
+    def refit(
+        self, method: str, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
+        time_limit: float | Deadline | None = None,
+    ) -> Any:  # fmt: skip
+        """The method on all rows, with the setting of best cross-validated risk,
+        which the table estimates.
+
+        Selection and weights use all rows; the folds of the comparison take
+        the role of the inner folds.
+
+        Args:
+            method: its name.
+            X, y, sample_weight: the data of the comparison.
+            time_limit: seconds, from call to return.
+
+        Returns:
+            The result of the method's path: a `Fit` (a `CoordinatePath` for "paths"), or an
+            estimator. Those of "linear", "cart" and "gradient_boosting" read
+            `jaxrules.paths.model.design_matrix`.
+
+        Raises:
+            KeyError: for a method that was not compared.
+            ValueError: if no fold of it has a result.
+        """
+        one, design, deadline = self[method], self.design, Deadline.of(time_limit)
+        checks.require(one.done.any(), f"{method!r} has no result: {one.notes}")
+        sample = Sample.of(X, y, sample_weight, design.missing, self.risk in OF_CLASSES)
+        fits = design.methods[method].fits(
+            sample, design.seed, None if deadline.seconds is None else deadline.remaining()
+        )
+        places = [place for place, setting in enumerate(one.settings) if setting in fits]
+        sizes = np.array([size_of(fits[one.settings[place]], self.measure) for place in places])
+        return fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
+
+    def held_out(
+        self, method: str, X: TableLike, y: ArrayLike
+    ) -> tuple[tuple[Any, NDArray[np.intp]], ...]:
+        """What the table rates: for each fold of the first repeat the model that it chose, fitted
+        again, and its held-out rows. Empty if X has other rows than the folds, a fold has no
+        result, the time limit ended one, or Ctrl-C ends this.
+        """
+        one, design, numbers = self[method], self.design, self.folds[0]
+        sample = Sample.of(X, y, None, design.missing, self.risk in OF_CLASSES)
+        chosen = one.chosen[: numbers.max() + 1].tolist()
+        if len(numbers) != len(sample.y) or one.cut or min(chosen) < 0:
+            return ()
+        found = []
+        for fold, place in enumerate(chosen):
+            train = sample[np.flatnonzero(numbers != fold)]
+            with warnings.catch_warnings():  # the notes of the comparison have them
+                warnings.simplefilter("ignore")
+                fits = design.methods[method].fits(train, design.seed, None)
+            fit = fits.get(one.settings[place])
+            if fit is None or getattr(fit, "status", None) is Status.INTERRUPTED:
+                return ()
+            found.append((fit, np.flatnonzero(numbers == fold)))
+        return tuple(found)
+
+    def to_dataframe(
+        self,
+        rows: Literal["methods", "settings", "folds"] = "methods",
+        backend: Backend | None = None,
+    ) -> Any:
+        """The figures as a dataframe.
+
+        Args:
+            rows: "methods" for the table, "settings" for the points of every path, "folds"
+                for every model: its method, fold, setting, risk and complexity, and
+                whether the fold chose it.
+            backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
+
+        Raises:
+            ValueError: for unknown rows or an unknown backend.
+            ImportError: if none is installed.
+        """
+        rows = checks.choice("rows", rows, ("methods", "settings", "folds"))
+        if rows == "methods":
+            return frame(
+                {name: [getattr(row, name) for row in self.rows] for name in Row._fields}, backend
+            )
+        if rows == "settings":
+            points = [(one.method, *point) for one in self.contestants for point in one.front]
+            return _frame(("method", *Point._fields), points, backend)
+        models = [
+            (
+                one.method,
+                fold,
+                setting,
+                *map(float, (one.risks[fold, s], one.complexities[fold, s])),
+                chosen == s,
+            )
+            for one in self.contestants
+            for fold, chosen in enumerate(one.chosen.tolist())
+            for s, setting in enumerate(one.settings)
+            if chosen >= 0
+        ]
+        return _frame(
+            ("method", "fold", "setting", "risk", "complexity", "chosen"), models, backend
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.caption}\n{display.text_table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self.caption, *self._table())
+
+    def to_latex(self) -> str:
+        """The printed table as a LaTeX tabular."""
+        heading, rows = self._table()
+        cells = [[display.latex(cell) for cell in row] for row in (heading, *rows)]
+        return display.latex_table("l" + "r" * (len(heading) - 1), cells[0], cells[1:])
+
+    @property
+    def caption(self) -> str:
+        """What was compared and how, in one line."""
+        n_repeats, n_folds = len(self.folds), self.folds.max() + 1
+        several = "" if n_repeats == 1 else f" x {n_repeats}"
+        ended = "" if self.status is Status.CONVERGED else f"; {self.status.advice}"
+        return (
+            f"Comparison of {display.counted(len(self.contestants), 'method')} by {self.risk} on "
+            f"held-out rows, {n_folds} folds{several}, {self.seconds:.0f} s{ended}"
+        )
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        heading = (
+            "method",
+            "risk",
+            "+-",
+            "complexity",
+            "p",
+            "folds",
+            "s/fold",
+            "chosen most often",
+            "notes",
+        )
+        cells: list[tuple[str, ...]] = []
+        for row in self.rows:
+            figures: tuple[str, ...] = ("",) * 4
+            if row.risk is not None and row.standard_error is not None:
+                size = "?" if row.complexity is None else f"{row.complexity:.1f}"
+                p = "" if row.p_value is None else display.share_text(row.p_value)
+                figures = f"{row.risk:.4g}", f"{row.standard_error:.2g}", size, p
+            seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
+            cells.append((row.method, *figures, str(row.folds), seconds, row.setting, row.notes))
+        return heading, cells
+
+
+def _mean(risks: Floats) -> tuple[float, float]:
+    """The mean over folds, and its standard error; NaN for one fold."""
+    n = len(risks)
+    return float(risks.mean()), float(risks.std(ddof=1) / n**0.5) if n > 1 else float("nan")
+
+
+def _frame(names: Sequence[str], rows: Sequence[Sequence[Any]], backend: Backend | None) -> Any:
+    return frame({name: [row[place] for row in rows] for place, name in enumerate(names)}, backend)
+
+
+@guarded
+def compare(
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    methods: Sequence[str] | Mapping[str, Any] | None = None,
+    risk: Risk | None = None,
+    measure: Measure = "nonzeros",
+    folds: int | ArrayLike = 5,
+    inner_folds: int = 3,
+    repeats: int = 1,
+    one_standard_error: bool = False,
+    max_complexity: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: MissingRule | None = None,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    time_limit: float | Deadline | None = None,
+    progress: ProgressOption = False,
+) -> Comparison:
+    """Risk and complexity of many methods on held-out rows, settings chosen
+    inside the training rows.
+
+    Every method fits its own path of settings (numbers of rules, penalties relative to the sample)
+    on the training rows of each fold. The front of the method is the risk of the whole path on the
+    held-out rows. One model of the path is chosen without these rows, by cross-validation inside
+    the training rows; its risk on the held-out rows is the risk in the table (nested
+    cross-validation; Cawley and Talbot 2010 show why the least risk of a path is optimistic).
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: classes or numbers, shape (rows,).
+        methods: names, of `jaxrules.users.comparison.METHODS`; or by label a name, a scikit-learn
+            estimator, or a function fit(X, y, ...) that returns a `Fit`, a model, an estimator, a
+            sequence of them, or a dict of them by setting. It gets X as given, and sample_weight,
+            seed, time_limit and missing if it has arguments of these names (those bound by
+            functools.partial stay). None for every method of METHODS for this target except the
+            slow "drnet" and "exact_list".
+        risk: "error" (share of wrong labels), "log_loss" or "brier" (squared error of the
+            probabilities, half its sum over the classes) for classes; "squared" or "absolute" (mean
+            errors) for numbers. Probabilities are raised to at least 2**-52. None: "error" if y
+            holds classes (see `jaxrules.data.table.holds_classes`), else "squared".
+        measure: of the complexity, see `jaxrules.complexity`. "nonzeros" counts the columns that
+            oblique rules weigh. For scikit-learn's models see `jaxrules.users.comparison.size_of`.
+        folds: their number; or the fold of each row, integers, shape (rows,),
+            e.g. to keep groups together.
+        inner_folds: folds inside the training rows, for the choice of a setting.
+        repeats: the number of times that the rows are split into folds.
+        one_standard_error: choose the least complex setting within one standard
+            error of the least inner risk.
+        max_complexity: choose among models of at most this complexity; a fold
+            without one is a failure.
+        sample_weight: weight of every row, shape (rows,), in fits and risks; a method
+            that cannot take it fails.
+        missing: rule for missing values, see `jaxrules.as_table`.
+        n_jobs: workers, as in scikit-learn: None is 1 unless ``joblib.parallel_config`` says
+            otherwise, -1 one per processor; its backend decides which they are (docs/scale.md).
+            Each compiles its own kernels.
+        seed: of the folds and of every fit. Equal seeds give equal figures, with any
+            n_jobs, unless time runs out.
+        time_limit: seconds, from call to return; every fold of a method gets an equal
+            share of the rest. A running fit of scikit-learn is not interrupted. The table
+            lists what was not reached.
+        progress: True for a bar, or a function of one `jaxrules.Progress`.
+
+    Returns:
+        A `Comparison`. A method that raises is reported in its table.
+
+    Raises:
+        TypeError, ValueError: naming the argument; also for a class with too few rows for the
+            folds.
+    """
+    run = Run("compare", time_limit, progress)
+    if risk is not None:
+        checks.choice("risk", risk, get_args(Risk))
+    checks.choice("measure", measure, get_args(Measure))
+    inner_folds = checks.integer("inner_folds", inner_folds, at_least=2)
+    repeats = checks.integer("repeats", repeats, at_least=1, at_most=1000)
+    choice = Choice(
+        checks.flag("one_standard_error", one_standard_error),
+        checks.optional(checks.number, "max_complexity", max_complexity, at_least=0),
+    )
+    seed, workers = checks.seed(seed), check_workers(n_jobs)
+    if risk is None:
+        risk = "error" if holds_classes(y) else "squared"
+        warn_of_counts(y, 'risk="squared" for numbers, or risk="error" for classes')
+    sample = Sample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
+    codes = np.unique(sample.y, return_inverse=True)[1] if risk in OF_CLASSES else None
+    design = Design(_methods(methods, sample), choice, missing, seed)
+    numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed)
+    tasks = []
+    for repeat, fold_of in enumerate(numbers):
+        for fold in range(fold_of.max() + 1):
+            train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+            inner = _inner_folds(codes, train, inner_folds, (seed, repeat, fold))
+            rest = (sample, train, test, inner, risk, measure, choice, seed)
+            tasks += [_Fold(method, *rest) for method in design.methods.values()]
+    run.total = len(tasks)
+    outcomes = carry_out(tasks, run, workers)
+    contestants = [
+        _contestant(name, outcomes[m :: len(design.methods)])
+        for m, name in enumerate(design.methods)
+    ]
+    cut = any(
+        outcome is None or (isinstance(outcome, _Outcome) and outcome.cut) for outcome in outcomes
+    )
+    status = run.limit or (Status.TIME_LIMIT if cut else Status.CONVERGED)
+    return Comparison(tuple(contestants), risk, measure, numbers, design, status, run.seconds())
+
+
+_SLOW = ("drnet", "exact_list")
+
+
+def _methods(given: Any, sample: Sample) -> dict[str, Method]:
+    if given is None:
+        given = [
+            name
+            for name, method in METHODS.items()
+            if sample.target in method.targets and name not in _SLOW
+        ]
+    if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
+        raise TypeError(
+            "methods must be a list of names, or a dict of names, functions and estimators by label"
+        )
+    named = dict(given) if isinstance(given, Mapping) else {str(one): one for one in given}
+    checks.require(len(named) > 0, "methods is empty; name at least one")
+    checks.require(len(named) == len(given), "methods has a duplicate name")
+    return {str(name): method_of(str(name), one) for name, one in named.items()}
+
+
+# Folds
+
+
+def _plan(
+    folds: Any, repeats: int, codes: NDArray[Any] | None, n_rows: int, sample_weight: Any, seed: int
+) -> NDArray[np.intp]:
+    """The fold of every row of positive weight, shape (repeats, rows)."""
+    if np.ndim(folds):
+        held = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
+        n_given, given = (
+            n_rows if sample_weight is None else len(np.asarray(sample_weight)),
+            np.asarray(folds),
+        )
+        fit = given.shape == (n_given,) and given.dtype.kind in "iu"
+        checks.require(
+            fit, f"folds must be an integer, or the fold of each of the {n_given} rows as integers"
+        )
+        checks.require(repeats == 1, "repeats must be 1 when folds are given")
+        numbers = np.unique(given[held], return_inverse=True)[1]
+        checks.require(
+            numbers.max() > 0,
+            "folds must have at least two distinct values among the rows of positive weight",
+        )
+        return numbers[None]
+    n_folds = checks.integer("folds", folds, at_least=2)
+    few = f"folds is {n_folds}, but X has {n_rows} rows of positive sample_weight"
+    checks.require(n_folds <= n_rows, few)
+    return np.stack([spread(n_rows, codes, n_folds, (seed, repeat)) for repeat in range(repeats)])
+
+
+def _inner_folds(
+    codes: NDArray[Any] | None, train: NDArray[np.intp], n_folds: int, seed: Sequence[int]
+) -> NDArray[np.intp]:
+    """The inner fold of every training row; every class is among the training rows of each."""
+    checks.require(
+        len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold"
+    )
+    if codes is None:
+        return spread(len(train), None, n_folds, seed)
+    least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
+    checks.require(
+        least >= 2,
+        "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds",
+    )
+    return spread(len(train), codes[train], n_folds, seed)
+
+
+# One method in one fold
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A method in a fold; it failed if nothing is chosen."""
+
+    settings: tuple[str, ...] = ()
+    risks: tuple[float, ...] = ()
+    complexities: tuple[float, ...] = ()
+    chosen: str | None = None
+    seconds: float = float("nan")
+    cut: bool = False
+    failure: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """A method in a fold: its path on the training rows, the held-out risks,
+    and the choice without them.
+    """
+
+    method: Method
+    sample: Sample
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    inner: NDArray[np.intp]
+    risk: Risk
+    measure: Measure
+    choice: Choice
+    seed: int
+
+    def __call__(self, seconds: float | None) -> _Outcome:
+        started, deadline = time.monotonic(), Deadline(seconds)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("default")
+            try:
+                outcome = self._outcome(deadline)
+            except Exception as error:
+                outcome = _Outcome(failure=_said(error))
+        texts = tuple(dict.fromkeys(display.plain(str(one.message)) for one in told))
+        values = {**vars(outcome), "seconds": time.monotonic() - started, "warnings": texts}
+        return _Outcome(**values)
+
+    def _outcome(self, deadline: Deadline) -> _Outcome:
+        train, n_inner = self.sample[self.train], int(self.inner.max()) + 1
+        fits = self._fits(train, deadline, 1 + n_inner)
+        settings = tuple(fits)
+        sizes = np.array([size_of(fit, self.measure) for fit in fits.values()])
+        cut = any(map(was_cut, fits.values()))
+        inner = np.full((n_inner, len(settings)), np.nan)
+        for k in range(n_inner) if len(settings) > 1 else ():
+            if deadline.expired():
+                return _Outcome(cut=True)
+            part = self._fits(train[np.flatnonzero(self.inner != k)], deadline, n_inner - k)
+            cut |= any(map(was_cut, part.values()))
+            held = train[np.flatnonzero(self.inner == k)]
+            for s in np.flatnonzero([setting in part for setting in settings]).tolist():
+                inner[k, s] = self._risk(part[settings[s]], held)
+        if len(settings) == 1:
+            inner[:] = 0.0
+        chosen = settings[self.choice(inner, sizes)]
+        test = self.sample[self.test]
+        risks = tuple(self._risk(fit, test) for fit in fits.values())
+        return _Outcome(settings, risks, tuple(sizes.tolist()), chosen, cut=cut)
+
+    def _fits(self, sample: Sample, deadline: Deadline, left: int) -> dict[str, Any]:
+        share = None if deadline.seconds is None else deadline.remaining() / left
+        return self.method.fits(sample, self.seed, share)
+
+    def _risk(self, fit: Any, sample: Sample) -> float:
+        """On these rows."""
+        if self.risk in _PROBABILITIES:
+            probabilities = self.method.probabilities(fit, sample)
+            truth = sample.y[:, None] == np.asarray(sample.table.schema.classes)
+            if self.risk == "brier":
+                losses = ((probabilities - truth) ** 2).sum(axis=1) / 2
+            else:
+                losses = -np.log(np.maximum(probabilities[truth], np.finfo(float).eps))
+        else:
+            said = self.method.predicted(fit, sample)
+            checks.require(
+                said.shape == sample.y.shape,
+                f"predictions have shape {said.shape}, y {sample.y.shape}",
+            )
+            if self.risk == "error":
+                losses = (said != sample.y).astype(np.float64)
+            else:
+                wrong = said.astype(np.float64) - sample.y
+                losses = wrong**2 if self.risk == "squared" else np.abs(wrong)
+        checks.require(np.isfinite(losses).all(), "a prediction is not finite")
+        return float(np.average(losses, weights=sample.weights))
+
+
+def _said(error: BaseException) -> str:
+    """An error on one line."""
+    return display.plain(" ".join(f"{type(error).__name__}: {error}".split()))
+
+
+def _contestant(name: str, outcomes: Sequence[_Outcome | Exception | None]) -> Contestant:
+    found = [
+        _Outcome()
+        if one is None
+        else _Outcome(failure=_said(one))
+        if isinstance(one, Exception)
+        else one
+        for one in outcomes
+    ]
+    settings = tuple(dict.fromkeys(setting for one in found for setting in one.settings))
+    place = {setting: s for s, setting in enumerate(settings)}
+    figures = np.full((2, len(found), len(settings)), np.nan)
+    for fold, one in enumerate(found):
+        figures[:, fold, [place[setting] for setting in one.settings]] = one.risks, one.complexities
+    risks, complexities = figures
+    chosen = [-1 if one.chosen is None else place[one.chosen] for one in found]
+    return Contestant(
+        name, settings, risks, complexities, np.array(chosen, np.intp),
+        np.array([one.seconds for one in found]), sum(one.cut for one in found),
+        {fold: one.failure for fold, one in enumerate(found) if one.failure is not None},
+        tuple(dict.fromkeys(text for one in found for text in one.warnings)),
+    )  # fmt: skip

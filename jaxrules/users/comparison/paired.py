@@ -1,0 +1,78 @@
+"""Whether two methods differ on the folds that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t as students_t
+
+from jaxrules.tools import checks
+
+
+class PairedTest(NamedTuple):
+    """A test of a mean difference of risks.
+
+    Attributes:
+        difference: the mean over the folds, first minus second.
+        standard_error: its corrected standard error.
+        statistic: difference / standard_error; infinite if all folds differ
+            by the same nonzero amount.
+        p_value: two-sided; 1 if no fold differs.
+        folds: their number.
+    """
+
+    difference: float
+    standard_error: float
+    statistic: float
+    p_value: float
+    folds: int
+
+
+def corrected_t_test(differences: ArrayLike, *, held_out: float) -> PairedTest:
+    """The corrected resampled t-test of Nadeau and Bengio (2003, Sec. 3.3) on
+    the differences of folds.
+
+    Folds share training rows, so their risks are not independent, and the usual variance of
+    a mean, s^2 / k, is too small. The corrected one is (1 / k + n_test / n_train) s^2, with
+    k - 1 degrees of freedom.
+
+    Limits: it is a heuristic, with the right size in their experiments but without proof. It was
+    designed for random splits; Bouckaert and Frank (2004) use it for (repeated) cross-validation.
+    Five folds detect only large differences, so a large p-value is no evidence of equality. The
+    result holds only for these data. Several tests need an adjustment, see `holm`.
+
+    Args:
+        differences: of two methods' risks, first minus second, one number per fold, shape (folds,).
+        held_out: the share of held-out rows per fold, in (0, 1): n_test / (n_test + n_train).
+
+    Raises:
+        TypeError, ValueError: for fewer than two folds, or a share out of range.
+    """
+    given = checks.sequence("differences", differences)
+    share = checks.number("held_out", held_out, above=0, below=1)
+    n = len(given)
+    checks.require(
+        n >= 2, f"differences must have one number for each of at least two folds, got {n}"
+    )
+    mean, spread = float(given.mean()), float(given.std(ddof=1))
+    error = spread * (1 / n + share / (1 - share)) ** 0.5  # share / (1 - share): n_test / n_train
+    if error <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
+        statistic = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
+    else:
+        statistic = mean / error
+    return PairedTest(mean, error, statistic, float(2 * students_t.sf(abs(statistic), n - 1)), n)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted by Holm (1979): rejecting those below alpha keeps the
+    family-wise error at most alpha.
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted, largest = np.ones(len(p_values)), 0.0
+    for place, test in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[test]))
+        adjusted[test] = largest
+    return [float(p) for p in adjusted]

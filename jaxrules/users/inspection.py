@@ -1,0 +1,409 @@
+"""Inspection of models: importance and overlap of rules, scores by group,
+and choice of a threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import (
+    Label,
+    Schema,
+    Table,
+    TableLike,
+    check_order,
+    check_sample_weight,
+    conform,
+    in_order,
+    label_order,
+    target_array,
+)
+from jaxrules.models.metrics import known_labels, used_rules
+from jaxrules.models.rule_models import (
+    RuleEnsemble,
+    RuleList,
+    decision_function,
+    not_a_model,
+    predict,
+    predict_proba,
+)
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.rows import needed
+from jaxrules.tools import checks, display
+
+
+class Importance(NamedTuple):
+    """A rule or linear term as text, its importance, and its weight in the score
+    (per unit for a linear term).
+
+    `weight` is None in rule lists and for more than one output.
+    """
+
+    text: str
+    value: float
+    weight: float | None
+
+
+@checks.verb
+def importance(model: Any, X: TableLike) -> tuple[Importance, ...]:
+    """The importance of rules and linear terms, the most important first,
+    without those of importance 0.
+
+    In an ensemble it is the standard deviation of the contribution to the score over the rows of
+    `X`: for a rule |weight| sqrt(s (1 - s)) with its share of rows s (Friedman and Popescu 2008,
+    Eq. 28 and 29); averaged over outputs. In a rule list it is the share of rows that the rule
+    decides; the default is "otherwise".
+
+    Raises:
+        TypeError: for anything but a rule ensemble or list.
+        ValueError: if `X` does not fit the model's columns.
+    """
+    not_a_model(model)
+
+
+@importance.register
+def _(model: RuleEnsemble, X: TableLike) -> tuple[Importance, ...]:
+    table, weights = _rows(model, X), np.asarray(model.weights, np.float64)
+    held = np.zeros(len(weights))
+    for _, satisfied in model.conjunctions.batches(table):
+        held += satisfied.sum(axis=0)
+    share = held / table.n_rows
+    parts = [
+        (model.conjunctions.describe(r), weights[r], spread)
+        for r, spread in enumerate(np.sqrt(share * (1 - share)))
+    ]
+    if model.linear is not None:
+        coefficients = np.asarray(model.linear.coefficients, np.float64)
+        spreads = model.linear.values(table).std(axis=0)
+        parts += [
+            (model.linear.describe(t, model.schema), coefficients[t], spread)
+            for t, spread in enumerate(spreads)
+        ]
+    found = [
+        Importance(
+            text,
+            float(np.abs(weight).mean() * spread),
+            float(weight[0]) if len(weight) == 1 else None,
+        )
+        for text, weight, spread in parts
+    ]
+    return _ranked(found)
+
+
+@importance.register
+def _(model: RuleList, X: TableLike) -> tuple[Importance, ...]:
+    table = _rows(model, X)
+    shares = np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
+    texts = [
+        *(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))),
+        "otherwise",
+    ]
+    return _ranked(
+        Importance(text, float(share), None) for text, share in zip(texts, shares, strict=True)
+    )
+
+
+def _rows(model: Any, X: TableLike) -> Table:
+    """X in the form of the model's schema, with at least one row."""
+    checks.concrete("X", X)
+    table = conform(X, model.schema)
+    checks.require(table.n_rows > 0, "X has no rows")
+    return table
+
+
+def _ranked(found: Iterable[Importance]) -> tuple[Importance, ...]:
+    return tuple(sorted((one for one in found if one.value), key=lambda one: -one.value))
+
+
+# Overlap and redundancy
+
+
+class RuleUse(NamedTuple):
+    """Statistics of a rule on some rows.
+
+    Attributes:
+        text: the rule.
+        rows: the share of rows on which it holds.
+        alone: the share of rows on which no other rule in use holds.
+        like: the position in the report of the rule that overlaps most; None for a single rule.
+        overlap: rows of both / rows of either (Jaccard).
+        idle: its conditions that can all be removed together without changing
+            the rows on which it holds.
+    """
+
+    text: str
+    rows: float
+    alone: float
+    like: int | None
+    overlap: float
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RuleReport:
+    """The rules of a model that are in use, in order, and their overlap.
+
+    Attributes:
+        rules: one `RuleUse` each.
+        overlap: rows of both / rows of either for every pair, shape (rules,
+            rules); 0 where neither holds.
+    """
+
+    rules: tuple[RuleUse, ...]
+    overlap: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        return display.text_table(*self._rows())
+
+    def _repr_html_(self) -> str:
+        return display.html_table(
+            f"{display.counted(len(self.rules), 'rule')} in use", *self._rows()
+        )
+
+    def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows: list[tuple[str, ...]] = [
+            (
+                str(number), f"{rule.rows:.1%}", f"{rule.alone:.1%}",
+                "" if rule.like is None else f"{rule.overlap:.0%} with {rule.like + 1}",
+                rule.text + (f"   (idle: {', '.join(rule.idle)})" if rule.idle else ""),
+            )
+            for number, rule in enumerate(self.rules, start=1)
+        ]  # fmt: skip
+        return ("", "rows", "alone", "overlap", "rule"), rows
+
+
+def rule_report(model: RuleEnsemble | RuleList, X: TableLike) -> RuleReport:
+    """How often rules hold, which are nearly the same, and which conditions make no
+    difference on these rows.
+
+    Raises:
+        TypeError: for anything but a rule ensemble or list.
+        ValueError: if `X` does not fit the model's columns.
+    """
+    if not isinstance(model, (RuleEnsemble, RuleList)):
+        not_a_model(model)
+    rules, table = used_rules(model), _rows(model, X)
+    both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
+    for _, satisfied in rules.batches(table):
+        both += satisfied.T.astype(np.float64) @ satisfied
+        alone += satisfied[satisfied.sum(axis=1) == 1].sum(axis=0)
+    held = np.diag(both)
+    overlap = both / np.maximum(held[:, None] + held - both, 1)
+    others = np.where(np.eye(len(rules), dtype=bool), -1.0, overlap)
+    used = []
+    for r, rule in enumerate(rules):
+        holds = (
+            Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
+        )
+        kept = needed(holds, [1.0] * len(rule))
+        idle = tuple(
+            condition.describe(rules.schema) for i, condition in enumerate(rule) if i not in kept
+        )
+        like = int(others[r].argmax()) if len(rules) > 1 else None
+        share = held[r] / table.n_rows, alone[r] / table.n_rows
+        used.append(
+            RuleUse(
+                rules.describe(r),
+                *share,
+                like,
+                0.0 if like is None else float(overlap[r, like]),
+                idle,
+            )
+        )
+    return RuleReport(tuple(used), overlap)
+
+
+# Groups and thresholds
+
+
+class GroupScores(NamedTuple):
+    """How well the rows of one group are predicted; see `scores_by_group`."""
+
+    group: Any
+    rows: int
+    accuracy: float | None
+    alarms: float | None
+    false_positive_rate: float | None
+    false_negative_rate: float | None
+
+
+def scores_by_group(
+    model: Any,
+    X: TableLike,
+    y: ArrayLike,
+    groups: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[GroupScores, ...]:
+    """Accuracy and error rates of each group of rows, in the order that `groups` declares (an
+    ordered categorical, an Enum of polars), else sorted.
+
+    For two classes also the share of rows predicted as the second class (alarms), the share
+    of these among rows of the first class (false positives), and the share of other
+    predictions among rows of the second (false negatives). None without such rows (of
+    positive weight), or for more classes.
+
+    Args:
+        model: any model with classes.
+        X, y: the data.
+        groups: the group of each row, or the name of a column of `X`.
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        ValueError: if an argument does not fit the rows, or the model predicts numbers.
+    """
+    checks.concrete("X", X)
+    check_order(X, y=y, groups=groups, sample_weight=sample_weight)
+    predicted, classes = np.asarray(predict(model, X)), model.schema.classes
+    checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
+    truth, weights = (
+        known_labels(y, classes, len(predicted)),
+        check_sample_weight(sample_weight, len(predicted)),
+    )
+    names, group = group_of_rows(model, X, groups, len(predicted))
+    return scores_of_groups(predicted, truth, names.tolist(), group, classes, weights)
+
+
+def scores_of_groups(
+    predicted: NDArray[Any],
+    truth: NDArray[Any],
+    names: Sequence[Any],
+    group: NDArray[np.intp],
+    classes: tuple[Label, ...],
+    weights: NDArray[np.float64],
+) -> tuple[GroupScores, ...]:
+    """`scores_by_group` of predictions; all but `names` and `classes` of shape (rows,)."""
+    alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
+    return tuple(
+        GroupScores(
+            name,
+            int(inside.sum()),
+            _share(predicted == truth, inside, weights),
+            _share(alarm, inside, weights) if two else None,
+            _share(alarm, inside & ~positive, weights) if two else None,
+            _share(~alarm, inside & positive, weights) if two else None,
+        )
+        for name, inside in ((name, group == code) for code, name in enumerate(names))
+    )
+
+
+def group_of_rows(
+    model: Any, X: TableLike, groups: ArrayLike, n_rows: int
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The groups, in order, and the code of every row's group, shape (rows,): as given, or the
+    numbers or categories of the column of `X` that `groups` names.
+
+    Raises:
+        ValueError: if it fits neither the rows nor a column.
+    """
+    if not isinstance(groups, str):
+        return in_order(target_array(groups, n_rows, "groups"), label_order(groups))
+    table = conform(X, model.schema)
+    checks.require(
+        groups in table.names,
+        f"groups must be one group per row or the name of a column of X, which has no {groups!r}",
+    )
+    place = table.names.index(groups)
+    feature, column = table.schema.features[place], table.columns[place]
+    if feature.levels is not None:
+        missing, known = table.missing_mask(place), (*map(str, feature.levels), "(missing)")
+        return in_order(np.array(known)[np.where(missing, -1, column).astype(np.int64)], known)
+    if feature.categories is None:
+        special = feature.special_values is not None
+        return in_order(np.asarray(table.to_columns()[groups]) if special else column, ())
+    return in_order(np.array([*feature.categories, "(unseen)", "(missing)"])[column], ())
+
+
+def _share(
+    what: NDArray[np.bool_], among: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> float | None:
+    total = float(weights[among].sum())
+    return float(weights[among & what].sum() / total) if total else None
+
+
+class OperatingPoint(NamedTuple):
+    """A threshold, the share of rows above it, and, given targets, the share of each class above
+    it.
+
+    Attributes:
+        threshold: pass it, or the whole operating point, to `jaxrules.with_threshold`.
+        alarms: the share of rows above it.
+        true_positive_rate, false_positive_rate: the share of the second and of the first class.
+        tied: the share of rows that have the next lower score: they would all be alarms at the
+            next lower threshold, alarms + tied in all. Few rules give few scores and large ties.
+    """
+
+    threshold: float
+    alarms: float
+    true_positive_rate: float | None = None
+    false_positive_rate: float | None = None
+    tied: float = 0.0
+
+
+def operating_point(
+    model: Any,
+    X: TableLike,
+    y: ArrayLike | None = None,
+    *,
+    max_alarms: float,
+    sample_weight: ArrayLike | None = None,
+) -> OperatingPoint:
+    """The lowest threshold with alarms on at most this share of rows; choose it on training rows.
+
+    An alarm is ``decision_function(model, X) > threshold``, and
+    ``predict_proba(model, X)[:, 1] > threshold`` for rule lists. The threshold lies halfway between
+    two observed scores; it is -inf if all rows may be alarms. Rows of one score are alarms
+    together, so the share may stay below the limit: `OperatingPoint.tied` says by how much the
+    next threshold would raise it.
+
+    Args:
+        model: a model of two classes, with one score.
+        X: rows.
+        y: their labels, for the rates.
+        max_alarms: the share of rows (of their weight), in [0, 1].
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        TypeError, ValueError: if the model does not have two classes, or an argument does not fit.
+    """
+    limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
+    if not isinstance(getattr(model, "schema", None), Schema):
+        not_a_model(model)
+    classes: tuple[Label, ...] = model.schema.classes or ()
+    checks.require(len(classes) == 2, "model must have two classes: alarms are rows of the second")
+    check_order(X, y=y, sample_weight=sample_weight)
+    table = _rows(model, X)
+    score = (
+        predict_proba(model, table)[:, 1]
+        if isinstance(model, RuleList)
+        else decision_function(model, table)
+    )
+    score = np.asarray(score, np.float64)
+    weights = check_sample_weight(sample_weight, len(score))
+    values, place = np.unique(score, return_inverse=True)
+    above = (
+        np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()
+    )  # at least value i
+    first = int(np.argmax(above <= limit * (1 + 1e-12)))  # alarms from here on
+    threshold = (
+        -np.inf
+        if first == 0
+        else float((values[first - 1] + values[min(first, len(values) - 1)]) / 2)
+    )
+    alarm = score > threshold
+    share = float(weights[alarm].sum() / weights.sum())
+    tied = float(above[first - 1] - above[first]) if first else 0.0
+    if y is None:
+        return OperatingPoint(threshold, share, tied=tied)
+    positive = known_labels(y, classes, len(score)) == classes[1]
+    return OperatingPoint(
+        threshold,
+        share,
+        _share(alarm, positive, weights),
+        _share(alarm, ~positive, weights),
+        tied,
+    )

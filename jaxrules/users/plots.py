@@ -1,0 +1,701 @@
+"""Plots of models, fits and comparisons; they need matplotlib (``pip install jaxrules[plots]``).
+
+Every function draws on the axes `ax`, or on new ones, and returns them. The colours of Okabe and
+Ito are distinct for colour-blind readers; markers differ as well.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import Schema, Table, TableLike, check_order, conform, regression_target
+from jaxrules.models.metrics import known_labels, local_support, support
+from jaxrules.models.rule_models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
+from jaxrules.paths.model import ModelSequence
+from jaxrules.paths.pareto import Front
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Fit
+from jaxrules.users import importances
+from jaxrules.users.comparison import Comparison
+from jaxrules.users.inspection import importance
+
+BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+)  # fmt: skip
+MARKERS = "os^DvPX"
+_LIGHTER = 0.25
+"""Opacity of a region."""
+_LINE = 32
+"""Characters of a rule on one line."""
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        if not hasattr(ax, "pcolormesh"):
+            raise TypeError(f"ax must be matplotlib axes, got {type(ax).__name__}")
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "jaxrules.users.plots needs matplotlib; pip install matplotlib"
+        ) from error
+    return plt.subplots(layout="constrained")[1]
+
+
+def _by_label(name: str, values: Any, what: str) -> None:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a dict of {what} by label, got {type(values).__name__}")
+    checks.require(len(values) > 0, f"{name} is empty; pass {what} by label")
+
+
+def _style(number: int) -> dict[str, Any]:
+    """A colour and a marker; no pair repeats among the first 49."""
+    cycle, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "marker": MARKERS[(colour + cycle) % len(MARKERS)]}
+
+
+def _rows(texts: Sequence[str], ax: Any) -> None:
+    """Texts beside the rows of a plot, the first on top."""
+    ax.set_yticks(
+        range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2
+    )
+    ax.set_ylim(len(texts) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+
+
+def _wrapped(text: str) -> str:
+    """A rule in lines, broken between conditions if possible."""
+    tied = (
+        text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
+    )
+    lines = [
+        line.replace("\xa0", " ") for line in textwrap.wrap(tied, _LINE, break_long_words=False)
+    ]
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, _LINE))
+
+
+def _legend_above(ax: Any, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
+    drawn = ax.get_legend_handles_labels()[0] if handles is None else handles
+    ax.legend(
+        handles=drawn, title=title, ncols=min(len(drawn), 4), frameon=False,
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4, columnspacing=1.2,
+    )  # fmt: skip
+
+
+# Comparisons and searches
+
+
+def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = None) -> Any:
+    """Risk against complexity, a line per method; Pareto-optimal points are joined in grey.
+
+    For a comparison the lines are its fronts, and a ring marks the risk of each method when its
+    setting is chosen without the held-out rows. If complexities differ by more than a factor of
+    thirty, the axis is logarithmic.
+
+    Args:
+        methods: from `jaxrules.compare`; or a dict by label of arrays of (complexity, risk) or
+            (complexity, risk, standard error), a row per model.
+        ax: matplotlib axes.
+
+    Raises:
+        TypeError: if `methods` is not a dict of numbers by label.
+        ValueError: if there is nothing to draw, or an array has another shape.
+    """
+    fronts: Mapping[str, ArrayLike] = methods.fronts if isinstance(methods, Comparison) else methods
+    _by_label("methods", fronts, "(complexity, risk)")
+    points = {label: checks.array(f"methods[{label!r}]", rows) for label, rows in fronts.items()}
+    for label, rows in points.items():
+        fit = rows.ndim == 2 and len(rows) and rows.shape[1] in (2, 3)
+        checks.require(
+            bool(fit),
+            f"methods[{label!r}] must be rows of (complexity, risk) or (complexity, risk, error)",
+        )
+    ax = _axes(ax)
+    together = np.concatenate([rows[:, :2] for rows in points.values()])
+    together = together[np.lexsort(together.T[::-1])]
+    best = together[together[:, 1] < np.append(np.inf, np.minimum.accumulate(together[:, 1])[:-1])]
+    ax.step(*best.T, where="post", color="0.8", linewidth=5, zorder=0, label="Pareto front")
+    for number, (label, rows) in enumerate(points.items()):
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        error = rows[:, 2] if rows.shape[1] == 3 else None
+        ax.errorbar(
+            *rows.T[:2],
+            yerr=error,
+            **_style(number),
+            markersize=4,
+            linewidth=1,
+            elinewidth=0.5,
+            capsize=1.5,
+            label=label,
+        )
+    if isinstance(methods, Comparison):
+        table = {row.method: (row.complexity, row.risk) for row in methods.rows}
+        for number, label in enumerate(points):
+            ax.scatter(
+                *table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4
+            )
+        ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="setting chosen inside")
+    sizes = together[together[:, 0] > 0, 0]
+    if len(sizes) and sizes.max() > _WIDE * sizes.min():
+        ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
+        ax.set_xlim(left=max(0.0, 0.7 * together[0, 0]))
+        ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("complexity")
+    ax.set_ylabel(_RISKS[methods.risk] if isinstance(methods, Comparison) else "risk")
+    if len(points) > 4:  # beside the plot, away from the lines
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        ax.legend(frameon=False)
+    return ax
+
+
+_WIDE = 30
+"""From this ratio of complexities upwards, the axis is logarithmic."""
+_RISKS = {
+    "error": "share of wrong labels",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "squared": "mean squared error",
+    "absolute": "mean absolute error",
+}
+
+
+def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
+    """The objective of the best model so far over time, and the proved bound,
+    also over time if recorded.
+
+    Raises:
+        ValueError: if the fit has no history.
+    """
+    checks.instance("fit", fit, Fit, "the learners")
+    checks.require(len(fit.history) > 0, "fit has no history; it recorded no step")
+    ax = _axes(ax)
+    seconds, objectives = zip(
+        *((step.seconds, step.objective) for step in fit.history), strict=True
+    )
+    times, incumbent = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
+    ax.step(times, incumbent, where="post", color=BLUE, label="incumbent")
+    ax.plot(seconds, objectives, ".", color=BLUE)
+    if fit.bound is not None:
+        told = [step.bound for step in fit.history]
+        told = [fit.bound] * len(told) if set(told) == {None} else told
+        bounds = np.array([*told, fit.bound], np.float64)  # None is NaN
+        ax.step(times, bounds, where="post", color=ORANGE, linestyle="--", label="proved bound")
+        ax.fill_between(
+            times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap"
+        )
+    ax.set_xlim(left=0)
+    ax.set_xlabel("seconds")
+    ax.set_ylabel(f"objective ({fit.sense})")
+    ax.legend(frameon=False)
+    return ax
+
+
+def support_path(
+    path: Sequence[Fit[RuleEnsemble]],
+    X: TableLike | None = None,
+    ax: Any = None,
+    *,
+    penalty: str = "global_penalty",
+) -> Any:
+    """The number of rules against the penalty along a path; with `X`, also
+    the number per prediction.
+
+    Args:
+        path: from `jaxrules.lire.path`, from `jaxrules.rulefit.path` with
+            ``penalty="l1_penalty"``, or from `jaxrules.glrm.path` with ``penalty="rule_penalty"``.
+        X: rows, for the mean local support.
+        ax: matplotlib axes.
+        penalty: the name of the penalty among the settings of the fits.
+
+    Raises:
+        ValueError: if there is nothing to draw, or the fits have no such penalty.
+    """
+    if not isinstance(path, Sequence) or not all(isinstance(fit, Fit) for fit in path):
+        raise TypeError(
+            f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}"
+        )
+    if not isinstance(penalty, str):
+        raise TypeError(
+            f"penalty must be the name of a setting of the fits, got {type(penalty).__name__}"
+        )
+    checks.require(len(path) > 0, "path is empty")
+    penalties = [dict(fit.model.options).get(penalty) for fit in path]
+    known = ", ".join(name for name, _ in path[0].model.options)
+    checks.require(
+        None not in penalties, f"the fits of path have no setting {penalty!r}; they have {known}"
+    )
+    ax = _axes(ax)
+    lines: dict[str, list[float]] = {"in the model": [support(fit.model) for fit in path]}
+    if X is not None:
+        lines["that hold for a row, on average"] = [local_support(fit.model, X) for fit in path]
+    for number, (label, values) in enumerate(lines.items()):
+        ax.plot(penalties, values, **_style(number), markersize=4, label=label)
+    ax.set_xscale("log")
+    marked = penalties[:: 1 + len(penalties) // 8]
+    ax.set_xticks(marked, [f"{one:.2g}" for one in marked])
+    ax.minorticks_off()
+    ax.set_xlabel(penalty.replace("_", " "))
+    ax.set_ylabel("rules")
+    ax.set_ylim(bottom=0)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False)
+    return ax
+
+
+# Models and predictions
+
+
+def rule_importance(
+    model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None, *, most: int = 10
+) -> Any:
+    """The most important rules and terms as bars, see `jaxrules.importance`; colours
+    show the sign of the weight.
+
+    Args:
+        model: a rule ensemble or list.
+        X: rows.
+        ax: matplotlib axes.
+        most: the most bars to draw.
+    """
+    most = checks.integer("most", most, at_least=1)
+    ranked = importance(model, X)[:most]
+    checks.require(len(ranked) > 0, "model has no rule and no linear term in use")
+    ax = _axes(ax)
+    signs = {
+        None: (BLUE, None),
+        True: (BLUE, "raises the score"),
+        False: (ORANGE, "lowers the score"),
+    }
+    for sign, (colour, label) in signs.items():
+        rows = [
+            i
+            for i, one in enumerate(ranked)
+            if (None if one.weight is None else one.weight > 0) is sign
+        ]
+        if rows:
+            ax.barh(rows, [ranked[i].value for i in rows], color=colour, label=label)
+    _rows([one.text for one in ranked], ax)
+    ax.set_xlabel("share of rows decided" if isinstance(model, RuleList) else "importance")
+    if ranked[0].weight is not None:
+        _legend_above(ax)
+    return ax
+
+
+def feature_importance(model: Any, X: TableLike, ax: Any = None, *, most: int = 10) -> Any:
+    """The most important columns as bars, see `jaxrules.feature_importance`.
+
+    Args:
+        model: any model; or the result of `jaxrules.stability`, for bars of one standard error.
+        X: rows.
+        ax: matplotlib axes.
+        most: the most bars to draw.
+    """
+    found = importances.feature_importance(model, X)
+    ax = _columns(found, ax, most)
+    ax.set_xlabel("importance")
+    return ax
+
+
+def local_importance(model: Any, X: TableLike, row: Any, ax: Any = None, *, most: int = 10) -> Any:
+    """What the columns add to the score of one row, see `jaxrules.local_importance`.
+
+    Args:
+        model: a model with one score; or the result of `jaxrules.stability`, for bars of one
+            standard error.
+        X: rows to compare with.
+        row: a table of one row.
+        ax: matplotlib axes.
+        most: the most bars to draw.
+    """
+    found = importances.local_importance(model, X, row)
+    ax = _columns(found, ax, most)
+    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.set_xlabel("score against the mean row")
+    return ax
+
+
+def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) -> Any:
+    """Bars of columns, the largest on top, with error bars if there are some."""
+    most = checks.integer("most", most, at_least=1)
+    ranked = sorted((one for one in found if one.value), key=lambda one: -abs(one.value))[:most]
+    checks.require(len(ranked) > 0, "model uses no column")
+    ax = _axes(ax)
+    errors = None if ranked[0].error is None else [one.error for one in ranked]
+    colours = [BLUE if one.value > 0 else ORANGE for one in ranked]
+    ax.barh(
+        range(len(ranked)),
+        [one.value for one in ranked],
+        xerr=errors,
+        color=colours,
+        ecolor="0.3",
+        capsize=2,
+    )
+    _rows([display.plain(one.name) for one in ranked], ax)
+    return ax
+
+
+def coefficient_path(
+    path: ModelSequence | Sequence[Fit[RuleEnsemble]], ax: Any = None, *, most: int = 10
+) -> Any:
+    """How coefficients change along a path, a line per column or rule, labelled at its end.
+
+    Args:
+        path: a coordinate path; or fits of rule ensembles with one output, from the path of a
+            learner: the horizontal axis is then the number of rules.
+        ax: matplotlib axes.
+        most: the most lines to label, those with the largest coefficients at the end; the others
+            are grey.
+
+    Raises:
+        TypeError: for anything else.
+        ValueError: if there is nothing to draw, or a model has a score per class.
+    """
+    most = checks.integer("most", most, at_least=1)
+    if isinstance(path, ModelSequence):
+        steps = np.arange(len(path) + 1)
+        values = np.stack([path.slopes(k) for k in steps.tolist()])
+        names, label = list(path.names), "step"
+    else:
+        steps, values, names = _weights_along(path)
+        label = "rules"
+    used = np.flatnonzero(values.any(axis=0))
+    checks.require(len(used) > 0, "path has no coefficient other than 0")
+    ax = _axes(ax)
+    ranked = used[np.argsort(-np.abs(values[-1, used]), kind="stable")]
+    ax.plot(steps, values[:, ranked[most:]], color="0.8", linewidth=0.7, zorder=1)
+    shown = np.array(sorted(ranked[:most].tolist(), key=lambda j: values[-1, j]))
+    heights = _apart(values[-1, shown], 0.055 * float(np.ptp(values[:, used])))
+    for number, (j, height) in enumerate(zip(shown.tolist(), heights, strict=True)):
+        style = _style(number)
+        ax.plot(steps, values[:, j], **style, markersize=3, linewidth=1)
+        ax.annotate(
+            display.plain(names[j]),
+            (steps[-1], values[-1, j]),
+            xytext=(1.04, height),
+            textcoords=("axes fraction", "data"),
+            color=style["color"],
+            fontsize="x-small",
+            va="center",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": style["color"],
+                "linewidth": 0.4,
+                "relpos": (0, 0.5),
+            },
+        )
+    ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlabel(label)
+    ax.set_ylabel("coefficient" if isinstance(path, ModelSequence) else "weight")
+    return ax
+
+
+def _apart(values: NDArray[np.float64], gap: float) -> list[float]:
+    """The heights nearest to ascending values that are at least `gap` apart.
+
+    Less k gap, they ascend: isotonic regression, by pooling neighbours that do not.
+    """
+    pools: list[tuple[float, int]] = []
+    for k, value in enumerate(values.tolist()):
+        mean, size = value - k * gap, 1
+        while pools and pools[-1][0] > mean:
+            before, others = pools.pop()
+            mean, size = (mean * size + before * others) / (size + others), size + others
+        pools.append((mean, size))
+    flat = [mean for mean, size in pools for _ in range(size)]
+    return [height + k * gap for k, height in enumerate(flat)]
+
+
+def _weights_along(path: Any) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
+    """Numbers of rules, weights (fits, rules), 0 where a model lacks the rule, and the rules."""
+    fits = isinstance(path, Sequence) and all(
+        isinstance(fit, Fit) and isinstance(fit.model, RuleEnsemble) for fit in path
+    )
+    if not fits:
+        raise TypeError(
+            "path must be a coordinate path, or a sequence of fits of rule ensembles, got "
+            f"{type(path).__name__}"
+        )
+    checks.require(len(path) > 0, "path is empty")
+    checks.require(path[0].model.n_outputs == 1, "path has models with a score per class")
+    found: dict[str, NDArray[np.float64]] = {}
+    for k, fit in enumerate(path):
+        for r, weight in enumerate(np.asarray(fit.model.weights)[:, 0].tolist()):
+            rule = fit.model.conjunctions.describe(r)
+            found.setdefault(rule, np.zeros(len(path)))[k] += weight
+    values = np.stack(list(found.values()), axis=1) if found else np.zeros((len(path), 0))
+    return np.array([support(fit.model) for fit in path]), values, list(found)
+
+
+def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most: int = 10) -> Any:
+    """How the parts of a prediction add up to its score, from the intercept downwards; a dashed
+    line is the threshold of `jaxrules.with_threshold`.
+
+    Args:
+        explanation: one of `jaxrules.explain`, of a model with scores.
+        ax: matplotlib axes.
+        output: which score, if there is one per class.
+        most: the number of parts to draw, the largest; the others are one bar.
+
+    Raises:
+        ValueError: for an explanation without scores, or an unknown output.
+    """
+    checks.instance("explanation", explanation, Explanation, "jaxrules.explain")
+    if explanation.score is None:
+        raise ValueError("explanation is for a model without scores")
+    output = checks.integer("output", output, at_least=0, at_most=len(explanation.score) - 1)
+    most = checks.integer("most", most, at_least=1)
+    parts: list[tuple[str, float]] = [
+        (part.text, float(part.weight[output])) for part in explanation.parts
+    ]
+    start, *reasons = parts
+    reasons = sorted(
+        (reason for reason in reasons if reason[1]), key=lambda reason: -abs(reason[1])
+    )
+    if rest := reasons[most:]:
+        reasons = [
+            *reasons[:most],
+            (display.counted(len(rest), "other"), sum(weight for _, weight in rest)),
+        ]
+    steps = [start, *reasons, ("score", 0.0)]
+    ends = np.cumsum([weight for _, weight in steps])
+    left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
+    left[-1], width[-1] = 0.0, ends[-1]
+    colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
+    ax = _axes(ax)
+    ax.barh(range(len(steps)), width, left=left, color=colours, height=0.7)
+    largest = display.largest_of(width)
+    for row, (start_at, size) in enumerate(zip(left, width, strict=True)):
+        told = f" {display.weight_text(size, largest, digits=3)}"
+        ax.text(max(start_at, start_at + size), row, told, va="center", fontsize="small")
+    ax.vlines(
+        ends[:-1],
+        np.arange(len(ends) - 1) - 0.35,
+        np.arange(1, len(ends)) + 0.35,
+        color="0.4",
+        linewidth=0.6,
+    )
+    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    cut = explanation.threshold
+    if cut is not None and cut.score is not None:
+        ax.axvline(cut.score, color="0.4", linewidth=0.8, linestyle="--", zorder=0)
+    ax.use_sticky_edges = False
+    ax.margins(x=0.12)
+    _rows([text for text, _ in steps], ax)
+    ax.set_xlabel("score")
+    said = explanation.prediction
+    title = f"prediction: {display.number(said) if isinstance(said, float) else said}"
+    ax.set_title(title if cut is None else f"{title}\n{cut}", loc="left")
+    return ax
+
+
+def decision_regions(
+    model: Any,
+    X: TableLike,
+    y: ArrayLike | None = None,
+    ax: Any = None,
+    *,
+    features: Sequence[str] | None = None,
+) -> Any:
+    """What a model predicts over the plane of two numeric columns, and the rows.
+
+    All other columns are held at their medians, or most frequent categories.
+
+    Args:
+        model: any model; classes are drawn as coloured regions, numbers on a scale.
+        X: rows; they also set the limits of the axes.
+        y: the targets of the rows; without them, no rows are drawn.
+        ax: matplotlib axes.
+        features: the names of the two columns; None for the first two numeric ones.
+
+    Raises:
+        ValueError: if `features` are not two numeric columns of the model, or X or y does not fit.
+    """
+    if not isinstance(getattr(model, "schema", None), Schema):
+        not_a_model(model)
+    check_order(X, y=y)
+    table, classes = conform(X, model.schema), model.schema.classes
+    checks.require(table.n_rows > 0, "X has no rows")
+    numeric = [feature.name for feature in table.schema.features if feature.is_numeric]
+    named = tuple(numeric[:2] if features is None else _names(features))
+    fit = len(set(named)) == 2 and set(named) <= set(numeric)
+    checks.require(fit, f"features must be two of the numeric columns {numeric}, got {list(named)}")
+    across, up = (table.names.index(name) for name in named)
+    for place in (across, up):
+        within = np.nanmax(np.abs(table.columns[place])) <= _LARGEST
+        checks.require(within, f"column {table.names[place]!r} of X has numbers too large to plot")
+    columns = [np.full(_POINTS**2, _typical(column)) for column in table.columns]
+    ticks = [_range(table.columns[place]) for place in (across, up)]
+    columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
+    for companion in table.schema.companions.values():  # beside numbers
+        columns[companion][:] = len(table.schema.features[companion].categories or ()) - 1
+    values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(
+        _POINTS, _POINTS
+    )
+    if y is None:
+        truth = None
+    else:
+        truth = (
+            regression_target(y, table.n_rows)
+            if classes is None
+            else known_labels(y, classes, table.n_rows)
+        )
+    ax, rows = _axes(ax), (table.columns[across], table.columns[up])
+    (_numbers if classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
+    ax.set_xlabel(named[0])
+    ax.set_ylabel(named[1])
+    return ax
+
+
+def _names(features: Any) -> Sequence[str]:
+    names = features.tolist() if isinstance(features, np.ndarray) else features
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"features must be two column names, got {type(features).__name__}")
+    return names
+
+
+_POINTS = 300
+"""Points of the plane per column."""
+_LARGEST = 1e307
+"""Beyond this, differences may overflow float64."""
+
+
+def _range(column: NDArray[Any]) -> NDArray[np.float64]:
+    low, high = np.nanmin(column), np.nanmax(column)
+    margin = 0.05 * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, _POINTS)
+
+
+def _typical(column: NDArray[Any]) -> Any:
+    with np.errstate(over="ignore"):  # a median beyond all numbers is infinite
+        return (
+            np.nanmedian(column)
+            if column.dtype.kind == "f"
+            else np.bincount(column[column >= 0]).argmax()
+        )
+
+
+def _classes(
+    ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None
+) -> None:
+    from matplotlib.colors import ListedColormap, to_rgb
+    from matplotlib.patches import Patch
+
+    classes = schema.classes or ()
+    light: list[Any] = [
+        tuple(1 - _LIGHTER * (1 - part) for part in to_rgb(_style(k)["color"]))
+        for k in range(len(classes))
+    ]
+    codes = np.argmax(np.stack([values == label for label in classes]), axis=0)
+    ax.pcolormesh(
+        *ticks,
+        codes,
+        cmap=ListedColormap(light),
+        vmin=-0.5,
+        vmax=len(classes) - 0.5,
+        rasterized=True,
+    )
+    handles = [
+        Patch(color=colour, label=str(label)) for colour, label in zip(light, classes, strict=True)
+    ]
+    if truth is not None:
+        handles = [
+            ax.scatter(
+                *(column[truth == label] for column in rows),
+                s=9,
+                linewidths=0.3,
+                edgecolors="white",
+                label=str(label),
+                **_style(k),
+            )
+            for k, label in enumerate(classes)
+        ]
+    _legend_above(ax, handles, schema.target)
+
+
+def _numbers(
+    ax: Any, schema: Schema, ticks: Any, values: NDArray[Any], rows: Any, truth: NDArray[Any] | None
+) -> None:
+    shown = values if truth is None else np.append(values.ravel(), truth)
+    limits = {"cmap": "cividis", "vmin": float(shown.min()), "vmax": float(shown.max())}
+    mesh = ax.pcolormesh(*ticks, values, rasterized=True, **limits)
+    if truth is not None:
+        ax.scatter(*rows, c=truth, s=9, linewidths=0.4, edgecolors="white", **limits)
+    ax.figure.colorbar(mesh, ax=ax, label=schema.target)
+
+
+# Coordinate paths
+
+
+def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
+    """The cost after every step of one or more coordinate paths (Bertsimas et al. 2019, Fig. 3b).
+
+    Args:
+        sequences: paths or sequences of models by label.
+        ax: matplotlib axes.
+
+    Raises:
+        ValueError: if there is nothing to draw.
+    """
+    _by_label("sequences", sequences, "paths")
+    for label, sequence in sequences.items():
+        checks.instance(f"sequences[{label!r}]", sequence, ModelSequence, "jaxrules.paths")
+    ax = _axes(ax)
+    for number, (label, sequence) in enumerate(sequences.items()):
+        ax.plot(
+            np.arange(len(sequence) + 1),
+            sequence.costs,
+            **_style(number),
+            markersize=4,
+            label=label,
+        )
+    ax.set_xlabel("steps")
+    ax.set_ylabel("cost")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(frameon=False)
+    return ax
+
+
+def price_of_interpretability(front: Front, ax: Any = None) -> Any:
+    """Cost against interpretability loss, a colour per number of steps; hollow if
+    unsupported (their Fig. 2).
+
+    Grey boxes are regions that weighted sums cannot reach.
+
+    Args:
+        front: from `jaxrules.paths.pareto`.
+        ax: matplotlib axes.
+    """
+    from matplotlib.patches import Rectangle
+
+    checks.instance("front", front, Front, "jaxrules.paths.pareto")
+    ax = _axes(ax)
+    for box in front.boxes:
+        corner = (box.interpretability[0], box.cost[0])
+        width, height = box.interpretability[1] - corner[0], box.cost[1] - corner[1]
+        ax.add_patch(Rectangle(corner, width, height, color="0.92", zorder=0))
+    for number, steps in enumerate(sorted({len(point.path) for point in front.points})):
+        label: str | None = display.counted(steps, "step")
+        for supported in (True, False):
+            points = [p for p in front.points if len(p.path) == steps and p.supported == supported]
+            if points:
+                losses, costs = zip(*((p.interpretability, p.cost) for p in points), strict=True)
+                filled = {} if supported else {"facecolors": "none"}
+                ax.scatter(losses, costs, s=14, label=label, **_style(number), **filled)
+                label = None
+    if not all(point.supported for point in front.points):
+        ax.scatter([], [], s=14, facecolors="none", edgecolors="0.4", label="hollow: unsupported")
+    ax.set_xlabel("interpretability loss")
+    ax.set_ylabel("cost")
+    ax.legend(frameon=False)
+    return ax

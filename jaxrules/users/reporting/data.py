@@ -1,0 +1,234 @@
+"""What a report shows, as JSON: its models, their figures, the rows, settings and certificates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import Feature, Table, TableLike, as_table, conform
+from jaxrules.lists.near_optimal import NearOptimal
+from jaxrules.models.persistence import Json
+from jaxrules.models.rule_models import RuleEnsemble, RuleList, predict
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Fit
+from jaxrules.users.comparison import Comparison
+from jaxrules.users.export.program import program_of
+from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
+from jaxrules.users.reporting.figures import Rows, joined, quality_json, rules_json
+from jaxrules.users.reporting.subject import Entry, Subject
+
+_STEPS = 300
+"""The most steps of a fit's history in the chart."""
+
+
+def data_json(
+    subject: Subject,
+    X: TableLike,
+    y: ArrayLike,
+    groups: ArrayLike | None,
+    title: str | None,
+    max_rows: int,
+) -> Json:
+    """Everything that the page needs. Infinite numbers and NaN are null.
+
+    Raises:
+        TypeError, ValueError: if X, y or groups does not fit the models.
+    """
+    result: Json = {"kind": subject.kind, "start": subject.start, "models": []}
+    if isinstance(subject.given, Comparison):
+        result["comparison"] = _comparison(subject.given)
+    if subject.entries:
+        result |= _of_models(subject, X, y, groups, max_rows)
+    else:
+        checks.require(
+            groups is None,
+            "groups is for rules, but no method of the comparison yields any; omit groups",
+        )
+        result |= {"target": "target", "table": _table(as_table(X, missing="own_category"))}
+    result["title"] = display.plain(title or f"{_what(subject)} for {result['target']}")
+    made: Json = _finite(result)
+    return made
+
+
+def _of_models(
+    subject: Subject, X: TableLike, y: ArrayLike, groups: ArrayLike | None, max_rows: int
+) -> Json:
+    first = subject.entries[0].model
+    rows = Rows.of(first, conform(X, first.schema), y, groups)
+    programs = [program_of(entry.model) for entry in subject.entries]
+    columns, stored = columns_of(programs), min(max_rows, rows.table.n_rows)
+    models = [
+        {
+            **_described(entry),
+            "program": program_json(program, columns),
+            "rules": rules_json(entry.model, program, rows),
+            "quality": quality_json(
+                subject.held_out or [(entry.model, slice(None))], program, rows
+            ),
+        }
+        for entry, program in zip(subject.entries, programs, strict=True)
+    ]
+    result = {
+        "models": models,
+        "target": display.plain(first.schema.target),
+        "classes": rows.classes and [display.plain(str(label)) for label in rows.classes],
+        "groups": list(zip(rows.group_names, np.bincount(rows.group).tolist(), strict=False)),
+        "table": _table(rows.table) | {"target": _target(rows)},
+        **rows_json(rows.table, columns, stored),
+        "truth": rows.truth[:stored].tolist(),
+    }
+    if subject.held_out:
+        result["held_out"] = {"folds": len(subject.held_out)}
+        if rows.classes is None:
+            result["held_out"]["predicted"] = joined(predict, subject.held_out, rows)[
+                :stored
+            ].tolist()
+    if isinstance(subject.given, NearOptimal):
+        result["near_optimal"] = _near_optimal(subject.given, rows.table, len(models))
+    return result
+
+
+def _what(subject: Subject) -> str:
+    """The title, without the target."""
+    if subject.kind == "comparison":
+        return f"Comparison of {display.counted(len(subject.given.contestants), 'method')}"
+    if subject.kind == "near-optimal":
+        return display.counted(len(subject.given), "near-optimal rule list")
+    if subject.kind == "path":
+        return f"Path of {display.counted(len(subject.entries), 'model')}"
+    (entry,) = subject.entries
+    kinds = {RuleEnsemble: "Rule ensemble", RuleList: "Rule list"}
+    return f"{kinds.get(type(entry.model), 'Linear model')} of {entry.label}"
+
+
+def _described(entry: Entry) -> Json:
+    """A model's size, meaning, settings and certificate."""
+    model, fit, cut = entry.model, entry.fit, getattr(entry.model, "cut", None)
+    if isinstance(model, RuleEnsemble):
+        heading = model.heading
+    elif isinstance(model, RuleList):
+        heading = "The first rule that holds decides" + ("." if cut is None else f"; {cut}.")
+    else:
+        classes, name = model.schema.classes, display.plain(model.schema.target)
+        what = (
+            name if classes is None else f"log-odds of {name} == {display.plain(str(classes[1]))}"
+        )
+        start = display.weight_text(model.intercepts[-1])
+        heading = f"{what} = {start} + the sum of weight times column"
+    settings = [(name, display.plain(str(value))) for name, value in model.options]
+    return {
+        "label": entry.label,
+        "complexity": entry.complexity,
+        "heading": heading,
+        "threshold": "" if cut is None else f"Here {cut}.",
+        "settings": settings,
+        "fit": None if fit is None else _fit(fit),
+    }
+
+
+def _fit(fit: Fit[Any]) -> Json:
+    """How a fit ended, and its history, thinned."""
+    shown = np.linspace(0, len(fit.history) - 1, min(len(fit.history), _STEPS)).round().astype(int)
+    steps = [fit.history[k] for k in shown.tolist()]
+    return {
+        "objective": fit.objective,
+        "sense": fit.sense,
+        "status": fit.status.value,
+        "advice": fit.advice,
+        "bound": fit.bound,
+        "gap": fit.gap,
+        "seconds": fit.seconds,
+        "history": [(step.seconds, step.objective, step.bound) for step in steps],
+    }
+
+
+# Data
+
+
+def _table(table: Table) -> Json:
+    """The number of rows, and each column: name, kind, missing values, what is in it."""
+    columns = [
+        (
+            display.plain(feature.name),
+            "categories" if feature.kind == "text" else feature.kind,
+            int(table.missing_mask(table.schema.companions.get(place, place)).sum()),
+            _values(feature, table.columns[place]),
+        )
+        for place, feature in enumerate(table.schema.features)
+    ]
+    return {"rows": table.n_rows, "columns": columns}
+
+
+def _values(feature: Feature, column: NDArray[Any]) -> str:
+    """What is in a column."""
+    if feature.levels is not None:
+        places = column[~np.isnan(column)].astype(np.int32)
+        return _categories(tuple(map(str, feature.levels)), places)
+    return (
+        _numbers(column) if feature.categories is None else _categories(feature.categories, column)
+    )
+
+
+def _numbers(column: NDArray[np.float64]) -> str:
+    known = column[~np.isnan(column)]
+    if not len(known):
+        return "no value"
+    low, middle, high = (display.number(float(np.quantile(known, q))) for q in (0, 0.5, 1))
+    return f"{low} to {high}, median {middle}"
+
+
+def _categories(categories: tuple[str, ...], column: NDArray[np.int32]) -> str:
+    counts = np.bincount(column[column >= 0], minlength=len(categories))
+    often = np.argsort(-counts, kind="stable")[:3].tolist()
+    listed = ", ".join(f"{display.plain(categories[k])} ({counts[k]})" for k in often)
+    return f"{len(categories)}: {listed}{', ...' if len(categories) > 3 else ''}"
+
+
+def _target(rows: Rows) -> str:
+    if rows.classes is None:
+        return _numbers(rows.truth)
+    counts = np.bincount(rows.truth, minlength=len(rows.classes)).tolist()
+    listed = zip(rows.classes, counts, strict=True)
+    return ", ".join(f"{display.plain(str(label))} ({count})" for label, count in listed)
+
+
+# Near-optimal lists and comparisons
+
+
+def _near_optimal(found: NearOptimal, table: Table, shown: int) -> Json:
+    """The search, the lists' objectives, the conditions that they share, and where they agree."""
+    often = np.argsort(-found.occurrences, kind="stable").tolist()
+    return {
+        "summary": found.summary,
+        "count": len(found),
+        "objectives": found.objectives[:shown].tolist(),
+        "agree": float((found.possible(table).sum(axis=1) == 1).mean()),
+        "conditions": [
+            (found.conditions.describe(r, " AND "), found.occurrences[r] / len(found))
+            for r in often
+        ],
+    }
+
+
+def _comparison(found: Comparison) -> Json:
+    return {
+        "caption": found.caption,
+        "risk": found.risk,
+        "rows": [row._asdict() for row in found.rows],
+        "fronts": {one.method: one.front for one in found.contestants},
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON of Python's own numbers."""
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,156 @@
+"""What a report can be about: one model, the models of a path, a comparison, near-optimal lists."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import TableLike
+from jaxrules.lists.near_optimal import NearOptimal
+from jaxrules.models.metrics import complexity
+from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.paths.model import ModelSequence
+from jaxrules.tools import display
+from jaxrules.tools.checks import require
+from jaxrules.tools.fits import Fit
+from jaxrules.users.comparison import Comparison
+from jaxrules.users.comparison.methods import model_of
+
+Model = RuleEnsemble | RuleList | ModelSequence
+Kind = Literal["model", "path", "comparison", "near-optimal"]
+
+MOST_LISTS = 20
+"""Near-optimal lists that a report shows, the best."""
+
+
+class Entry(NamedTuple):
+    """One model of a report, and the fit that it comes from."""
+
+    label: str
+    model: Model
+    fit: Fit[Any] | None = None
+
+    @property
+    def complexity(self) -> int:
+        """See `jaxrules.complexity`; the number of steps of a sequence of models."""
+        return len(self.model) if isinstance(self.model, ModelSequence) else complexity(self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """The models of a report.
+
+    Attributes:
+        kind: what was given.
+        given: the same.
+        entries: its models, all with the same columns and classes; a comparison may have none.
+        start: the entry that the page shows first.
+        held_out: of a comparison, the models of the folds and the rows that they are rated on;
+            empty if they are not known.
+    """
+
+    kind: Kind
+    given: Any
+    entries: tuple[Entry, ...]
+    start: int = 0
+    held_out: tuple[tuple[Model, NDArray[np.intp]], ...] = ()
+
+
+def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
+    """The models of a result. A comparison is refitted to X and y by its best method that yields
+    rules or a linear model.
+
+    Raises:
+        TypeError: for anything but a result of this library.
+        ValueError: for a path without models, or with models of different columns or classes.
+    """
+    if isinstance(result, NearOptimal):
+        n = min(len(result), MOST_LISTS)
+        require(n > 0, "result holds no near-optimal list; raise `within` or the limits")
+        lists = tuple(Entry(f"list {k + 1}", result[k]) for k in range(n))
+        return Subject("near-optimal", result, lists)
+    if isinstance(result, Comparison):
+        entries = _refitted(result, X, y)
+        held_out = _held_out(result, entries[0], X, y) if entries else ()
+        return Subject("comparison", result, entries, held_out=held_out)
+    if isinstance(result, Sequence) and not isinstance(result, str):
+        require(len(result) > 0, "result is an empty path; it must hold at least one fit")
+        path = tuple(_entry(one, f"result[{k}]") for k, one in enumerate(result))
+        schema = path[0].model.schema
+        for k, entry in enumerate(path):
+            same = (entry.model.schema.features, entry.model.schema.classes) == (
+                schema.features,
+                schema.classes,
+            )
+            require(same, f"result[{k}] has other columns or classes than result[0]")
+        return Subject("path", result, path, len(path) - 1)
+    entry = _entry(result, "result")
+    if isinstance(entry.model, ModelSequence) and len(entry.model):
+        steps = _steps(entry.model, entry.fit)
+        return Subject("path", result, steps, len(steps) - 1)
+    return Subject("model", result, (entry,))
+
+
+def _entry(given: Any, name: str) -> Entry:
+    fit = given if isinstance(given, Fit) else None
+    model = given if fit is None else fit.model
+    if not isinstance(model, Model):
+        hint = "; pass its fit_" if hasattr(given, "fit_") else ""
+        raise TypeError(
+            f"{name} must be a Fit, a model, a list of fits, a Comparison or near-optimal lists, "
+            f"got {type(given).__name__}{hint}"
+        )
+    model.validate()
+    return Entry(_size(model), model, fit)
+
+
+def _size(model: Model) -> str:
+    """The size of a model, in words."""
+    if isinstance(model, ModelSequence):
+        return display.counted(len(model), "step")
+    if isinstance(model, RuleList):
+        return display.counted(len(model.conjunctions), "rule")
+    used = int(np.asarray(model.weights).any(axis=1).sum())
+    terms = 0 if model.linear is None else np.asarray(model.linear.coefficients).any(axis=1).sum()
+    return display.size_text(used, int(terms))
+
+
+def _steps(model: ModelSequence, fit: Fit[Any] | None) -> tuple[Entry, ...]:
+    """Every model of a sequence, as the last one of a shorter sequence."""
+    same = [field.name for field in dataclasses.fields(ModelSequence)]
+    whole = {name: getattr(model, name) for name in same}
+    first = [
+        ModelSequence(**whole | {name: whole[name][: k + 1] for name in _BY_STEP})
+        for k in range(len(model) + 1)
+    ]
+    return tuple(Entry(_size(one), one, fit) for one in first)
+
+
+_BY_STEP = ("models", "intercepts", "costs")
+
+
+def _refitted(found: Comparison, X: TableLike, y: ArrayLike) -> tuple[Entry, ...]:
+    """The model of the best method that yields one of this library, or nothing."""
+    for row in found.rows:
+        if row.risk is None:
+            continue
+        fitted = found.refit(row.method, X, y)
+        model = model_of(fitted)
+        if isinstance(model, Model):
+            return (Entry(row.method, model, fitted if isinstance(fitted, Fit) else None),)
+    return ()
+
+
+def _held_out(
+    found: Comparison, best: Entry, X: TableLike, y: ArrayLike
+) -> tuple[tuple[Model, NDArray[np.intp]], ...]:
+    """The models of the folds, if all are of the kind and the classes of the refitted one."""
+    parts = [(model_of(one), rows) for one, rows in found.held_out(best.label, X, y)]
+    classes = best.model.schema.classes
+    same = all(type(one) is type(best.model) and one.schema.classes == classes for one, _ in parts)
+    return tuple(parts) if same else ()

@@ -1,0 +1,275 @@
+"""Scorecards: the rules of a model with integer points instead of weights.
+
+The score of a row is scale * (sum of the points of the rules that hold) + intercept, a log-odds.
+For few rules, every vector of points within the limit is tried, each with its best scale and
+intercept, so the result is optimal (RiskSLIM, Ustun and Rudin 2019, finds such cards by integer
+programming). For more rules, the weights are rounded at many scales, and the best result is
+improved one rule at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import TableLike
+from jaxrules.learning.training import data_for
+from jaxrules.losses import logistic, mean_loss
+from jaxrules.models.rule_models import RuleEnsemble, sigmoid, warn_of_threshold
+from jaxrules.rules.rows import Activations
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Status
+from jaxrules.users.editing import ridge_of
+
+Floats = NDArray[np.float64]
+
+_MOST_CARDS = 200_000
+"""Up to this many vectors of points, all are tried: 5 rules of -5 to +5 points have 161 051."""
+_CELLS = 1 << 22
+_ROUNDINGS = 60
+_NEWTON_STEPS, _HALVINGS = 100, 40
+_CONVERGED, _TINY = 1e-11, 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """Rules with points. Prints as a card with the probability of every total.
+
+    Attributes:
+        model: the rules with the weights scale * points, to predict, save and export as usual.
+        points: the points of the rules, in the order of the model, shape (rules,).
+        scale, intercept: log-odds = scale * total + intercept.
+        totals: the totals that occur in the rows, and their shares of the weight.
+        loss: the mean logistic loss on the rows.
+        loss_before: the loss of the model before rounding.
+        status: OPTIMAL if no other points within the limit, with any scale and intercept, have a
+            lower objective on these rows; CONVERGED if not all were tried.
+        tried: the number of vectors of points tried.
+    """
+
+    model: RuleEnsemble
+    points: NDArray[np.int64]
+    scale: float
+    intercept: float
+    totals: tuple[tuple[int, float], ...]
+    loss: float
+    loss_before: float
+    status: Status
+    tried: int
+
+    def __str__(self) -> str:
+        lines = [self._caption(), *display.aligned(self._rows())]
+        return "\n".join([*lines, display.text_table(*self._chances())])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        card = display.html_table(self._caption(), ("points", "rule"), self._rows())
+        return card + display.html_table("", *self._chances())
+
+    def _caption(self) -> str:
+        proof = "no better points exist" if self.status is Status.OPTIMAL else "rounded, improved"
+        return (
+            f"Scorecard of {display.counted(len(self.points), 'rule')} ({proof}): log loss "
+            f"{self.loss:.4f}, {self.loss_before:.4f} before"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        order = np.argsort(-np.abs(self.points), kind="stable").tolist()
+        return [(f"{self.points[r]:+d}", self.model.conjunctions.describe(r)) for r in order]
+
+    def _chances(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
+        """Every total in the rows, its probability and its share."""
+        label = display.plain(str((self.model.schema.classes or ())[1]))
+        rows = []
+        for total, share in self.totals:
+            chance = float(sigmoid(np.array(self.scale * total + self.intercept)))
+            rows.append((str(total), display.share_text(chance), f"{share:.1%}"))
+        return ("total", f"p({label})", "rows"), rows
+
+
+def scorecard(
+    model: RuleEnsemble,
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    max_points: int = 5,
+    l2_penalty: float | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Scorecard:
+    """The rules of a model of two classes with integer points from -max_points to +max_points.
+
+    Points, scale and intercept minimise the sum of the logistic losses on these rows + l2_penalty /
+    2 sum_j (scale points_j)^2, the objective of `jaxrules.refit`. A rule may get 0 points;
+    `jaxrules.without_rules` drops it.
+
+    Args:
+        model: a rule ensemble of two classes without linear terms.
+        X, y: the training rows.
+        max_points: the most points of a rule, positive or negative.
+        l2_penalty: the ridge; None for the ridge of the fit, or 1, as in `jaxrules.refit`.
+        sample_weight: weight of every row, shape (rows,).
+
+    Raises:
+        TypeError: for another model.
+        ValueError: for a model without rules or two classes, or data that do not fit it.
+    """
+    checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
+    limit = checks.integer("max_points", max_points, at_least=1, at_most=1000)
+    checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
+    checks.require(
+        model.linear is None,
+        "model has linear terms, which cannot have points; fit it without linear_terms",
+    )
+    checks.require(len(model.conjunctions) > 0, "model has no rules")
+    warn_of_threshold(model)
+    data = data_for(model, X, y, logistic, sample_weight)
+    merged = Activations.of(model.conjunctions, data.table)
+    weight = merged.totals(data.weights)
+    share = merged.totals(data.weights * (data.target > 0)) / weight
+    given = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
+    ridge = ridge_of(model, data) if given is None else given
+    total = float(weight.sum())
+    problem = _Problem(merged.dense.astype(np.float64), share, weight / total, ridge / total)
+    doubled = 2.0 if model.link == "exponential" else 1.0
+    weights = doubled * np.asarray(model.weights, np.float64)[:, 0]
+    before = merged.dense @ weights + doubled * float(model.intercept[0])
+    m = len(weights)
+    every = (2 * limit + 1) ** m <= _MOST_CARDS
+    cards = _all_cards(m, limit) if every else _roundings(weights, limit)
+    found, tried = problem.best(cards), len(cards)
+    if not every:
+        found, tried = _improved(problem, found, limit, tried)
+    points, scale, intercept, _ = found
+    card = dataclasses.replace(
+        model,
+        weights=scale * points[:, None].astype(np.float64),
+        intercept=np.array([intercept]),
+        link="logistic",
+        loss=logistic.name,
+        threshold=0.0,
+    )
+    totals = (merged.dense @ points)[merged.pattern]
+    loss, loss_before = (
+        float(mean_loss(logistic, data.target, scores, data.weights))
+        for scores in (scale * totals + intercept, before[merged.pattern])
+    )
+    seen, place = np.unique(totals, return_inverse=True)
+    shares = np.bincount(place, data.weights) / total
+    status = Status.OPTIMAL if every else Status.CONVERGED
+    return Scorecard(
+        card, points, scale, intercept, tuple(zip(seen.tolist(), shares.tolist(), strict=True)),
+        loss, loss_before, status, tried,
+    )  # fmt: skip
+
+
+_Card = tuple[NDArray[np.int64], float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Merged rows.
+
+    Attributes:
+        holds: the rules that hold, shape (patterns, rules).
+        share, weight: the share of the second class in each pattern, and the pattern's share of the
+            total weight, shape (patterns,).
+        ridge: the ridge, relative to the mean loss.
+    """
+
+    holds: Floats
+    share: Floats
+    weight: Floats
+    ridge: float
+
+    def best(self, cards: NDArray[np.int64]) -> _Card:
+        """The card with the least objective, its scale and its intercept; the first one in ties."""
+        best: _Card | None = None
+        size = max(1, _CELLS // len(self.share))
+        for start in range(0, len(cards), size):
+            some = cards[start : start + size]
+            scale, intercept, value = self._fitted(some)
+            k = int(value.argmin())
+            if best is None or value[k] < best[3] - _CONVERGED:
+                sign = -1 if scale[k] < 0 else 1
+                best = sign * some[k], abs(float(scale[k])), float(intercept[k]), float(value[k])
+        assert best is not None
+        return best
+
+    def _fitted(self, cards: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """The best scale and intercept of every card, by damped Newton steps, and the objective."""
+        totals = cards @ self.holds.T
+        size = np.maximum(np.abs(totals).max(axis=1, initial=0.0), 1.0)
+        x, ridge = totals / size[:, None], self.ridge * (cards**2).sum(axis=1) / size**2
+        rate = np.clip(self.weight @ self.share, 1e-12, 1 - 1e-12)
+        scale, intercept = np.zeros(len(x)), np.full(len(x), np.log(rate / (1 - rate)))
+        value = self._value(x, ridge, scale, intercept)
+        active = np.arange(len(x))
+        for _ in range(_NEWTON_STEPS):
+            xs, r, s, b = x[active], ridge[active], scale[active], intercept[active]
+            # Newton's step for scale and intercept: the 2 x 2 Hessian in closed form.
+            p = sigmoid(s[:, None] * xs + b[:, None])
+            g, h = self.weight * (p - self.share), self.weight * p * (1 - p)
+            gs, gb = (g * xs).sum(axis=1) + r * s, g.sum(axis=1)
+            hss, hsb = (h * xs * xs).sum(axis=1) + r + _TINY, (h * xs).sum(axis=1)
+            hbb = h.sum(axis=1) + _TINY
+            det = np.maximum(hss * hbb - hsb * hsb, _TINY**2)
+            ds, db = (hsb * gb - hbb * gs) / det, (hsb * gs - hss * gb) / det
+            step = 8.0 / np.maximum(np.abs(ds) + np.abs(db), 8.0)
+            for _ in range(_HALVINGS):  # until the objective does not rise
+                new = self._value(xs, r, s + step * ds, b + step * db)
+                worse = new > value[active]
+                if not worse.any():
+                    break
+                step = np.where(worse, step / 2, step)
+            step = np.where(worse, 0.0, step)
+            scale[active], intercept[active] = s + step * ds, b + step * db
+            gained = np.where(worse, 0.0, value[active] - new)
+            value[active] -= gained
+            active = active[gained > _CONVERGED]
+            if not len(active):
+                break
+        return scale / size, intercept, value
+
+    def _value(self, x: Floats, ridge: Floats, scale: Floats, intercept: Floats) -> Floats:
+        scores = scale[:, None] * x + intercept[:, None]
+        losses = (np.logaddexp(0.0, scores) - self.share * scores) @ self.weight
+        return np.asarray(losses + ridge / 2 * scale**2)
+
+
+def _all_cards(m: int, limit: int) -> NDArray[np.int64]:
+    """Every vector of points except those that equal another one at another scale: with a common
+    divisor, or with a negative first entry (scales may be negative).
+    """
+    axes = np.meshgrid(*[np.arange(-limit, limit + 1)] * m, indexing="ij")
+    cards = np.stack([axis.ravel() for axis in axes], axis=1)
+    first = np.take_along_axis(cards, (cards != 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return cards[(np.gcd.reduce(cards, axis=1) <= 1) & (first >= 0)]
+
+
+def _roundings(weights: Floats, limit: int) -> NDArray[np.int64]:
+    """The weights rounded at many scales, from half a point to `limit` points for the largest."""
+    largest = float(np.abs(weights).max()) or 1.0
+    scales = np.linspace(0.5, limit + 0.49, _ROUNDINGS) / largest
+    return np.unique(np.rint(np.outer(scales, weights)).astype(np.int64), axis=0)
+
+
+def _improved(problem: _Problem, found: _Card, limit: int, tried: int) -> tuple[_Card, int]:
+    """Change the points of one rule at a time as long as that helps."""
+    while True:
+        points = found[0]
+        cards = []
+        for r in range(len(points)):
+            others = np.setdiff1d(np.arange(-limit, limit + 1), points[r])
+            changed = np.tile(points, (len(others), 1))
+            changed[:, r] = others
+            cards.append(changed)
+        better = problem.best(np.concatenate(cards))
+        tried += sum(map(len, cards))
+        if better[3] >= found[3] - _CONVERGED:
+            return found, tried
+        found = better
