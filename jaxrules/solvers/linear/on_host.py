@@ -1,10 +1,9 @@
-"""Proximal Newton in NumPy: for binary matrices, for small problems, and for fits with a time
-limit, which cannot wait for the kernels of `proximal_newton` to compile.
+"""Proximal Newton on the host, in NumPy: nothing is compiled for a loss or a shape.
 
-The steps and formulas are the same, but the line search takes less care of the last digits. Most of
-the work is the Gram matrix of the model, weighted by the curvature of every row. `Curvature` keeps
-it from step to step, from one working set to the next and along a path, as long as steps towards
-its minimum make good progress.
+`traced_path` makes the same steps, with the formulas of `proximal_newton`, as one JAX program; the
+line search here takes less care of the last digits. Most of the work is the Gram matrix of the
+model, weighted by the curvature of every row. `Curvature` keeps it from step to step, from one
+working set to the next and along a path, as long as steps towards its minimum make good progress.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ from jaxrules.solvers.linear.quadratic import Floats
 from jaxrules.tools.float64 import in_x64
 
 FEW = 1 << 20
-"""For matrices of up to this many entries, NumPy on one thread is as fast as the kernels, and needs
-no compilation.
-"""
+"""For matrices of up to this many entries, one BLAS thread is faster than several."""
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
@@ -236,7 +233,7 @@ def _step_size(
 @in_x64
 def point(
     loss: Loss,
-    sums: Callable[[Floats], Floats],
+    columns: Floats | BitColumns,
     unpenalised: Floats | BitColumns,
     data: Data[Floats],
     score: Floats,
@@ -244,17 +241,17 @@ def point(
     """The point at a score, its intercept shifted to the best one.
 
     Args:
-        sums: maps rows (rows,) to sum_i rows_i x_ij for all columns.
-        unpenalised: some of these columns, bits or float64.
+        columns: all, bits or float64.
+        unpenalised: some of them.
     """
     _, weights, target, fit_intercept = data
     with np.errstate(all="ignore"), _threads(unpenalised):
         shift = best_shift(loss, target, score, weights) if fit_intercept else 0.0
         score = score + shift
         rows, curvature = (np.asarray(of(target, score)) for of in (loss.gradient, loss.curvature))
-        gradient = sums(weights * rows)
+        gradient = columns @ (weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
-        dual_gradient = sums(weights * dual) if len(unpenalised) else gradient
+        dual_gradient = columns @ (weights * dual) if len(unpenalised) else gradient
         return Point(
             shift,
             score,

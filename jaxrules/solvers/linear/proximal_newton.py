@@ -19,7 +19,6 @@ them.
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
@@ -29,9 +28,10 @@ import scipy.linalg
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from jaxrules.losses import SHIFT_ROUNDING, SHIFT_STEPS, Loss, require, shift_step
+from jaxrules.losses import Loss, require
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
+from jaxrules.tools.float64 import numpy_of
 
 _NEWTON_RIDGE = 0.8  # added to Hessians to factorise: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
@@ -61,43 +61,8 @@ class Data(NamedTuple, Generic[Numbers]):
     fit_intercept: Flag
 
 
-def _numpy(array: Array | Floats) -> ModuleType:
-    return jnp if isinstance(array, jax.Array) else np
-
-
 # -------------------------------------------------------------------------------
 # optimality, intercept, duality
-
-
-def centring_shift(loss: Loss, data: Data[Array], score: Array) -> Array:
-    """The change of the intercept that minimises the loss of `score + shift`; there the weighted
-    gradient sums to zero.
-
-    `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not
-    read.
-    """
-    _, weights, target, fit_intercept = data
-    max_steps = jnp.where(fit_intercept, SHIFT_STEPS, 0)
-    dtype = score.dtype
-    rounding = SHIFT_ROUNDING * jnp.finfo(dtype).eps
-
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        _, low, high, gradient, size, steps = state
-        return (jnp.abs(gradient) > rounding * size) & (low < high) & (steps < max_steps)
-
-    def gradient_at(shift: Array) -> tuple[Array, Array]:
-        rows = weights * loss.gradient(target, score + shift)
-        return jnp.sum(rows), jnp.sum(jnp.abs(rows))
-
-    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        shift, low, high, gradient, _, steps = state
-        curvature = jnp.sum(weights * loss.curvature(target, score + shift))
-        shift, low, high = shift_step(loss, shift, low, high, gradient, curvature, steps)
-        return shift, low, high, *gradient_at(shift), steps + 1
-
-    zero, infinity = jnp.zeros((), dtype), jnp.asarray(jnp.inf, dtype)
-    start: tuple[Array, ...] = (zero, -infinity, infinity, *gradient_at(zero), jnp.int32(0))
-    return lax.while_loop(unfinished, step, start)[0]
 
 
 def project_out(
@@ -113,7 +78,7 @@ def project_out(
     Args:
         curvature: (rows,) of the loss.
     """
-    xp = _numpy(dual)
+    xp = numpy_of(dual)
     library: Any = jax.scipy if xp is jnp else scipy
     columns, weights, _, fit_intercept = data
     metric = weights * curvature
@@ -166,7 +131,7 @@ def dual_bound(
         signs: whether a coefficient may be negative, and positive, (2, k): the condition above
             applies only on these sides. None for both sides of every column.
     """
-    xp = _numpy(dual_gradient)
+    xp = numpy_of(dual_gradient)
     conjugate = require(loss, "conjugate", "a bound by duality")
     tiny = xp.finfo(dual_gradient.dtype).tiny
     ratio = xp.where(penalties > 0, penalties / xp.maximum(pull(dual_gradient, signs), tiny), 1)
@@ -256,7 +221,7 @@ def intercept_curvature(curvature: Numbers, fit_intercept: Flag) -> Numbers:
     Args:
         curvature: (rows,), with the weights.
     """
-    xp = _numpy(curvature)
+    xp = numpy_of(curvature)
     return xp.where(fit_intercept, xp.sum(curvature) + xp.finfo(curvature.dtype).tiny, xp.inf)
 
 
@@ -357,7 +322,7 @@ def objective(
     loss: Loss, data: Data[Numbers], penalties: Numbers, coefficients: Numbers, score: Numbers
 ) -> Numbers:
     """F, at coefficients and the score that they and the intercept give."""
-    return data.weights @ loss.value(data.target, score) + penalties @ _numpy(coefficients).abs(
+    return data.weights @ loss.value(data.target, score) + penalties @ numpy_of(coefficients).abs(
         coefficients
     )
 
@@ -373,7 +338,7 @@ def derivatives(
     """Gradient of the loss by the coefficients and by the intercept, and the largest KKT
     violation.
     """
-    xp = _numpy(score)
+    xp = numpy_of(score)
     rows = data.weights * loss.gradient(data.target, score)
     gradient, by_intercept = data.columns @ rows, xp.sum(rows)
     violation = kkt_violation(coefficients, gradient, penalties, signs)

@@ -12,14 +12,13 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from jaxrules.losses import Array
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.tools.float64 import numpy_of
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +43,7 @@ def pull(gradient: Array, signs: Array | None = None) -> Array:
         signs: whether a coefficient may be negative, and positive, bool (2, k); None if all may be
             both.
     """
-    numpy: Any = jnp if isinstance(gradient, jax.Array) else np
+    numpy = numpy_of(gradient)
     if signs is None:
         return numpy.abs(gradient)
     return numpy.maximum(numpy.where(signs[0], gradient, 0), numpy.where(signs[1], -gradient, 0))
@@ -56,7 +55,7 @@ def kkt_violation(
     """Distance of 0 from the subdifferential of the objective, per coefficient; for arrays of NumPy
     and JAX.
     """
-    numpy: Any = jnp if isinstance(gradient, jax.Array) else np
+    numpy = numpy_of(gradient)
     at_zero = numpy.maximum(pull(gradient, signs) - penalties, 0)
     return numpy.where(
         coefficients != 0, numpy.abs(gradient + penalties * numpy.sign(coefficients)), at_zero
@@ -67,7 +66,7 @@ def allowed(b: Array, signs: Array | None = None) -> Array:
     """Coefficients, of any shape (..., k), with 0 for those of a forbidden sign; for arrays of
     NumPy and JAX.
     """
-    numpy: Any = jnp if isinstance(b, jax.Array) else np
+    numpy = numpy_of(b)
     if signs is None:
         return b
     below, above = signs if b.ndim == 1 else signs[:, None]
@@ -86,7 +85,7 @@ def best_along(
     """The best of b, some points along its Newton step and others, (n, k); a coefficient whose sign
     would flip stops at zero. For arrays of NumPy and JAX.
     """
-    numpy: Any = jnp if isinstance(b, jax.Array) else np
+    numpy = numpy_of(b)
     trials = b[None] + _STEP_SIZES * step[None]
     trials = numpy.where((trials * b[None] < 0) & (penalties > 0)[None], 0.0, trials)
     trials = numpy.concatenate([allowed(trials, signs), others])

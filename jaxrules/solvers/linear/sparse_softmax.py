@@ -132,11 +132,11 @@ def _violation(coefficients: Floats, gradient: Floats, penalties: Floats) -> Flo
 
 @dataclass(frozen=True)
 class Problem(WorkingSets[Solution]):
-    """Everything but the penalty, in padded shapes, with centred and scaled columns.
+    """Everything but the penalty, with centred and scaled columns.
 
     Attributes:
-        weights: (padded rows,) sum to 1; 0 masks a row.
-        target: (classes, padded rows) the shares of the classes in the merged rows.
+        weights: (stored rows,) sum to 1; 0 masks a row.
+        target: (classes, stored rows) the shares of the classes in the merged rows.
     """
 
     design: Design
@@ -161,13 +161,12 @@ class Problem(WorkingSets[Solution]):
         """
         n, k = design.n_patterns, target.shape[1]
         row_weight = sample_weight / sample_weight.sum()
-        padded = design.storage.shape[1]
-        weights, shares = np.zeros(padded), np.full((k, padded), 1 / k)
+        stored = design.storage.shape[1]
+        weights, shares = np.zeros(stored), np.full((k, stored), 1 / k)
         for of_class, one in zip(shares, target.T, strict=True):
             merged = merge_rows(logistic, one, row_weight, design.inverse, n)
             weights[:n], of_class[:n] = merged.weight, (1 + merged.target) / 2
-        factors = np.ones(design.padded_columns)
-        factors[: design.n_columns] = penalty_factors / design.scale
+        factors = penalty_factors / design.scale
         least = -float(weights @ xlogy(shares, shares).sum(axis=0))
         curvatures = [Curvature() for _ in range(k)]
         return cls(design, weights, shares, factors, least, float(np.log(k)), curvatures)
@@ -176,8 +175,7 @@ class Problem(WorkingSets[Solution]):
         """The problem on the same rows with other columns from the one with index `same` on; it
         takes over the products of those before.
         """
-        factors = np.ones(design.padded_columns)
-        factors[: design.n_columns] = penalty_factors / design.scale
+        factors = penalty_factors / design.scale
         for one in self.curvatures:
             one.keep(one.columns < same)
         return replace(self, design=design, factors=factors, latest=_Latest())
@@ -203,14 +201,10 @@ class Problem(WorkingSets[Solution]):
         self.latest.solution, self.latest.position = solution, position
         return solution
 
-    def max_penalty(self, run: Run | None = None) -> float:
-        """The smallest penalty at which every penalised coefficient is zero."""
-        return self.largest_penalty(self.start(None))
-
     def start(self, start: Solution | tuple[ArrayLike, ArrayLike] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design, k = self.design, len(self.target)
-        coefficients = np.zeros((design.padded_columns, k))
+        coefficients = np.zeros((design.n_columns, k))
         if start is None:
             position = self.at(coefficients, np.zeros(k), np.zeros_like(self.target), False)
             free = np.flatnonzero(self.factors == 0)
@@ -222,10 +216,10 @@ class Problem(WorkingSets[Solution]):
         )
         given, intercept = np.asarray(given, np.float64), np.asarray(intercept, np.float64)
         given = given - given.mean(axis=1, keepdims=True)
-        coefficients[: design.n_columns] = given * design.scale[:, None]
+        coefficients = given * design.scale[:, None]
         intercept = intercept + design.centre @ given
         used = np.flatnonzero(coefficients.any(axis=1))
-        score = _scores(coefficients[used], design.columns_on_host(used)) + intercept[:, None]
+        score = _scores(coefficients[used], design.take(used)) + intercept[:, None]
         return self.at(coefficients, intercept, score, False)
 
     def at(self, coefficients: Floats, intercept: Any, score: Floats, all_free: bool) -> Position:
@@ -233,10 +227,10 @@ class Problem(WorkingSets[Solution]):
         score = score + shift[:, None]
         p = np.asarray(shares_of(score, axis=0))
         dual = p - self.target
-        gradient = _all_sums(self.design, self.weights * dual)
+        gradient = _sums(self.design.storage, self.weights * dual)
         free = np.flatnonzero(self.factors == 0)
-        dual = _projected(self.design.columns_on_host(free), self.weights, p, dual)
-        dual_gradient = _all_sums(self.design, self.weights * dual) if len(free) else gradient
+        dual = _projected(self.design.take(free), self.weights, p, dual)
+        dual_gradient = _sums(self.design.storage, self.weights * dual) if len(free) else gradient
         loss: Any = _log_loss(self.weights, self.target, score)
         point = Point(shift, score, loss, gradient, dual, dual_gradient)
         return Position(coefficients, intercept + shift, point, all_free)
@@ -250,7 +244,7 @@ class Problem(WorkingSets[Solution]):
         max_steps: int,
         stopped: Callable[[], bool] = lambda: False,
     ) -> tuple[Position, int]:
-        columns = self.design.columns_on_host(working)
+        columns = self.design.take(working)
         with np.errstate(all="ignore"), one_blas_thread():
             at, steps = _descended(
                 _Rows(self.weights, self.target, columns, penalty * self.factors[working]),
@@ -285,8 +279,8 @@ class Problem(WorkingSets[Solution]):
         status: Status,
     ) -> Solution:
         design = self.design
-        coefficients = position.coefficients[: design.n_columns] / design.scale[:, None]
-        violation = certificate.violation[: design.n_columns] * design.scale
+        coefficients = position.coefficients / design.scale[:, None]
+        violation = certificate.violation * design.scale
         intercept = position.intercept - design.centre @ coefficients
         return Solution(
             coefficients,
@@ -323,12 +317,6 @@ def _dual_value(weights: Floats, mixed: Floats) -> float:
     if mixed.min() < -_ZERO:
         return -np.inf
     return -float(weights @ xlogy(mixed, np.abs(mixed)).sum(axis=0))
-
-
-def _all_sums(design: Design, rows: Floats) -> Floats:
-    if isinstance(design.storage, BitColumns):
-        return design.storage @ rows.T
-    return np.stack([design.sums(row) for row in rows], axis=1)
 
 
 def _best_shift(weights: Floats, target: Floats, score: Floats) -> Floats:

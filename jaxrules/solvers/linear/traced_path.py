@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.losses import Loss
 from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.linear.bit_columns import BitColumns
-from jaxrules.solvers.linear.design import padded_size
 from jaxrules.solvers.linear.proximal_newton import (
     INEXACT,
     Data,
@@ -48,6 +47,7 @@ from jaxrules.solvers.linear.quadratic import (
 )
 from jaxrules.solvers.linear.sparse_glm import Problem, Solution
 from jaxrules.solvers.linear.working_sets import NEARLY_PERFECT
+from jaxrules.solvers.shapes import bucket
 from jaxrules.tools.bits import unpack
 from jaxrules.tools.float64 import on_device, x64_kernel
 
@@ -323,11 +323,11 @@ class TracedPath:
         """The columns, zeros and ones as bytes, padded so that similar problems share a program."""
         if self._arrays is None:
             design = self.problems[0].design
-            k, n = len(design.low), len(self.problems[0].data.weights)
-            rows, size = padded_size(n), padded_size(k)
+            k, n = design.n_columns, len(self.problems[0].data.weights)
+            rows, size = bucket(n, 64, digits=5), bucket(k, 64, digits=5)
             copies = 1 + 2 * len(self.problems) * min(1.0, 4 * _WIDTH / size)  # of working sets
             check_memory(rows, size, 8 * copies, remedy='set engine="numpy", which keeps bits')
-            matrix = design.columns_on_host(np.arange(k))
+            matrix = design.storage
             dense = unpack(matrix.words, n) if isinstance(matrix, BitColumns) else matrix
             columns = np.pad(dense, ((0, size - k), (0, rows - n)))
             parts = [np.stack(part) for part in zip(*self._lanes(size, rows), strict=True)]

@@ -13,14 +13,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Point
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
-_WORKING_SETS = 64, 256, 512, 1024, 2048, 4096
-"""Columns per kernel call: few shapes, few compilations."""
+_FEWEST = 64
+"""The least number of columns of a working set."""
 _STEPS_PER_VISIT = 12  # Newton steps on one working set, between two checks of the clock
 NEARLY_PERFECT = 1e-6
 """A perfect fit has objective 0: gaps are then relative to this share of that of the null model."""
@@ -29,9 +28,9 @@ SolutionT = TypeVar("SolutionT")
 
 
 class Position(NamedTuple):
-    """Coefficients of the padded columns, with everything that follows from them."""
+    """Coefficients of all columns, with everything that follows from them."""
 
-    coefficients: Floats  # (padded columns,), or (padded columns, classes)
+    coefficients: Floats  # (columns,), or (columns, classes)
     intercept: Any  # a number, or (classes,)
     point: Point[Floats]
     all_free: bool  # whether `point.dual` is orthogonal to all columns, which a penalty of 0 needs
@@ -40,15 +39,15 @@ class Position(NamedTuple):
 class Certificate(NamedTuple):
     objective: float
     bound: float
-    violation: Floats  # (padded columns,)
+    violation: Floats  # (columns,)
 
 
 class WorkingSets(ABC, Generic[SolutionT]):
-    """A problem in padded shapes, at all penalties.
+    """A problem at all penalties.
 
     Attributes:
         design: the columns.
-        factors: (padded columns,) penalty factors; 1 for padding.
+        factors: (columns,) penalty factors.
         least: the sum of the least losses of the single rows: no objective is below.
         worth: the objective at score 0, above the floor: the scale for a nearly perfect fit.
     """
@@ -111,37 +110,32 @@ class WorkingSets(ABC, Generic[SolutionT]):
             self.excess(certificate), NEARLY_PERFECT * self.worth
         ) and bool(settled.all())
 
-    def largest_penalty(self, null: Position) -> float:
-        """The smallest penalty under which this null model is the solution."""
-        pulls = self.pulls(null.point.gradient)[: self.design.n_columns]
-        factors = self.factors[: self.design.n_columns]
-        return float(np.max(pulls[factors > 0] / factors[factors > 0], initial=0.0))
+    @abstractmethod
+    def start(self, start: Any) -> Position:
+        """The position of a given start; for None the null model, in which every penalised
+        coefficient is zero.
+        """
+
+    def max_penalty(self) -> float:
+        """The smallest penalty at which every penalised coefficient is zero: max_j |gradient_j| /
+        c_j at the null model; 0 if no column has a penalty.
+        """
+        pulls, some = self.pulls(self.start(None).point.gradient), self.factors > 0
+        return float(np.max(pulls[some] / self.factors[some], initial=0.0))
 
     def working_set(self, position: Position, penalty: float) -> NDArray[np.intp]:
         """The support, the columns without a penalty, and those whose gradient is closest to the
         penalty.
         """
-        n_columns = self.design.n_columns
-        penalties = penalty * self.factors[:n_columns]
-        must = (self.sizes(position.coefficients)[:n_columns] != 0) | (penalties == 0)
-        size = min(self.working_size(int(1.5 * must.sum())), n_columns)
-        if size == n_columns:
+        penalties, n_columns = penalty * self.factors, len(self.factors)
+        must = (self.sizes(position.coefficients) != 0) | (penalties == 0)
+        size = max(int(1.5 * must.sum()), _FEWEST)
+        if size >= n_columns:
             return np.arange(n_columns)
-        closeness = self.pulls(position.point.gradient)[:n_columns] / np.where(
-            penalties == 0, 1.0, penalties
-        )
+        pulls = self.pulls(position.point.gradient)
+        closeness = pulls / np.where(penalties == 0, 1.0, penalties)
         closeness[must] = np.inf
         return np.sort(np.argpartition(-closeness, size)[:size])
-
-    def working_size(self, size: int) -> int:
-        """The number of columns of the smallest kernel that holds `size` columns; bits need no
-        kernel.
-        """
-        if isinstance(self.design.storage, BitColumns):
-            return max(size, _WORKING_SETS[0])
-        return next(
-            (allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns
-        )
 
     def minimise(
         self,
