@@ -20,6 +20,7 @@ from jaxrules.solvers.linear import bit_columns, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import Data, project_out
 from jaxrules.solvers.linear.quadratic import Quadratic
 from jaxrules.tools.fits import Status
@@ -560,7 +561,7 @@ def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: flo
     slope = -(A.T - A.mean(axis=0)[:, None]) @ target / 200
     penalties = np.full(24, np.abs(slope).max() * 10**exponent)
     tolerance = 1e-6 * penalties[0]
-    b = Quadratic(H, slope, np.zeros(24), penalties).minimum(tolerance)
+    b = Quadratic(H, slope, np.zeros(24), L1(penalties)).minimum(tolerance)
     gradient = slope + H @ b
     violation = np.where(
         b != 0, np.abs(gradient + penalties * np.sign(b)), np.abs(gradient) - penalties

@@ -29,7 +29,6 @@ and 4.5 s and 6.5 s in a new process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -46,10 +45,11 @@ from jaxrules.losses import (
     squared,
     widened,
 )
+from jaxrules.solvers.limits import Limits
 from jaxrules.solvers.linear.design import Design, Floats
-from jaxrules.solvers.linear.on_host import Curvature, newton, point
+from jaxrules.solvers.linear.on_host import Curvature, Point, ProximalNewton, point_at
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import Data, dual_bound
-from jaxrules.solvers.linear.quadratic import kkt_violation, pull
 from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -128,10 +128,9 @@ class Problem(WorkingSets[Solution]):
         float  # subtracted from the target of a squared loss, so that a large mean loses no digits
     )
     constant: float  # of the loss of merged rows
-    factors: Floats  # (columns,) penalty factors
-    least: float  # the sum of the least losses of the single rows: no objective is below
-    worth: float  # the objective at score 0, above the floor: the scale for a nearly perfect fit
-    signs: Bools | None  # (2, columns) whether a coefficient may be negative, and positive
+    penalty: L1
+    least: float
+    worth: float
     curvature: Curvature = field(default_factory=Curvature)
     latest: _Latest = field(default_factory=_Latest)
 
@@ -177,7 +176,8 @@ class Problem(WorkingSets[Solution]):
                     "above 0"
                 )
             allowed = np.ascontiguousarray(signs.T, bool)
-        return cls(design, loss, data, level, merged.constant, factors, least, worth, allowed)
+        penalty = L1(factors, allowed)
+        return cls(design, loss, data, level, merged.constant, penalty, least, worth)
 
     def solve(
         self,
@@ -191,7 +191,7 @@ class Problem(WorkingSets[Solution]):
         """The solution at a penalty, see `solve`; successive ones share products of columns."""
         check_penalty("l1_penalty", l1_penalty)
         check_limits(tolerance, max_iterations)
-        if self.signs is not None and l1_penalty == 0:
+        if self.penalty.signs is not None and l1_penalty == 0:
             raise ValueError("l1_penalty must be positive if signs constrain coefficients")
         position = self.start(start)
         if start is not None and self.loss.curvature_bound is None:
@@ -203,13 +203,15 @@ class Problem(WorkingSets[Solution]):
                 < self.certificate(position, l1_penalty).objective
             ):
                 position = null
-        solution, position = self._minimum(
-            float(l1_penalty), position, tolerance, max_iterations, run, straight=start is not None
-        )
+        asked = float(l1_penalty), position, tolerance, max_iterations, run
+        if self._stage(position) is None:
+            solution, position = self.minimise(*asked)
+        else:
+            solution, position = self._by_wider(*asked, straight=start is not None)
         self.latest.solution, self.latest.position = solution, position
         return solution
 
-    def _minimum(
+    def _by_wider(
         self,
         l1_penalty: float,
         begin: Position,
@@ -226,11 +228,11 @@ class Problem(WorkingSets[Solution]):
             found = self.minimise(l1_penalty, begin, tolerance, max_iterations, run)
             if stage is None or found[0].status is not Status.STALLED:
                 return found
-        _, wide = stage._minimum(
-            l1_penalty, stage._moved(begin), max(tolerance, _ROUGH), max_iterations, run,
+        _, wide = stage._by_wider(
+            l1_penalty, stage._evaluated(begin), max(tolerance, _ROUGH), max_iterations, run,
             straight=False,
         )  # fmt: skip
-        again = self.minimise(l1_penalty, self._moved(wide), tolerance, max_iterations, run)
+        again = self.minimise(l1_penalty, self._evaluated(wide), tolerance, max_iterations, run)
         if found is None or again[0].converged or again[0].objective <= found[0].objective:
             return again
         return found
@@ -243,8 +245,8 @@ class Problem(WorkingSets[Solution]):
             return None
         return replace(self, loss=wider, curvature=Curvature())
 
-    def _moved(self, position: Position) -> Position:
-        """A position of the problem with another loss."""
+    def _evaluated(self, position: Position) -> Position:
+        """A position of the problem with another loss, under this one."""
         coefficients, intercept, point, all_free = position
         return self.at(coefficients, intercept, point.score, all_free)
 
@@ -279,84 +281,44 @@ class Problem(WorkingSets[Solution]):
         return self.at(coefficients, intercept, score, False)
 
     def _null_model(self, position: Position) -> Position:
-        free = np.flatnonzero(self.factors == 0)
+        free = self._unpenalised
         if len(free) == 0:
             return position
         stage = self._stage(position)
         if stage is not None:
-            position = self._moved(stage._null_model(stage._moved(position)))
-        return self.visit(position, free, 0.0, 1e-14 * math.sqrt(self.worth), 100)[0]
+            position = self._evaluated(stage._null_model(stage._evaluated(position)))
+        solver = self.solver(free, 0.0, Limits(1e-14 * math.sqrt(self.worth), 100))
+        return self.moved(position, free, solver.minimum(*position.on(free)))
+
+    @property
+    def _unpenalised(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.penalty.prices == 0)
 
     def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
         """The position with the intercept shifted to its best value; evaluates all columns."""
-        free = np.arange(self.design.n_columns) if all_free else np.flatnonzero(self.factors == 0)
-        found = point(self.loss, self.design.storage, self.design.take(free), self.data, score)
+        free = np.arange(self.design.n_columns) if all_free else self._unpenalised
+        found = point_at(self.loss, self.design.storage, self.design.take(free), self.data, score)
         return Position(coefficients, intercept + found.shift, found, all_free)
 
-    def visit(
-        self,
-        position: Position,
-        working: NDArray[np.intp],
-        l1_penalty: float,
-        tolerance: float,
-        max_steps: int,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> tuple[Position, int]:
-        """Minimise over the working columns and the intercept, from `position`; returns also the
-        number of steps.
-        """
-        found = newton(
-            self.loss,
-            self.data._replace(columns=self.design.take(working)),
-            position.point.score,
-            self.curvature,
-            working,
-            l1_penalty * self.factors[working],
-            position.coefficients[working],
-            position.intercept,
-            tolerance,
-            max_steps,
-            stopped,
-            None if self.signs is None else np.ascontiguousarray(self.signs[:, working]),
-        )
-        coefficients = np.zeros_like(position.coefficients)
-        coefficients[working] = found.coefficients
-        at = self.at(coefficients, found.intercept, found.score, position.all_free)
-        return at, found.steps
+    def solver(self, working: NDArray[np.intp], strength: float, limits: Limits) -> ProximalNewton:
+        data = self.data._replace(columns=self.design.take(working))
+        penalty = self.penalty.take(working).times(strength)
+        return ProximalNewton(self.loss, data, penalty, self.curvature, working, limits)
 
-    def certificate(self, position: Position, l1_penalty: float) -> Certificate:
-        penalties = l1_penalty * self.factors
-        point, coefficients = position.point, position.coefficients
-        objective = float(point.loss) + float(penalties @ np.abs(coefficients))
-        _, weights, target, _ = self.data
-        with np.errstate(all="ignore"):
-            bound = float(
-                dual_bound(
-                    self.loss,
-                    weights,
-                    target,
-                    point.dual,
-                    point.dual_gradient,
-                    penalties,
-                    self.signs,
-                )
-            )
-        violation = kkt_violation(coefficients, point.gradient, penalties, self.signs)
-        return Certificate(
-            objective + self.constant, float(np.fmax(bound + self.constant, self.least)), violation
-        )
+    def bound(self, penalty: L1, point: Point[Floats]) -> float:
+        return float(dual_bound(self.loss, self.data, penalty, point.dual, point.dual_gradient))
 
     def solution(
         self,
         position: Position,
         certificate: Certificate,
-        l1_penalty: float,
+        strength: float,
         steps: int,
         status: Status,
     ) -> Solution:
         return Solution(
             *self.of_solver(position.coefficients, position.intercept),
-            l1_penalty,
+            strength,
             certificate.objective,
             certificate.bound,
             float((certificate.violation * self.design.scale).max(initial=0.0)),
@@ -371,12 +333,6 @@ class Problem(WorkingSets[Solution]):
         if not self.data.fit_intercept:
             return given, 0.0
         return given, intercept + self.level - float(given @ design.centre)
-
-    def sizes(self, coefficients: Floats) -> Floats:
-        return np.abs(coefficients)
-
-    def pulls(self, gradient: Floats) -> Floats:
-        return np.asarray(pull(gradient, self.signs))
 
 
 # ----------------------------------------------------------------------------------------------
