@@ -211,7 +211,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     def candidates() -> Candidates:
         pool = _pool(data.table, propositions, options)
         if all_values and options.longest(len(pool)) != 1:
-            splits = _splits(data, constraints, options)
+            splits = _splits(data, thresholds, constraints, options)
             room = max(0, int(most_propositions(data.table.n_rows)) - len(pool))
             pool = PropositionPool.concatenate([pool, splits.take(range(min(room, len(splits))))])
         pool = constraints.pool(pool, data.table, n_outputs)
@@ -235,10 +235,14 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     )  # fmt: skip
 
 
-def _splits(data: TrainingData, constraints: Constraints, options: Options) -> PropositionPool:
+def _splits(
+    data: TrainingData, thresholds: Thresholds | None, constraints: Constraints, options: Options
+) -> PropositionPool:
     """Thresholds that the data choose, for the search for pairs."""
     some = _some(data, _ROWS_OF_SPLITS, options.seed)
-    return split_points(some, Thresholds.of(some, constraints), ridge_for(some, options, 0.0))
+    if some is not data or thresholds is None:
+        thresholds = Thresholds.of(some, constraints)
+    return split_points(some, thresholds, ridge_for(some, options, 0.0))
 
 
 def _some(data: TrainingData, most: int, seed: int) -> TrainingData:

@@ -69,12 +69,10 @@ class Thresholds:
             f for f, one in enumerate(schema.features)
             if one.is_numeric and f not in constraints.forbidden
         ]  # fmt: skip
-        signs = {}
-        for f in numeric:
-            sides = PropositionPool.build(
-                schema, [[Condition.at_most(f, 0.0)], [Condition.above(f, 0.0)]]
-            )
-            signs[f] = np.stack([constraints.signs(sides, output, n) for output in range(n)])
+        sides = (side for f in numeric for side in (Condition.at_most(f, 0), Condition.above(f, 0)))
+        pool = PropositionPool.build(schema, [[side] for side in sides])
+        allowed = np.stack([constraints.signs(pool, output, n) for output in range(n)])
+        signs = {f: allowed[:, 2 * k : 2 * k + 2] for k, f in enumerate(numeric)}
         columns = {f: SortedColumn.of(data.table.columns[f]) for f in numeric}
         return cls(columns, signs, constraints, data.loss, data.weights)
 

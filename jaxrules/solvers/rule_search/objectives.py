@@ -39,7 +39,7 @@ ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
 """Returns (propositions of the first, of the second) for every pair of partitions."""
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
-_WORTH_COMPILING = 20_000_000
+_WORTH_COMPILING = 1_000_000
 """From this many rows times pairs of partitions on, compiled histograms repay loading numba."""
 _IN_CACHE = 32_768
 """How many numbers a histogram of pairs reads at a time: 256 KiB."""
