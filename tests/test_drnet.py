@@ -219,6 +219,15 @@ def test_without_time_a_literal_that_helps_nothing_is_no_rule() -> None:
 # Paths and cross-validation
 
 
+def test_without_a_rule_the_more_frequent_class_is_predicted() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 3)), np.repeat([0, 1], [80, 120])
+    fit = drnet.fit(X, y, literal_penalty=10.0, iterations=200)
+    assert len(fit.model.conjunctions) == 0
+    assert (jr.predict(fit.model, X) == 1).all()
+    assert fit.objective == pytest.approx(0.4)
+
+
 @pytest.mark.parametrize("target", ["two classes", "three classes"])
 def test_a_path_is_the_fits_with_every_penalty(target: str) -> None:
     X, y = data()

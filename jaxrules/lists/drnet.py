@@ -24,7 +24,8 @@ class "x < t". See `jaxrules.rules.constraints`.
 
 The paper has two classes. With more, classes are learned one after the other, the rarest first (as
 in RIPPER, Cohen, ICML 1995), each against the rest on the rows that no rule covers yet. The default
-is the most frequent class among the remaining rows.
+is the most frequent class among the remaining rows; with two classes it is the first, if there is a
+rule, since rules speak for the second.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -321,7 +322,9 @@ class _Task:
         """Train, and make a list of the sets."""
         if self.data.target.ndim == 1:
             only = _Training(self.data, self.pool, self.may_say[1], options, run).fit()
-            return _as_list(self, [(1, only)], 0, only.errors, options, run)
+            # A list without a rule says what most rows are, as that of several classes.
+            default = 0 if only.rules else _most_frequent(self.data.codes, self.data.weights)
+            return _as_list(self, [(1, only)], default, only.errors, options, run)
         sets, default = _class_by_class(self, options, run)
         errors = tuple(found.errors for _, found in sets)
         return _as_list(self, sets, default, errors, options, run)
@@ -609,7 +612,11 @@ def _class_by_class(
             sets.append((code, found._replace(history=history)))
             left = left[~found.rows]
     rest = left if len(left) else np.arange(len(codes))
-    return sets, int(np.bincount(codes[rest], data.weights[rest]).argmax())
+    return sets, _most_frequent(codes[rest], data.weights[rest])
+
+
+def _most_frequent(codes: NDArray[np.integer], weights: Floats) -> int:
+    return int(np.bincount(codes, weights).argmax())
 
 
 def _as_list(
