@@ -294,6 +294,33 @@ def test_a_saved_model_is_the_same_model(case: Case, tmp_path: Any) -> None:
         np.testing.assert_array_equal(jr.predict_proba(loaded, X), jr.predict_proba(model, X))
 
 
+@each_learner
+def test_an_explanation_sums_to_the_score(learner: Learner) -> None:
+    model = fitted(next(case for case in CASES if case.learner is learner)).model
+    explained = jr.explain(model, X)
+    assert [one.prediction for one in explained] == list(jr.predict(model, X))
+    assert all(one.parts for one in explained)
+    if not isinstance(model, jr.RuleList):
+        sums = [float(sum(part.weight for part in one.parts)[0]) for one in explained]
+        np.testing.assert_allclose(sums, jr.decision_function(model, X), rtol=1e-9, atol=1e-12)
+
+
+def test_fine_tuning_in_short(tmp_path: Any) -> None:
+    """It starts from a model, and is no learner of the catalogue: a fit, a saved model, an
+    explanation, a limit.
+    """
+    start = fitted(next(case for case in CASES if case.learner.name == "rulefit")).model
+    y = NOISY["labels"]
+    model = jr.finetune(start, X, y, iterations=20).model
+    jr.save(model, tmp_path / "model.json")
+    assert same(jr.load(tmp_path / "model.json"), model)
+    for one, score in zip(jr.explain(model, X), jr.decision_function(model, X), strict=True):
+        assert sum(part.weight for part in one.parts)[0] == pytest.approx(score)
+    fit = jr.finetune(start, X, y, time_limit=jr.Deadline(0.0, Clock()))
+    assert fit.status == "time_limit"
+    assert jr.risk(fit.model, X, y) == pytest.approx(jr.risk(start, X, y))
+
+
 @pytest.mark.parametrize("case", {case.learner: case for case in CASES}.values(), ids=str)
 def test_no_rows_have_no_predictions(case: Case) -> None:
     model = fitted(case).model
