@@ -5,28 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import PEERS, NotRun, Peer, python_of
+from benchmarks.peers import NotRun, python_of
 from jaxrules.data.datasets import Dataset
 
 Part = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64]]
 """Columns and target of training rows, columns of test rows."""
-
-
-def depends(*environments: str) -> Callable[[], tuple[Path, dict[str, Peer]]]:
-    """What cells of these environments also depend on: the script, and the
-    versions that are installed.
-    """
-    return lambda: (
-        Path(__file__).with_name("programs.py"),
-        {name: PEERS[name] for name in environments},
-    )
 
 
 def said(
