@@ -26,17 +26,17 @@ hypothesis_settings.register_profile("patient", patient)
 hypothesis_settings.register_profile("steady", patient, derandomize=True)
 hypothesis_settings.load_profile("patient")
 
-# The full tier alone has these files, and the reproductions' tests: they take three quarters of its
-# time, and depend least on the versions of packages. test_contracts.py has
-# fits, saved models, explanations and limits of every learner for the default tier, which takes
-# five minutes on two cores. `--durations=0` says what a new file costs.
+# The full tier alone has these files, and the reproductions' tests: they take two thirds of its
+# time, and say in detail what others say in short: test_contracts.py has fits, saved models,
+# explanations and limits of every learner for the default tier, which takes five minutes on two
+# cores. Long tests of other files have the marker. `--durations=0` says what a new file costs.
 FULL_ONLY = """
-    architecture comparison conditions constraints cross_validation documentation drnet
-    examples finetune fuzz glrm joint joint_glrm joint_lire joint_lltboost joint_oblique
-    joint_rulefit l1_path levels lire lire_traced list_constraints lltboost ltrnet
-    near_optimal oblique oblique_search options paths_pareto paths_search paths_steps
-    placement plots positive registries report rule_search special_values ssrl
-    traced_path units warm_start workers
+    comparison conditions constraints cross_validation documentation drnet examples
+    finetune fuzz glrm growing joint joint_glrm joint_lire joint_lltboost joint_oblique
+    joint_rulefit l1_path levels lire lire_traced list_constraints lltboost ltrnet near_optimal
+    oblique oblique_search ordered_targets paths_pareto paths_search paths_steps
+    placement plots positive precision registries report rule_search rule_text special_values
+    ssrl traced_path units warm_start workers
 """
 REPRODUCTIONS = Path(__file__).parent / "paper_reproductions"
 

@@ -267,6 +267,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.full  # mypy reads the package
 @pytest.mark.parametrize(("snippet", "expected"), [(SNIPPET, FOUND), (TABLES, REFUSED)])
 def test_type_checkers_see_the_options_and_the_kinds_of_X(
     tmp_path: Path, snippet: str, expected: list[tuple[int, str]]
