@@ -124,6 +124,13 @@ def test_imports_run_downwards() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_benchmarks_do_without_the_reproductions() -> None:
+    """Reproductions call benchmarks/peers.py, and nothing calls back."""
+    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+        text = path.read_text("utf-8")
+        assert not re.search(r"^\s*(import|from) paper_reproductions", text, re.MULTILINE), path
+
+
 def test_private_names_stay_at_home() -> None:
     wrong = []
     for module in MODULES:
