@@ -25,7 +25,7 @@ penalty is then in these weights too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -33,7 +33,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
-from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting
+from jaxrules.learning.cross_validation import (
+    along_paths,
+    arguments_of,
+    by_size,
+    fit_of_best_setting,
+    fits_along,
+)
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, sample_in_time, sample_limit
 from jaxrules.lists import ssrl
@@ -253,19 +259,16 @@ def path(
     sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
     penalty, _ = _penalty(problem, options, run)
     problem = problem.priced(penalty.value)
-    fits: list[Fit[RuleList]] = []
     best: Choice = ()
-    while not fits:  # repeats only after Ctrl-C, for a first incumbent
-        with run:
-            for size in sizes:
-                part = run.child(1 / (sizes[-1] + 1 - size))
-                one = replace(options, max_rules=len(problem.first.rules) + size)
-                smaller = replace(problem, max_rules=size)
-                found, best = _finished(smaller, one, part, penalty, best)
-                fits.append(found)
-                if run.stopped():
-                    break
-    return fits
+
+    def fit_at(size: int, run: Run) -> Fit[RuleList]:
+        nonlocal best
+        one = replace(options, max_rules=len(problem.first.rules) + size)
+        smaller = replace(problem, max_rules=size)
+        found, best = _finished(smaller, one, run, penalty, best)
+        return found
+
+    return fits_along(sizes, run, fit_at)
 
 
 @learner(Grid)
@@ -302,37 +305,18 @@ def cross_validate(
     before = len(options.first) if isinstance(options.first, Conjunctions) else 0  # `fit` checks it
     least = before + max(1, len(required))  # in which lists of all folds have room
     sizes = range(min(least, options.max_rules), options.max_rules + 1)
-    grid = [
-        {"max_rules": size, "literal_penalty": penalty}
-        for penalty in options.literal_penalties
-        for size in sizes
-    ]
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
-        return _walk(inside, sizes, options, run)
-
-    return fit_of_best_setting(
-        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
-    )
-
-
-def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleList]:
-    """The models of a fold, every penalty with all of these sizes, until time runs out."""
     penalties = options.literal_penalties
-    for i, penalty in enumerate(penalties):
-        part = run.child(1 / (len(penalties) - i))
-        same = options.to(
-            PathOptions, literal_penalty=penalty, time_limit=part.deadline, progress=False
-        )
-        fits = path.with_options(*arguments_of(inside), same)
-        cut = part.stopped()
-        models = {
-            dict(found.model.options)["max_rules"]: found.model
-            for found in (fits[:-1] if cut else fits)
-        }
-        yield from (models[size] for size in sizes if size in models)
-        if cut:
-            return
+    each = [options.to(PathOptions, literal_penalty=penalty) for penalty in penalties]
+    return fit_of_best_setting(
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"max_rules": size, "literal_penalty": it} for it in penalties for size in sizes],
+        along_paths(path, each, by_size(sizes)),
+        run,
+        otherwise=0,
+    )
 
 
 @learner(NearOptions)

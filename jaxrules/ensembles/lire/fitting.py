@@ -30,10 +30,11 @@ from jaxrules.ensembles.lire.traced import TracedSearch
 from jaxrules.learning.cross_validation import (
     SHARE,
     Walk,
-    arguments_of,
+    along_paths,
     cross_validated,
     folds,
     last_fit,
+    of_finished,
     unfinished,
 )
 from jaxrules.learning.options import learner
@@ -237,21 +238,12 @@ def cross_validate(
 def _walk(options: Grid) -> Walk[RuleEnsemble]:
     """The models of a fold, for every ridge and all pairs of penalties, until time runs out."""
 
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         constraints = options.constraints(inside.table.schema)
         pool = rule_pool(options.rules, inside, options.seed, run, constraints=constraints)
-        ridges = options.l2_penalties
-        for i, ridge in enumerate(ridges):
-            if run.stopped():
-                return
-            part = options.to(
-                PathOptions, rules=pool, l2_penalty=ridge, restarts=options.restarts or 0,
-                time_limit=run.child(1 / (len(ridges) - i)).deadline, progress=False,
-            )  # fmt: skip
-            fits = path.with_options(*arguments_of(inside), part)
-            yield from (one.model for one in fits if not unfinished(one))
-            if unfinished(fits[-1]):
-                return
+        same = options.to(PathOptions, rules=pool, restarts=options.restarts or 0)
+        each = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
+        return along_paths(path, each, of_finished)(k, inside, run)
 
     return walk
 
