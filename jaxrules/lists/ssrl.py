@@ -479,7 +479,8 @@ def cross_validate(
 
     def walk(k: int, _: TrainingData, run: Run) -> Iterator[RuleList]:
         for setting in grid:
-            model = fit_at(setting, task.data.weights * (fold != k), run.child()).model
+            part = run.child(task="ssrl, one fold")
+            model = fit_at(setting, task.data.weights * (fold != k), part).model
             if run.stopped():
                 return
             yield model
