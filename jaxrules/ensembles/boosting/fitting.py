@@ -52,6 +52,10 @@ _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_SPLITS = 20_000
 """The most rows on which thresholds are chosen for the search for pairs."""
+_FEW_CUT_POINTS = 40
+"""A search looks at the two sides of so many cut points in the time that an entry of X takes: 12 ns
+per row and proposition.
+"""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
@@ -194,7 +198,8 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
 
     propositions, sample, sketch = options.propositions, None, None
     if propositions is None and not constraints.required:
-        sample = sample_in_time(data, run, options.seed)
+        columns = _columns(data.table, options) if run.deadline.seconds else None
+        sample = sample_in_time(data, run, options.seed, columns)
     if sample is not None:
         sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
         propositions = _propositions_in(sketch)
@@ -233,6 +238,20 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
         data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch,
         thresholds=thresholds,
     )  # fmt: skip
+
+
+def _columns(table: Table, options: Options) -> int:
+    """The number of columns whose entries take as long as the search: more than the table has if
+    there are many cut points.
+    """
+    most = options.max_cut_points
+    if options.all_thresholds or most == "auto" or (most and most <= _FEW_CUT_POINTS):
+        return len(table.columns)
+    columns = 0.0
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        values = len(np.unique(column)) if feature.is_numeric else 1
+        columns += max(1.0, min(values, most or values) / _FEW_CUT_POINTS)
+    return round(columns)
 
 
 def _splits(data: TrainingData, constraints: Constraints, options: Options) -> PropositionPool:
