@@ -35,16 +35,15 @@ from numpy.typing import ArrayLike
 from jaxrules.data.table import TableLike
 from jaxrules.learning.cross_validation import (
     along_paths,
-    arguments_of,
     by_size,
     fit_of_best_setting,
     fits_along,
 )
 from jaxrules.learning.options import Folds, learner, option, options
-from jaxrules.learning.training import TrainingData, sample_in_time, sample_limit
+from jaxrules.learning.training import TrainingData, sample_in_time
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
-from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
+from jaxrules.lists.in_time import Rated, list_in_time, rows_for_lists
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.noise import SMALL_PENALTY, Penalty
 from jaxrules.lists.prefixes import Choice, Prefixes
@@ -196,26 +195,10 @@ def fit(
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
-    limit = None if run.interrupt.pressed else sample_limit(run)
-    given, total = options.literal_penalty, float(data.weights.sum())
-    rules, least = None, options.min_support * total
-    if limit is not None and run.may_import("jaxrules.lists.prefix_kernels"):
-        own = replace(options, time_limit=limit, progress=False)
-        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
-    if rules is None or not len(rules):
-        rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)
-    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
-    objective = found.objective(penalty.value)
-    with run:
-        run.step(objective, len(found.rules), bound=total)
-    return run.finish(
-        found.model(data, options, options.settings(), penalty.shrinkage),
-        objective,
-        "max",
-        Status.TIME_LIMIT,
-        total,
-        details=ExactListDetails(
+    total = float(data.weights.sum())
+
+    def details(found: Rated, rules: Conjunctions, penalty: Penalty) -> ExactListDetails:
+        return ExactListDetails(
             conditions=len(rules),
             groups=len(found.decided),
             evaluations=0,
@@ -223,8 +206,12 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
             literal_penalty=penalty.value,
             chosen=penalty.chosen,
             sample=len(sample.weights),
-        ),
-    )
+        )
+
+    return list_in_time(
+        fit, data, sample, options, run, details, needs=("jaxrules.lists.prefix_kernels",),
+        least=options.min_support * total, bound=total,
+    )  # fmt: skip
 
 
 @learner(PathOptions)

@@ -6,21 +6,24 @@ Its rules come from a sample of the rows; all rows decide their labels, their nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.in_time import rows_for_rules, short_rules
-from jaxrules.learning.training import TrainingData
+from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.training import TrainingData, sample_limit
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.noise import Left
+from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations
+from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
@@ -52,6 +55,49 @@ def rules_of(sample: TrainingData, options: Any, run: Run) -> Conjunctions:
     )  # fmt: skip
     weights = np.abs(model.weights).max(axis=1)
     return model.conjunctions.take(np.argsort(-weights, kind="stable"))
+
+
+def list_in_time(
+    fit: Any,
+    data: TrainingData,
+    sample: TrainingData,
+    options: Any,
+    run: Run,
+    details: Callable[[Rated, Conjunctions, Penalty], Details],
+    *,
+    needs: Sequence[str] = (),
+    least: float = 0.0,
+    bound: float | None = None,
+) -> Fit[RuleList]:
+    """The list of the rules found on a sample of the rows, evaluated on all rows.
+
+    Args:
+        fit: the learner, which gets half of the time if that is enough for a search.
+        details: makes them of the list, the rules of the sample and the penalty.
+        needs: the modules that take long to import.
+        least: the least weight that a rule must cover.
+        bound: of the objective.
+    """
+    given, rules = options.literal_penalty, None
+    limit = None if run.interrupt.pressed else sample_limit(run)
+    if limit is not None and all(map(run.may_import, needs)):
+        own = replace(options, time_limit=limit, progress=False)
+        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
+    if rules is None or not len(rules):
+        rules = rules_of(sample, options, run)
+    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)
+    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
+    objective = found.objective(penalty.value)
+    with run:
+        run.step(objective, len(found.rules), bound=bound)
+    return run.finish(
+        found.model(data, options, options.settings(), penalty.shrinkage),
+        objective,
+        "max",
+        Status.TIME_LIMIT,
+        bound,
+        details(found, rules, penalty),
+    )
 
 
 @dataclass(frozen=True, eq=False)

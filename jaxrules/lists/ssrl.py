@@ -39,7 +39,6 @@ from jaxrules.data.table import Label, Table, TableLike
 from jaxrules.learning.cross_validation import (
     SHARE,
     CrossValidation,
-    arguments_of,
     choose,
     fits_along,
     folds,
@@ -47,10 +46,10 @@ from jaxrules.learning.cross_validation import (
     measured,
 )
 from jaxrules.learning.options import Folds, learner, option, options
-from jaxrules.learning.training import TrainingData, content_order, sample_limit
+from jaxrules.learning.training import TrainingData, content_order
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
+from jaxrules.lists.in_time import Rated, list_in_time, rows_for_lists
 from jaxrules.lists.insertion import (
     Examples,
     Finder,
@@ -66,7 +65,7 @@ from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
 from jaxrules.models.rule_models import RuleList
-from jaxrules.rules.conditions import PropositionPool
+from jaxrules.rules.conditions import Conjunctions, PropositionPool
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations
 from jaxrules.tools import checks
@@ -341,33 +340,19 @@ def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows."""
-    given, rules = options.literal_penalty, None
-    limit = None if run.interrupt.pressed else sample_limit(run)
-    if limit is not None:
-        own = replace(options, time_limit=limit, progress=False)
-        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
-    if rules is None or not len(rules):
-        rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given)
-    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
-    objective = found.objective(penalty.value)
-    with run:
-        run.step(objective, len(found.rules))
-    return run.finish(
-        found.model(data, options, options.settings(), penalty.shrinkage),
-        objective,
-        "max",
-        Status.TIME_LIMIT,
-        details=SSRLDetails(
+
+    def details(found: Rated, _: Conjunctions, penalty: Penalty) -> SSRLDetails:
+        return SSRLDetails(
             n_literals=int(found.rules.propositions.sum()),
             rounds=0,
             insertions=0,
-            greedy_objective=objective,
+            greedy_objective=found.objective(penalty.value),
             literal_penalty=penalty.value,
             chosen=penalty.chosen,
             sample=len(sample.weights),
-        ),
-    )
+        )
+
+    return list_in_time(fit, data, sample, options, run, details)
 
 
 def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Search | None]:
