@@ -7,15 +7,15 @@ Its rules come from a sample of the rows; all rows decide their labels, their nu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.in_time import rows_for_rules, short_rules
-from jaxrules.learning.cross_validation import arguments_of
-from jaxrules.learning.training import TrainingData, sample_limit
+from jaxrules.ensembles.in_time import short_rules
+from jaxrules.learning.in_time import fit_in_half, rows_for_rules
+from jaxrules.learning.training import TrainingData
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions
@@ -29,7 +29,9 @@ from jaxrules.tools.runs import Run
 Floats = NDArray[np.float64]
 
 
-def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData | None:
+def rows_for_lists(
+    data: TrainingData, options: Any, run: Run, *, begun: bool = False
+) -> TrainingData | None:
     """A sample of the rows, from which to learn the rules of a list, if there is no time for all,
     or after Ctrl-C. None if there is, or if an option sets a constraint that only the search can
     satisfy.
@@ -37,7 +39,7 @@ def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData |
     given = (options.required, options.first, options.monotone, getattr(options, "start", None))
     plain = all(value is None or _is_empty(value) for value in given)
     plain = plain and isinstance(options.default, str) and options.default == "majority"
-    return rows_for_rules(data, run, options.seed, ()) if plain else None
+    return rows_for_rules(data, run, options.seed, (), begun=begun) if plain else None
 
 
 def _is_empty(value: Any) -> bool:
@@ -78,11 +80,8 @@ def list_in_time(
         least: the least weight that a rule must cover.
         bound: of the objective.
     """
-    given, rules = options.literal_penalty, None
-    limit = None if run.interrupt.pressed else sample_limit(run)
-    if limit is not None and all(map(run.may_import, needs)):
-        own = replace(options, time_limit=limit, progress=False)
-        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
+    given, of_sample = options.literal_penalty, fit_in_half(fit, sample, options, run, needs=needs)
+    rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
     found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)

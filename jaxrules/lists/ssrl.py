@@ -45,6 +45,7 @@ from jaxrules.learning.cross_validation import (
     last_fit,
     measured,
 )
+from jaxrules.learning.in_time import with_rules
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, content_order
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
@@ -308,22 +309,12 @@ def fit(
     """
     run = options.run()
     data, makes_rules = list_data(X, y, sample_weight, options), options.propositions is None
-
-    def few_rows() -> TrainingData | None:
-        """The rows for a few rules after Ctrl-C."""
-        interrupted = makes_rules and run.interrupt.pressed
-        return rows_for_lists(data, options, run) if interrupted else None
-
-    sample = rows_for_lists(data, options, run) if makes_rules else None
-    if sample is None:
-        task = _Task.of(data, options, run, options.max_rules, options.start)
-        sample = few_rows()
-    if sample is None:
-        found = _on_all_rows(task, options, run)
-        sample = None if len(found.model.conjunctions) else few_rows()
-        if sample is None:
-            return found
-    return _in_time(data, sample, options, run)
+    return with_rules(
+        lambda begun: rows_for_lists(data, options, run, begun=begun) if makes_rules else None,
+        lambda: _Task.of(data, options, run, options.max_rules, options.start),
+        lambda task: _on_all_rows(task, options, run),
+        lambda sample: _in_time(data, sample, options, run),
+    )
 
 
 def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:

@@ -7,6 +7,7 @@ short, the propositions come from a fit on a sample of the rows (`model_in_time`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
 
@@ -25,6 +26,7 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.in_time import fit_in_half
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
@@ -34,7 +36,6 @@ from jaxrules.learning.training import (
     one_against_rest,
     paths_against_rest,
     sample_in_time,
-    sample_limit,
     some_rows,
 )
 from jaxrules.models.rule_models import RuleEnsemble
@@ -287,16 +288,12 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
     """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
     is too little, or after Ctrl-C.
     """
-    if run.interrupt.pressed:
-        with Interrupt.unheard():
-            return few_rules(sample, options, run)
     outputs = 1 if options.joins(sample) else len(sample.outputs)
-    limit, few = sample_limit(run, outputs), few_rules(sample, options, run)
-    if limit is None:
-        return few
-    own = replace(options, time_limit=limit, progress=False)
-    found = fit.with_options(*arguments_of(sample), own).model
-    return found if len(found.conjunctions) else few
+    found = fit_in_half(fit, sample, options, run, outputs=outputs)
+    if found is not None and len(found.model.conjunctions):
+        return found.model
+    with Interrupt.unheard() if run.interrupt.pressed else nullcontext():
+        return few_rules(sample, options, run)
 
 
 def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:

@@ -22,18 +22,18 @@ from jaxrules.learning.cross_validation import (
     fits_in_turn,
     unfinished,
 )
+from jaxrules.learning.in_time import on_all_rows
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
     by_content,
     loss_for,
-    model_loss,
     sample_in_time,
     some_rows,
 )
 from jaxrules.losses import require
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
-from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.fits import Fit
 from jaxrules.tools.runs import Run
 
 SharedT = TypeVar("SharedT", bound=Shared)
@@ -207,17 +207,13 @@ def _in_time(
     prices = options.prices(penalty)
     sizes = np.linalg.norm(model.weights, axis=1) if joint else np.abs(model.weights).mean(axis=1)
     costs = prices.of(model.conjunctions.propositions.astype(np.float64))
-    objective = model_loss(model, data)
-    objective += float(costs @ sizes)
-    with run:
-        run.step(objective, len(model.conjunctions))
-    settings = options.settings(loss=data.loss)
-    return run.finish(
-        replace(model, options=settings),
-        objective,
-        "min",
-        Status.TIME_LIMIT,
-        details=GLRMDetails(
+    return on_all_rows(
+        model,
+        data,
+        float(costs @ sizes),
+        run,
+        options.settings(loss=data.loss),
+        GLRMDetails(
             rounds=0,
             n_candidates=len(model.conjunctions),
             n_propositions=int(model.conjunctions.propositions.sum()),
