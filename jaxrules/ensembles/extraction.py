@@ -46,7 +46,8 @@ from jaxrules.ensembles.growing import (
     TreeKind,
     grow,
 )
-from jaxrules.ensembles.in_time import rows_for_rules, short_rules
+from jaxrules.ensembles.in_time import FORESTS, short_rules
+from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.training import TrainingData
 from jaxrules.rules.conditions import Conjunctions, all_propositions
 from jaxrules.rules.constraints import Constraints
@@ -309,7 +310,7 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
 
 def _boosted(data: TrainingData, seed: int, run: Run) -> RulePool:
     """The rules of `short_rules` on some rows, instead of trees."""
-    sample = None if run.stopped() else rows_for_rules(data, run, seed)
+    sample = None if run.stopped() else rows_for_rules(data, run, seed, (FORESTS,))
     if sample is None:
         return _no_rules(data)
     rules = short_rules(sample, run).conjunctions.with_schema(data.table.schema)

@@ -35,10 +35,10 @@ rule, which uses no constrained column and contributes to all classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -51,7 +51,12 @@ from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.ensembles.selection import gains, per_complexity, slopes, smallest_close
-from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting, spread, unfinished
+from jaxrules.learning.cross_validation import (
+    along_paths,
+    fit_of_best_setting,
+    of_finished,
+    spread,
+)
 from jaxrules.learning.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.learning.training import (
     TrainingData,
@@ -331,12 +336,7 @@ def cross_validate(
     options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
     run, grid = options.run(), options.pairs()
     data = by_content(options.data(X, y, sample_weight))
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        own = options.to(PathOptions, time_limit=run.deadline, progress=False)
-        fits = path.with_options(*arguments_of(inside), own)
-        return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
-
+    walk = along_paths(path, [options.to(PathOptions)], of_finished)
     return fit_of_best_setting(
         fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=len(grid) // 2
     )

@@ -37,7 +37,7 @@ ELSE target = 0 (p = 0.981, 50 of 50 rows)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -47,7 +47,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Label, Table, TableLike, effective_row
-from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting
+from jaxrules.learning.cross_validation import (
+    along_paths,
+    fit_of_best_setting,
+    fits_along,
+    of_all,
+)
 from jaxrules.learning.options import FitOptions, Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, by_content
 from jaxrules.lists.literals import literals_of
@@ -225,16 +230,13 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run(total=options.iterations)
-    task, penalties = _Task.of(X, y, sample_weight, options, run), options.literal_penalties
-    fits: list[Fit[RuleList]] = []
-    while not fits:  # repeats only after Ctrl-C, for a first incumbent
-        with run:
-            for k, penalty in enumerate(penalties):
-                part = run.child(1 / (len(penalties) - k), total=options.iterations)
-                fits.append(task.fit(options.to(Options, literal_penalty=penalty), part))
-                if run.stopped():
-                    break
-    return fits
+    task = _Task.of(X, y, sample_weight, options, run)
+
+    def fit_at(penalty: float, run: Run) -> Fit[RuleList]:
+        run.total = options.iterations
+        return task.fit(options.to(Options, literal_penalty=penalty), run)
+
+    return fits_along(options.literal_penalties, run, fit_at)
 
 
 @learner(Grid)
@@ -266,21 +268,16 @@ def cross_validate(
     """
     run = options.run()
     data = options.training_data(X, y, sample_weight, logistic)
-    grid = [{"literal_penalty": penalty} for penalty in options.literal_penalties]
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
-        return _walk(inside, options, run)
-
     return fit_of_best_setting(
-        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"literal_penalty": penalty} for penalty in options.literal_penalties],
+        along_paths(path, [options.to(PathOptions)], of_all),
+        run,
+        otherwise=0,
     )
-
-
-def _walk(inside: TrainingData, options: Grid, run: Run) -> Iterator[RuleList]:
-    """The models of a fold, penalty by penalty, until time runs out."""
-    same = options.to(PathOptions, time_limit=run.deadline, progress=False)
-    fits = path.with_options(*arguments_of(inside), same)
-    yield from (found.model for found in (fits[:-1] if run.stopped() else fits))
 
 
 @dataclass(frozen=True, eq=False)

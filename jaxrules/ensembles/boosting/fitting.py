@@ -7,6 +7,7 @@ short, the propositions come from a fit on a sample of the rows (`model_in_time`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
 
@@ -25,6 +26,7 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.in_time import fit_in_half
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
@@ -34,7 +36,6 @@ from jaxrules.learning.training import (
     one_against_rest,
     paths_against_rest,
     sample_in_time,
-    sample_limit,
     some_rows,
 )
 from jaxrules.models.rule_models import RuleEnsemble
@@ -52,6 +53,10 @@ _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_SPLITS = 20_000
 """The most rows on which thresholds are chosen for the search for pairs."""
+_FEW_CUT_POINTS = 40
+"""A search looks at the two sides of so many cut points in the time that an entry of X takes: 12 ns
+per row and proposition.
+"""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
@@ -194,7 +199,8 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
 
     propositions, sample, sketch = options.propositions, None, None
     if propositions is None and not constraints.required:
-        sample = sample_in_time(data, run, options.seed)
+        columns = _columns(data.table, options) if run.deadline.seconds else None
+        sample = sample_in_time(data, run, options.seed, columns)
     if sample is not None:
         sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
         propositions = _propositions_in(sketch)
@@ -235,6 +241,20 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     )  # fmt: skip
 
 
+def _columns(table: Table, options: Options) -> int:
+    """The number of columns whose entries take as long as the search: more than the table has if
+    there are many cut points.
+    """
+    most = options.max_cut_points
+    if options.all_thresholds or most == "auto" or (most and most <= _FEW_CUT_POINTS):
+        return len(table.columns)
+    columns = 0.0
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        values = len(np.unique(column)) if feature.is_numeric else 1
+        columns += max(1.0, min(values, most or values) / _FEW_CUT_POINTS)
+    return round(columns)
+
+
 def _splits(
     data: TrainingData, thresholds: Thresholds | None, constraints: Constraints, options: Options
 ) -> PropositionPool:
@@ -272,16 +292,12 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
     """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
     is too little, or after Ctrl-C.
     """
-    if run.interrupt.pressed:
-        with Interrupt.unheard():
-            return few_rules(sample, options, run)
     outputs = 1 if options.joins(sample) else len(sample.outputs)
-    limit, few = sample_limit(run, outputs), few_rules(sample, options, run)
-    if limit is None:
-        return few
-    own = replace(options, time_limit=limit, progress=False)
-    found = fit.with_options(*arguments_of(sample), own).model
-    return found if len(found.conjunctions) else few
+    found = fit_in_half(fit, sample, options, run, outputs=outputs)
+    if found is not None and len(found.model.conjunctions):
+        return found.model
+    with Interrupt.unheard() if run.interrupt.pressed else nullcontext():
+        return few_rules(sample, options, run)
 
 
 def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.extraction import depends_on_labels, rule_pool
-from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
+from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.lire.batches import Member, minimise_all
 from jaxrules.ensembles.lire.bound import BranchAndBound
 from jaxrules.ensembles.lire.candidates import Candidates
@@ -30,12 +30,14 @@ from jaxrules.ensembles.lire.traced import TracedSearch
 from jaxrules.learning.cross_validation import (
     SHARE,
     Walk,
-    arguments_of,
+    along_paths,
     cross_validated,
     folds,
     last_fit,
+    of_finished,
     unfinished,
 )
+from jaxrules.learning.in_time import rows_for_rules, with_rules
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
@@ -96,26 +98,23 @@ def fit(
 
     makes_rules = depends_on_labels(options.rules) and not constraints.required
 
-    def few_rows() -> TrainingData | None:
-        """The rows for a few rules after Ctrl-C."""
-        interrupted = makes_rules and run.interrupt.pressed
-        return rows_for_rules(data, run, options.seed) if interrupted else None
+    def rows(begun: bool) -> TrainingData | None:
+        needs = (FORESTS,)
+        return rows_for_rules(data, run, options.seed, needs, begun=begun) if makes_rules else None
 
-    sample = rows_for_rules(data, run, options.seed) if makes_rules else None
-    if sample is None:
-        task = _Task(data, Candidates.of(data, options.rules, constraints, options, run), options)
-        sample = few_rows()
-    if sample is None:
-        found = task.fit(prices, run)
-        sample = None if len(found.model.conjunctions) else few_rows()
-        if sample is None:
-            return found
-    own = replace(options, **prices._asdict())
-    model, _ = model_in_time(sample, fit, own, run, needs=(FORESTS,), max_rules=options.max_rules)
-    rules = model.conjunctions if len(model.conjunctions) else options.rules
-    begun = options if options.start is not None else replace(options, start=model)
-    candidates = Candidates.of(data, rules, constraints, begun, run)
-    return _Task(data, candidates, options, len(sample.weights)).fit(prices, run)
+    def task() -> _Task:
+        return _Task(data, Candidates.of(data, options.rules, constraints, options, run), options)
+
+    def fit_of_sample(sample: TrainingData) -> Fit[RuleEnsemble]:
+        """The fit on all rows with the rules of a sample as candidates."""
+        own, most = replace(options, **prices._asdict()), options.max_rules
+        model, _ = model_in_time(sample, fit, own, run, needs=(FORESTS,), max_rules=most)
+        rules = model.conjunctions if len(model.conjunctions) else options.rules
+        begun = options if options.start is not None else replace(options, start=model)
+        candidates = Candidates.of(data, rules, constraints, begun, run)
+        return _Task(data, candidates, options, len(sample.weights)).fit(prices, run)
+
+    return with_rules(rows, task, lambda task: task.fit(prices, run), fit_of_sample)
 
 
 @learner(PathOptions)
@@ -237,21 +236,12 @@ def cross_validate(
 def _walk(options: Grid) -> Walk[RuleEnsemble]:
     """The models of a fold, for every ridge and all pairs of penalties, until time runs out."""
 
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
+    def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         constraints = options.constraints(inside.table.schema)
         pool = rule_pool(options.rules, inside, options.seed, run, constraints=constraints)
-        ridges = options.l2_penalties
-        for i, ridge in enumerate(ridges):
-            if run.stopped():
-                return
-            part = options.to(
-                PathOptions, rules=pool, l2_penalty=ridge, restarts=options.restarts or 0,
-                time_limit=run.child(1 / (len(ridges) - i)).deadline, progress=False,
-            )  # fmt: skip
-            fits = path.with_options(*arguments_of(inside), part)
-            yield from (one.model for one in fits if not unfinished(one))
-            if unfinished(fits[-1]):
-                return
+        same = options.to(PathOptions, rules=pool, restarts=options.restarts or 0)
+        each = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
+        return along_paths(path, each, of_finished)(k, inside, run)
 
     return walk
 

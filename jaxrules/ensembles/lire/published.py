@@ -32,12 +32,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
-from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
+from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.lire.moves import Encoding
 from jaxrules.ensembles.lire.objective import PUBLISHED
 from jaxrules.ensembles.lire.options import Prices, or_none
 from jaxrules.ensembles.lire.solution import PublishedDetails, Solution
 from jaxrules.ensembles.lire.start import liblinear
+from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.options import FitOptions, learner, option, options
 from jaxrules.learning.training import TrainingData, one_against_rest
 from jaxrules.losses import exponential
