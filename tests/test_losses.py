@@ -496,3 +496,24 @@ def test_the_best_constant_of_classes_is_that_of_merged_rows() -> None:
             scale * np.log(weights[y > 0].sum() / weights[y < 0].sum()), rel=1e-12
         )
         assert found == pytest.approx(losses.best_shift(loss, y, np.zeros(200), weights), rel=1e-9)
+
+
+def test_softmax_of_two_classes_is_the_logistic_loss_and_is_not_asked_for_by_itself() -> None:
+    rng = np.random.default_rng(3)
+    y, scores = np.sign(rng.normal(size=20)), rng.normal(size=20)
+    both, pairs = np.stack([-y, y], 1), np.stack([np.zeros(20), scores], 1)
+    softmax = losses.softmax
+    np.testing.assert_allclose(softmax.value(both, pairs), losses.logistic.value(y, scores))
+    np.testing.assert_allclose(
+        softmax.gradient(both, pairs)[:, 1], losses.logistic.gradient(y, scores)
+    )
+    curvature = losses.logistic.curvature(y, scores)
+    np.testing.assert_allclose(softmax.curvature(both, pairs)[:, 1], curvature)
+    p = np.exp(pairs) / np.exp(pairs).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(losses.uncoupled(p, 2), np.stack([2 * curvature] * 2, 1))
+    np.testing.assert_allclose(np.exp(losses.best_constant(softmax, both)), (both > 0).mean(axis=0))
+    merged = losses.merge_rows(softmax, both, np.ones(20), np.zeros(20, int), 1)
+    np.testing.assert_allclose(merged.target, both.mean(axis=0)[None])
+    assert pickle.loads(pickle.dumps(softmax)) is softmax
+    with pytest.raises(ValueError, match='multiclass="joint"'):
+        losses.loss_by_name(softmax)

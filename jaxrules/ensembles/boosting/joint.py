@@ -253,7 +253,7 @@ class JointEnsemble:
         return self._log_loss(scores) + ridge
 
     def _log_loss(self, scores: Floats) -> float:
-        return float(self.sample_weight @ softmax(self.signs, scores)) / self.total_weight
+        return float(self.sample_weight @ softmax.value(self.signs, scores)) / self.total_weight
 
     def _error(self, scores: Floats) -> float:
         wrong = scores.argmax(axis=1) != self.classes.argmax(axis=1)

@@ -23,7 +23,7 @@ from jaxrules.ensembles.lire.bound import BranchAndBound
 from jaxrules.ensembles.lire.candidates import Candidates
 from jaxrules.ensembles.lire.descents import Watch, in_turn
 from jaxrules.ensembles.lire.joint_search import JointSearch
-from jaxrules.ensembles.lire.options import Grid, Options, PathOptions, Prices, constant_loss
+from jaxrules.ensembles.lire.options import Grid, Options, PathOptions, Prices
 from jaxrules.ensembles.lire.search import Incumbent, Search
 from jaxrules.ensembles.lire.solution import LireDetails, Solution
 from jaxrules.ensembles.lire.traced import TracedSearch
@@ -333,7 +333,7 @@ class _Task:
         """
         proves = self.options.search == "optimal"
         local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
-        said, lower, constant = "", prices, constant_loss(data, self.options.joint)
+        said, lower, constant = "", prices, data.constant_loss_of(self.options.joint)
         while True:
             prices, fit = lower, local._fit_output(data, lower, run)
             left = fit.details["loss"] / constant

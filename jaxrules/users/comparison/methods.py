@@ -29,7 +29,6 @@ from jaxrules.data.table import (
 )
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
-from jaxrules.ensembles.lire.options import constant_loss
 from jaxrules.learning.training import training_data
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
@@ -352,7 +351,7 @@ def _lire(
     **options: Any,
 ) -> Fits:
     data = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing)
-    unit = constant_loss(data, joint=data.target.ndim > 1)
+    unit = data.constant_loss_of(together=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
         X,
