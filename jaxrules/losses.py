@@ -35,7 +35,6 @@ import inspect
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal, NamedTuple, ParamSpec
 
 import jax
@@ -44,7 +43,7 @@ import jax.scipy.special
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.tools.float64 import our_settings, x64_kernel
+from jaxrules.tools.float64 import numpy_of, our_settings, x64_kernel
 
 Array = Any  # a number, a NumPy array or, in a traced program, a jax array
 Floats = NDArray[np.float64]
@@ -154,21 +153,12 @@ class Loss:
 # The formulas: NumPy and SciPy for NumPy arrays, JAX for its own
 
 
-def _is_jax(*arrays: Array) -> bool:
-    return any(isinstance(array, jax.Array) for array in arrays)
-
-
-def _numpy(*arrays: Array) -> ModuleType:
-    return jnp if _is_jax(*arrays) else np
-
-
-def _special(*arrays: Array) -> ModuleType:
-    if _is_jax(*arrays):
+def _special(*arrays: Array) -> Any:
+    if numpy_of(*arrays) is jnp:
         return jax.scipy.special
     import scipy.special  # here, because a prediction needs none
 
-    module: ModuleType = scipy.special
-    return module
+    return scipy.special
 
 
 def _entropy(share: Array) -> Array:
@@ -178,7 +168,7 @@ def _entropy(share: Array) -> Array:
 
 def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array], Array]) -> Array:
     """The conjugate where its argument lies in [low, high] up to rounding, infinite elsewhere."""
-    xp = _numpy(values)
+    xp = numpy_of(values)
     rounding = 64 * xp.finfo(values.dtype).eps  # the ends are at most 1
     outside = (values < low - rounding) | (values > high + rounding)
     return xp.where(outside, xp.inf, conjugate(xp.clip(values, low, high)))
@@ -189,18 +179,18 @@ def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array],
 
 
 def _odds(score: Array) -> Array:
-    return _numpy(score).exp(-abs(score))
+    return numpy_of(score).exp(-abs(score))
 
 
 def _logistic_value(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
-    return _numpy(odds).log1p(odds) + (abs(score) - y * score) / 2
+    return numpy_of(odds).log1p(odds) + (abs(score) - y * score) / 2
 
 
 def _logistic_gradient(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
     positive, negative = (1 + y) / 2, (1 - y) / 2
-    return _numpy(odds).where(
+    return numpy_of(odds).where(
         score >= 0, negative - positive * odds, negative * odds - positive
     ) / (1 + odds)
 
@@ -228,7 +218,7 @@ _BEYOND = 1e30
 
 def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
     """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f); 0 for an absent class, whatever the score."""
-    xp = _numpy(y, score)
+    xp = numpy_of(y, score)
     positive, negative = (1 + y) / 2, (1 - y) / 2
     # This caps the exponent of an absent class at 0, faster than `where`; no exponent of a present
     # class reaches the cap.
@@ -256,7 +246,7 @@ def _exponential_terms(y: Array, score: Array) -> tuple[Array, Array, Array]:
 def _exponential_conjugate(y: Array, dual: Array) -> Array:
     # The maximum is where dual = q e^f - p e^-f, with p = (1 + y) / 2 and q = (1 - y) / 2; without
     # one of the classes the dual must have the sign of the other.
-    xp = _numpy(y, dual)
+    xp = numpy_of(y, dual)
     size, least = xp.abs(dual), xp.sqrt(dual**2 + (1 - y) * (1 + y))
     share = xp.where(dual >= 0, 1 - y, 1 + y) / 2
     present = share > 0
@@ -300,9 +290,9 @@ exponential = Loss(
 )
 poisson = Loss(
     "poisson",
-    value=lambda y, score: _numpy(score).exp(score) - y * score,
-    gradient=lambda y, score: _numpy(score).exp(score) - y,
-    curvature=lambda y, score: _numpy(score).exp(score) + 0.0 * y,
+    value=lambda y, score: numpy_of(score).exp(score) - y * score,
+    gradient=lambda y, score: numpy_of(score).exp(score) - y,
+    curvature=lambda y, score: numpy_of(score).exp(score) + 0.0 * y,
     target="count",
     link="log",
     conjugate=lambda y, dual: _inside(dual + y, 0, np.inf, lambda mean: _entropy(mean) - mean),
@@ -313,9 +303,9 @@ poisson = Loss(
 
 gamma = Loss(
     "gamma",
-    value=lambda y, score: y * _numpy(score).exp(-score) + score,
-    gradient=lambda y, score: 1.0 - y * _numpy(score).exp(-score),
-    curvature=lambda y, score: y * _numpy(score).exp(-score),
+    value=lambda y, score: y * numpy_of(score).exp(-score) + score,
+    gradient=lambda y, score: 1.0 - y * numpy_of(score).exp(-score),
+    curvature=lambda y, score: y * numpy_of(score).exp(-score),
     target="positive",
     link="log",
     conjugate=lambda y, dual: _inside(
@@ -391,7 +381,7 @@ def _smoothed(
     def share(y: Array, score: Array) -> Array:  # of the row at or above the score
         z = (y - score) / width
         odds = _odds(z)
-        return _numpy(z).where(z >= 0, 1.0, odds) / (1 + odds)
+        return numpy_of(z).where(z >= 0, 1.0, odds) / (1 + odds)
 
     def value(y: Array, score: Array) -> Array:
         z = (y - score) / width
@@ -407,7 +397,7 @@ def _smoothed(
 
     def majorant(y: Array, score: Array) -> Array:  # Jaakkola and Jordan (2000)
         z = (y - score) / width
-        xp = _numpy(z)
+        xp = numpy_of(z)
         far = abs(z) > 1e-4
         safe = xp.where(far, z, 1.0)
         return scale / width * xp.where(far, xp.tanh(safe / 2) / (2 * safe), 0.25)
@@ -436,7 +426,7 @@ def huber(width: float) -> Loss:
 
     def root(y: Array, score: Array) -> Array:
         z = (y - score) / width
-        return _numpy(z).hypot(1.0, z)
+        return numpy_of(z).hypot(1.0, z)
 
     def value(y: Array, score: Array) -> Array:  # no cancellation near y
         return (y - score) ** 2 / (1 + root(y, score))
@@ -450,7 +440,7 @@ def huber(width: float) -> Loss:
         conjugate=lambda y, dual: (
             dual * y
             + _inside(
-                dual / width, -1, 1, lambda u: width**2 * (1 - _numpy(u).sqrt((1 - u) * (1 + u)))
+                dual / width, -1, 1, lambda u: width**2 * (1 - numpy_of(u).sqrt((1 - u) * (1 + u)))
             )
         ),
         majorant=lambda y, score: 1 / root(y, score),
@@ -471,7 +461,7 @@ def tweedie(power: float) -> Loss:
     a, b = 2.0 - power, power - 1.0
 
     def parts(y: Array, score: Array) -> tuple[Array, Array]:
-        exp = _numpy(score).exp
+        exp = numpy_of(score).exp
         return exp(a * score), y * exp(-b * score)
 
     def value(y: Array, score: Array) -> Array:
@@ -490,7 +480,7 @@ def tweedie(power: float) -> Loss:
         # The score where the gradient is the dual: the root of the logarithm of rising over
         # falling + dual (or of falling over rising - dual), which is concave with a slope between
         # a (or b) and 1, so that Newton's method converges from everywhere.
-        xp = _numpy(y, dual)
+        xp = numpy_of(y, dual)
         dual, y = xp.broadcast_arrays(dual, y)
         some = xp.where(y > 0, y, 1.0)
         up, size = dual >= 0, xp.abs(dual)
@@ -685,7 +675,7 @@ def _elementwise(scalar_function: LossFunction) -> LossFunction:
     in_float64 = x64_kernel(rows)
 
     def call(y: Array, score: Array) -> Array:
-        if _is_jax(y) or _is_jax(score):
+        if numpy_of(y, score) is jnp:
             return jax.vmap(scalar_function)(*jnp.broadcast_arrays(y, score))
         y, score = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(score, np.float64))
         return in_float64(y.ravel(), score.ravel()).reshape(y.shape)
@@ -1026,7 +1016,7 @@ def shift_step(
         The next shift, and the bracket, which is empty if the shift stays because the gradient is
         rounding.
     """
-    xp = _numpy(gradient)
+    xp = numpy_of(gradient)
     low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)
     change = -gradient / (curvature + xp.finfo(xp.result_type(gradient, 1.0)).tiny)
     if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow

@@ -23,6 +23,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.solvers.limits import never as never
 from jaxrules.tools.bits import distinct
 from jaxrules.tools.fits import Status
 
@@ -30,11 +31,6 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 SolutionT = TypeVar("SolutionT")
 StatesT = TypeVar("StatesT")
-
-
-def never() -> bool:
-    """`stopped` for searches without a limit."""
-    return False
 
 
 @dataclass

@@ -27,6 +27,7 @@ from jaxrules.ensembles.lire.objective import (
     penalty_increase,
 )
 from jaxrules.losses import Array, Loss, exponential
+from jaxrules.tools.float64 import numpy_of
 
 Encoding = Literal["signed", "binary"]
 Floats = NDArray[np.float64]
@@ -44,10 +45,6 @@ ONES = 0
 """The index of the column of ones, the intercept."""
 
 _quiet = np.errstate(all="ignore")  # predictions may overflow or vanish; refits decide
-
-
-def _numpy(array: Array) -> Array:
-    return jnp if isinstance(array, jax.Array) else np
 
 
 def _put(array: Array, index: Array, values: Array) -> Array:
@@ -148,7 +145,7 @@ def _product(rows: Array, data: Data) -> Array:
 @_quiet
 def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
     """The sums of all columns, by one product of shapes (K, P) and (P, C)."""
-    xp = _numpy(margins)
+    xp = numpy_of(margins)
     value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
     # For the quadratic loss, traced, predictions in float64 are exact, as by its Gram matrix.
     single = xp.stack([slope, curvature]).astype(np.float64 if loss.quadratic else np.float32)
@@ -179,7 +176,7 @@ def _move_penalties(
     prices = terms.gamma, terms.lam
     size, covered = _size_and_coverage(charges, columns)
     fewer, less = size - charges.counted[columns], covered - charges.coverage[columns]
-    drop, xp = penalty(fewer, less, *prices), _numpy(columns)
+    drop, xp = penalty(fewer, less, *prices), numpy_of(columns)
     ratio, ratios = covered / xp.maximum(size, 1), less / xp.maximum(fewer, 1)
     add = penalty(size, covered, *prices) + penalty_increase(size, ratio, charges.coverage, *prices)
     rises = penalty_increase(fewer[:, None], ratios[:, None], charges.coverage[None, :], *prices)
@@ -197,7 +194,7 @@ def _allowed(
     """The objectives of drops (K,), additions (C,) and swaps (K, C), set to infinity if a column
     may not leave or enter the support.
     """
-    xp, (drop, add, swap) = _numpy(columns), moves
+    xp, (drop, add, swap) = numpy_of(columns), moves
     size, _ = _size_and_coverage(charges, columns)
     removable = charges.removable[columns]
     outside = _put(charges.addable, columns, False)
@@ -290,7 +287,7 @@ def _changes(
     products: Reals, slope: Reals, own: Reals, charges: Charges, support: Support, curved: Array
 ) -> tuple[_Changes, Floats]:
     """The second-order changes of loss and ridge by every move, and H^-1; see `_rank`."""
-    dtype, columns, xp = products.dtype, support.columns, _numpy(products)
+    dtype, columns, xp = products.dtype, support.columns, numpy_of(products)
     ridge, floor = (1e-6, 1e-4) if dtype == np.float32 else (1e-10, 1e-9)
     scale = xp.maximum(own.max(), xp.asarray(1e-30, dtype))
     hessian = products[:, columns].astype(np.float64)
@@ -321,7 +318,7 @@ def _ranked(
     value: Array, changes: _Changes, charges: Charges, columns: Integers, terms: Terms
 ) -> tuple[Reals, Reals, Reals]:
     """The objective after every move, infinite where not allowed."""
-    dtype, xp = changes.add.dtype, _numpy(changes.add)
+    dtype, xp = changes.add.dtype, numpy_of(changes.add)
     numbers: list[Array] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
     single, prices = Charges(*numbers), Terms(*(xp.asarray(term, dtype) for term in terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
@@ -525,7 +522,7 @@ def _closed_form_losses(
         charges.ridge.astype(np.float32),
     )
     charged = ridge, charges.least.astype(np.float32), charges.most.astype(np.float32)
-    xp = _numpy(margins)
+    xp = numpy_of(margins)
     value, paid = (xp.asarray(part, np.float32) for part in (sums.value, _paid(charges, support)))
     slopes = sums.slope
     left = paid - ridge[columns] * weights**2 / 2

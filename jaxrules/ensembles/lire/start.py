@@ -139,7 +139,7 @@ class L1Start:
         problem = sparse_softmax.Problem.of(
             self._design, target, mass, np.ones(self._design.n_columns)
         )
-        penalty = max(np.sqrt(2.0) * penalty, _LEAST_SHARE * problem.max_penalty(run))
+        penalty = max(np.sqrt(2.0) * penalty, _LEAST_SHARE * problem.max_penalty())
         found = problem.solve(penalty, tolerance=_TOLERANCE, run=run.child(_SHARE))
         return found.coefficients
 

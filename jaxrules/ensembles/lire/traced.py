@@ -65,6 +65,7 @@ from jaxrules.solvers.linear.newton import (
     within,
 )
 from jaxrules.solvers.patience import Patient
+from jaxrules.solvers.shapes import bucket
 from jaxrules.tools import placement
 from jaxrules.tools.float64 import on_device, our_settings, x64_kernel
 
@@ -535,12 +536,6 @@ _chunk_in_time = Patient(_run_chunk)
 _matrices: WeakKeyDictionary[Activations, dict[Any, Array]] = WeakKeyDictionary()
 
 
-def _padded(n: int) -> int:
-    """A size with four significant bits: few shapes are compiled."""
-    step = max(16, 1 << max(n.bit_length() - 4, 0))
-    return -(-n // step) * step
-
-
 def _matrix(problem: Problem) -> Array:
     """The padded columns on the device, or split over the devices of a mesh; the last column is
     zero. Problems that differ only in targets and weights share them.
@@ -550,7 +545,8 @@ def _matrix(problem: Problem) -> Array:
     if place not in placed:
         n_columns, n_patterns = problem.columns.shape
         wide = problem.columns.size >= _WIDE
-        X = np.zeros((_padded(n_columns + 1), _padded(n_patterns)), np.int8 if wide else np.float32)
+        shape = [bucket(n, 16, digits=4) for n in (n_columns + 1, n_patterns)]
+        X = np.zeros(shape, np.int8 if wide else np.float32)
         X[:n_columns, :n_patterns] = problem.columns
         placed[place] = on_device(X, rows=1)
     return placed[place]
