@@ -366,10 +366,19 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     """For rows of one class each: all rows of a block have the same position, class and charge."""
     examples, m, n = problem.examples, len(problem.rule_labels), problem.examples.n_rows
     classes, K = np.asarray(examples.labels), examples.n_classes
+    # Covering a row changes the list by its class, by whether a rule (never the default, label -1)
+    # already classifies it correctly, and by whether it is charged: 2 K + 2 kinds. A kind is the
+    # index of the cell in which its rows are counted (`_worth`).
     right = np.array([*problem.rule_labels, -1])[problem.first] == classes
     charged = problem.mask & (classes == examples.default)
     kinds, size, rows = 2 * K + 2, 32 * _WORDS * _devices(), np.flatnonzero(classes >= 0)
+    # Positions in descending order: a rule at position k reaches the rows with F >= k, so that the
+    # running sum of the blocks up to the end of position k is all that it can change.
     group = (m - problem.first) * kinds + np.where(charged, K, classes) + (K + 1) * right
+    # The most blocks of any list, so that all sub-problems share a shape: full blocks, and one
+    # begun block for each group. A position has at most K + 1 kinds of rows, as its rule classifies
+    # one class correctly and the others not, and only the default class divides into charged and
+    # not.
     capacity = -(-n // size) + problem.max_rules * (K + 1)
     row, sizes, blocks = _sorted_rows(group[rows], rows, kinds * (m + 1), size, capacity, n)
     ends = np.cumsum(blocks)
@@ -377,6 +386,7 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
     row = _by_device(row, capacity)
     return _Blocks(
+        # the bits of every literal over the rows in the new order, 64 rows a word
         _kernels().pack(examples.literal_bits, row.reshape(-1, 64), len(examples.literals)),
         np.packbits(row < n, bitorder="little").view(np.uint32),
         cell,
@@ -393,6 +403,8 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     right = np.where(decided >= 0, examples.counts[rows, decided], 0.0)
     gain = examples.counts - right[:, None]
     charged = (problem.mask * examples.counts[:, examples.default])[:, None]
+    # Per row, divided by alpha: what a rule of each label gains, the positive part after the charge
+    # (for bounds), and the charge itself
     values = np.hstack([gain, np.maximum(gain - charged / problem.alpha, 0.0), charged])
     size = _WEIGHTED * _devices()
     capacity = -(-n // size) + problem.max_rules
@@ -423,6 +435,7 @@ def _sorted_rows(
     sizes = np.bincount(group, minlength=n_groups)
     blocks = -(-sizes // size)
     row = np.full(size * capacity, padding, np.int32)
+    # How far each group moves to the right because the groups before it fill whole blocks
     gaps = size * (np.cumsum(blocks) - blocks) - (np.cumsum(sizes) - sizes)
     # NumPy sorts numbers of at most 16 bits by their digits
     order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")

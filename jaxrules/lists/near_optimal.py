@@ -242,13 +242,20 @@ class Enumeration:
             np.full(1, self.bound),
         )
         n, R, depth = self.search.chunk, len(self.candidates), self.search.max_rules
+        # Invariant: every list of at most `step` rules above the floor is in `ended`, and every
+        # longer one continues a prefix of the layer. What is given up raises the floor to its
+        # bound, and the number of lists that it could have contained is added to `lost`; `longer`
+        # is the number of ways to continue a list by at least one rule (conditions that repeat
+        # included).
         for step in range(depth):
             after = depth - 1 - step
             longer = sum(R**k for k in range(1, after + 1))  # lists that continue a given one
             grown, ended = [_NONE], [_NONE]
             self.ended.append(_NONE)
             for start in range(0, len(bounds), n):
-                if stopped():  # lost: the prefixes not expanded, and what continues the children
+                if stopped():
+                    # Lost: the children of prefixes not expanded, as lists and as prefixes, and the
+                    # continuations of the children found so far; as lists these are in `ended`.
                     self.end(ended)
                     self.lose(float(bounds[start:].max()), (len(bounds) - start) * R * (1 + longer))
                     for children in grown:
@@ -261,6 +268,8 @@ class Enumeration:
                 parents, moves, most, values, stops = self.search.children(
                     layer, some, after, self.floor
                 )
+                # `children` leaves out bounds up to the floor. While the floor is the threshold,
+                # nothing near-optimal is among these; once it has risen, any of them may be.
                 if self.floor > self.threshold:
                     self.lost += (len(bounds[some]) * R - len(parents)) * (1 + longer)
                 parents = parents + start
@@ -269,7 +278,9 @@ class Enumeration:
                 found = _Found(keys[parents] + _hashes(captures), stops, stops, parents, moves)
                 ended.append(found.take(stops > self.floor))
                 if after:
+                    # as a prefix its value is that of its rules alone, without the default
                     grown.append(found._replace(values=values, bounds=most))
+                # Keep memory bounded while a layer grows, not only at its end.
                 if sum(len(children.bounds) for children in grown) > self.search.max_open:
                     grown = [self.kept(grown, longer)]
                 if sum(len(lists.bounds) for lists in ended) > _MOST_PREFIXES:
@@ -294,6 +305,8 @@ class Enumeration:
         self.ended[-1] = _Found.merged([self.ended[-1], *some])
         objectives = np.concatenate([found.bounds for found in self.ended])
         if len(objectives) > self.limit:
+            # The limit's last place decides: lists below it go, and of those equal to it the later
+            # ones.
             least = -np.partition(-objectives, self.limit - 1)[self.limit - 1]
             self.lose(float(least), 0)
             spare = self.limit - int((objectives > least).sum())

@@ -137,6 +137,8 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
     else:
         _capture(free, words, free, given.counts, given.members, given.scale, one)
         sums[:, R] = one
+        # Rows are counted on the smaller side of a condition: inside it, or outside it and
+        # subtracted from the total.
         others = np.empty_like(free)
         for r in range(R):
             cover, inside, outside = given.covers[r], np.uint64(0), np.uint64(0)
@@ -190,6 +192,7 @@ def expand(
         for d in range(K):
             for r in range(R):
                 potential = sums[K, r] - sums[d, r] - prices[r]
+                # insertion into a sorted list: `after` + 1 potentials are kept, see below
                 if potential > top[d, after]:
                     i = after
                     while i > 0 and top[d, i - 1] < potential:
@@ -251,6 +254,7 @@ def finish(
         for d in range(K):
             if not given.defaults[d]:
                 continue
+            # 1. Every single rule r, and the highest objective that one reaches
             highest = -np.inf
             for r in range(R):
                 gain[r] = right[r] - sums[d, r] - prices[r]
@@ -258,6 +262,8 @@ def finish(
                 highest = max(highest, stop[r])
                 if stop[r] > settled and used[s] | given.uses[r] == given.required:
                     settled, best, first, second = stop[r], s, r, -1
+            # 2. Second rules q worth a look: even the best first rule plus all that q could add
+            # must win.
             n = 0
             for q in range(R):
                 potential[q] = sums[K, q] - sums[d, q] - prices[q]
@@ -270,11 +276,14 @@ def finish(
             for r in range(R):
                 if stop[r] + potential[some[0]] <= settled:
                     continue
-                # what a later rule may gain by leaving its rows to r
+                # What q may gain when r takes rows from it: q changes a group by n_l - n_d, so that
+                # a group which q would classify worse than the default is better left to r. If l
+                # is the other of two classes, max(n) - n_l bounds this gain; with more, n_d does.
                 spoiled = sums[K, r] - sums[1 - d, r] if K == 2 else sums[d, r]
                 for w in words:
                     left[w] = free[s, w] & ~given.covers[r, w]
                 for q in some:
+                    # q come by falling potential: no later one can win either
                     if stop[r] + potential[q] <= settled:
                         break
                     if stop[r] + gain[q] + spoiled <= settled:

@@ -405,7 +405,11 @@ class _Stage:
         absent = (lost.astype(np.float32) @ terms).reshape(len(lost), 1, *shape)
         total = terms.sum(axis=0).reshape(shape)
         below = total - above
-        ways = [above, below]
+        # A cut gives a rule for either side, and each may take in the rows with a missing number or
+        # leave them out: four ways. These rows are never `above` (their value is NaN), so that they
+        # are in `below`, and only the two other ways need their sums (`absent`). The order of the
+        # ways is decoded below: odd ones are the lower side, the last two take in missing numbers.
+        ways = [above, below]  # without missing numbers, the first two
         if len(lost):
             ways = [above, below - absent, above + absent, below]
         sums = (
@@ -429,6 +433,7 @@ class _Stage:
                 if not gain[k, s] > 0:
                     row.append(None)
                     continue
+                # w'x >= cut for the upper side, -w'x >= -cut for the lower one
                 side = -1.0 if way % 2 else 1.0
                 new = Proposition(side * w, -side * float(cuts[k, cut]), way > 1)
                 propositions = (*one.propositions, new)
@@ -516,6 +521,8 @@ def best_rule(
     ]
     found, length, most = list(level), 1, -math.inf
     while (longest is None or length < longest) and level and not stopped():
+        # Longer rules are worth trying while the best worth still rises from one length to the
+        # next.
         best = max(one.worth for one in level)
         if length > 1 and best <= most:
             break
@@ -538,6 +545,9 @@ def _extended(
     for place, parent in enumerate(parents):
         sets.append(parent)
         if len(parent.propositions) == 1:
+            # The complement of a good condition may be the better one to extend: what its rows
+            # lack, a second condition can add. Longer conjunctions have no complement that is a
+            # conjunction.
             other = parent.propositions[0].complement
             sets.append(
                 _Candidate((other,), parent.gain, parent.worth, space.signs(other.w[None])[0])
@@ -617,6 +627,8 @@ def improved(
     on = np.flatnonzero(w)
     tried = [w]
     if len(on) > 1:
+        # The Newton response on the rows of the other conditions, with the intercept that follows:
+        # the weighted least squares of -g / h on the same columns
         values = space.few_values[on][:, held]
         for g, h in zip(stage.few_gradient[:, held], stage.few_curvature[:, held], strict=True):
             centred = values - (values @ h / max(h.sum(), 1e-300))[:, None]

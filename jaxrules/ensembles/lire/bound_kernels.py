@@ -151,11 +151,14 @@ def _reverse_huber(
         if state[j] != FREE:
             continue
         ridge = data.ridge[j]
+        # c_j, the column's own price: lambda P(S) / |S| is at least lambda times the least coverage
+        # plus this surplus of every column, as |S| is at most `largest` (`bound`, "Relaxation")
         price[j] = data.gamma + data.lam * (data.coverage[j] - least) / max(largest, 1)
         if price[j] > 0:
             turn[j] = math.sqrt(2 * price[j] / ridge) if ridge > 0 else math.inf
             slope[j] = math.sqrt(2 * price[j] * ridge)
             if turn[j] > cap[j]:
+                # The cap ends the line from the origin before it touches the parabola.
                 slope[j], turn[j] = price[j] / cap[j] + ridge * cap[j] / 2, math.inf
     return price, slope, turn, cap
 
@@ -291,6 +294,8 @@ def relax(
         )  # fmt: skip
         change = moved - weights[chosen]
         shift = (tilt - _dot(along, change)) / total
+        # The predicted decrease: the slope of the loss along the step, and the fall of the penalty.
+        # The Armijo condition of `_line_search` refers to it.
         before, predicted = 0.0, tilt * shift
         for a, k in enumerate(chosen):
             paid = _paid(weights[k], slope[k], turn[k], ridge[k])
@@ -333,21 +338,32 @@ def _share_and_rise(
     """
     n, ridge = len(state), data.ridge
     share, rise = np.zeros(n), np.zeros((n, 2))
+    # Of the columns that the relaxation leaves undecided, `bound` splits the one whose two rises
+    # are largest. Both are taken from the second-order model of loss and penalty at the
+    # relaxation's minimum, with the other weights following; columns that do not move (not in
+    # `chosen`) keep 0.
     for j in range(n):  # z = |b| / t, or |b| / cap on the line to the cap
         whole = cap[j] if turn[j] == math.inf else turn[j]
         if state[j] == IN:
             share[j] = 1.0
         elif state[j] == FREE:
             share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
-    for a in range(len(chosen)):  # the Hessian of loss and penalty, which has a ridge only beyond t
+    # The Hessian of loss and penalty: up to t the penalty is a line, without curvature (the little
+    # that is added keeps equal columns apart); beyond t it is the ridge's parabola.
+    for a in range(len(chosen)):
         j = chosen[a]
         hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
+    # (H^-1)_jj: its inverse is the curvature along column j once the others follow.
     spread = _spread(hessian)
     for a in range(len(chosen)):
         j = chosen[a]
         size_of = abs(weights[j])
-        rise[j, 0] = size_of**2 / (2 * spread[a])  # if left out: b^2 / (2 (H^-1)_jj)
-        # If it enters: price and ridge instead of the slope, minus what the weight then gains
+        # Left out: the model's least rise with b_j = 0 (as for a drop in `moves`)
+        rise[j, 0] = size_of**2 / (2 * spread[a])
+        # In: price and ridge in place of the line, c + r b^2 / 2 - slope |b|. Then the weight
+        # grows: at the minimum the loss pulls as hard as the line, and the ridge, of slope r |b|
+        # there, resists less; half the square of the difference over the curvature is won back.
+        # Beyond t the column has paid its full price already, and nothing rises.
         if size_of <= turn[j]:
             uphill = max(slope[j] - ridge[j] * size_of, 0.0)
             more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of

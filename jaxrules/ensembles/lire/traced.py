@@ -233,27 +233,40 @@ def _refit(
     def step(state: _Newton) -> _Newton:
         trial, length, promised = evaluated(state.following), state.length, state.promised
         first = state.steps == 0
+        # 1. Judge the trial. By the model, a step of length t along the Newton direction lowers the
+        # loss by t (2 - t) p, where the full step lowers it by p = `promised`: a partial step keeps
+        # all but (1 - t)^2 of the promise. A trial that crossed a bound is the same point again (p
+        # = 0): it moves nothing and only passes on which weights are held.
         better = first | accepted(state.now.value, trial.value, length, promised)
         point, now = jax.tree.map(
             partial(jnp.where, better), (state.following, trial), (state.point, state.now)
         )
         moved = better & ~state.crossed
         missed = jnp.abs(state.now.value - trial.value - length * (2 - length) * promised)
+        # 2. A new Hessian costs a product of the patterns with the support twice over, so the old
+        # one stays while it predicts the decrease, and is never computed twice at one point.
         poor = jnp.where(first, stale, ~(better & (missed <= _MODEL * promised)))
         renew = poor & (moved | ~state.fresh)
         hessian = lax.cond(renew, renewed, lambda _: state.hessian, now)
+        # 3. The length: doubled after a success, cut to a quarter after a failure, but whole again
+        # if the failure is blamed on the old Hessian.
         cut = jnp.where(renew, 1.0, length / 4)
         length = jnp.where(moved, jnp.minimum(2 * length, 1), jnp.where(better, length, cut))
 
-        # Weights held at a bound: first by the gradient, then by the step of the others
+        # 4. The next direction, by projected Newton: weights at a bound that the gradient pushes
+        # outwards are held, then those that the step of the others would (`crossing`). Each such
+        # round holds at least one weight more, so the rounds at a point end.
         stay = held(point, now.gradient, *ends) | (state.stay & ~moved)
         gradient, eye = jnp.where(stay, 0, now.gradient), jnp.eye(len(stay), dtype=bool)
+        # Rows and columns of held weights become those of a diagonal matrix: the shape stays fixed.
         free = jnp.where(eye | ~(stay[:, None] | stay[None]), hessian, 0)
         factor = jnp.linalg.cholesky(free, symmetrize_input=False)
         direction = -jax.scipy.linalg.cho_solve((factor, True), gradient)
         crossing = ~stay & held(point, -direction, *ends)
         crossed, expected = crossing.any(), -gradient @ direction / 2
         fresh = renew | (state.fresh & ~moved)
+        # 5. The end: too little is promised, or not even twice the model's decrease reaches the
+        # goal (only a Hessian of this very point may say so), or steps have become too short.
         hopeless = fresh & (now.value - 2 * expected >= goal)
         reached = ~(expected > least) | hopeless | (length < _SHORTEST)
         return _Newton(
@@ -319,7 +332,10 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     slot = jnp.where(queue.slots[move] < K, queue.slots[move], jnp.argmax(columns == none))
     slot = jnp.where(settling | dropping, K, slot)
 
-    # The other weights, refitted to second order without that of the slot
+    # The other weights, refitted to second order without that of the slot.
+    # The surgeon's step, as `swap_slope` in `moves._changes`. It holds for the support that was
+    # ranked with its own weights; after an accepted move the weights as they are serve as the
+    # guess.
     spread = queue.inverse[:, slot] / queue.inverse[slot, slot]
     stale = queue.taken | state.sweeping | dropping
     guess = jnp.where(stale, weights, weights - spread * weights[slot])
@@ -327,6 +343,8 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     start = jnp.where(leaving, 0.0, guess.at[slot].set(0.0))
     columns = jnp.where(leaving, none, columns.at[slot].set(entering))
     ridge = charges.ridge[columns]
+    # The Hessian after the move is that of the ranking with the row and the column of one slot
+    # exchanged. This saves a product per trial, but it is only a first guess (see `stale`).
     hessian, across = queue.products[:, queue.ranked], queue.products[:, entering]
     hessian = hessian.at[slot].set(across).at[:, slot].set(across)
     hessian = hessian.at[slot, slot].set(queue.own[entering]).astype(ridge.dtype)
@@ -345,6 +363,8 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     goal = state.objective - lane.tolerance - _price(lane, columns, columns != none)
     goal, least = jnp.where(settling, jnp.inf, goal), _CONVERGED * lane.tolerance
     steps = jnp.where(closed, 1, _NEWTON_STEPS)
+    # A closed-form move needs no step: Newton's loop then runs once, to evaluate the start without
+    # the slot's weight, and Theorem 1 gives that weight from the slope there.
     weights, now = _refit(evaluated, renewed, ends, start, damped, stale, goal, least, steps)
     value = now.value
     if loss == exponential:
@@ -391,6 +411,8 @@ def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: A
         partial(jnp.where, better), (tried, objective), (state.support, state.objective)
     )
     taken = queue.taken | better
+    # Moves left in the queue: later ones that are still possible and, once the support has changed,
+    # only those whose prediction already improves on the objective at the ranking.
     later = dropping | (jnp.arange(len(queue.untried)) > jnp.argmax(queue.untried))
     untried = queue.untried & later & _possible(lane, support.columns, queue)
     untried &= ~taken | ((queue.predicted < queue.goal) & ~dropping)
@@ -439,6 +461,8 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
     limit = jnp.where(exhaustive, jnp.inf, near)
     limit = jnp.where(state.sweeping | lane.exact, goal, limit)
     count = jnp.where(exhaustive | state.sweeping, len(index), lane.trials)
+    # Dropping many at once first: starts have far too many columns, and each drop alone costs a
+    # refit
     drop = scores[:K, none]
     together = jnp.minimum((drop < goal).sum(), (DROPPED_AT_ONCE * in_use.sum()).astype(int))
     size = lane.charges.counted[support.columns].sum()
@@ -796,5 +820,7 @@ def _in_chunks(
             return best
         if now.full.any():
             states = _with_slots(states, 2 * columns.shape[1], none)
+        # The next chunk should last `_SECONDS`; one slow chunk (a compilation) must not end in
+        # chunks of one trial, nor a fast one in a chunk that nothing can interrupt.
         limit = int(np.clip(limit * _SECONDS / seconds, max(limit // 4, 1), 4 * limit))
         states = on_device(states._replace(work=np.zeros_like(now.work)))
