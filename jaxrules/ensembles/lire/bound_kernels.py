@@ -31,7 +31,7 @@ _compiled = numba.njit(cache=True, nogil=True)
 _summing = numba.njit(cache=True, nogil=True, fastmath=_SUMS)
 
 
-class Data(NamedTuple):
+class RelaxationData(NamedTuple):
     """What the relaxations of one problem share.
 
     Attributes:
@@ -104,7 +104,9 @@ def _terms(
 
 
 @_summing
-def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, Floats, float]:
+def _second_order(
+    data: RelaxationData, chosen: Ints, curvature: Floats
+) -> tuple[Floats, Floats, float]:
     """The Hessian of these columns once the intercept follows, their products with the intercept,
     and the curvature of the intercept.
     """
@@ -132,7 +134,7 @@ def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, 
 
 @_compiled
 def _reverse_huber(
-    data: Data, state: States, largest: int
+    data: RelaxationData, state: States, largest: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
     (columns,).
@@ -200,7 +202,7 @@ def _spread(matrix: Floats) -> Floats:
 
 @_compiled
 def _moving(
-    data: Data, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
+    data: RelaxationData, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
 ) -> tuple[Ints, Floats]:
     """The columns that move, those with a weight or with a pull of the loss beyond their slope; and
     the pull of every column.
@@ -218,7 +220,7 @@ def _moving(
 
 @_compiled
 def _line_search(
-    data: Data,
+    data: RelaxationData,
     scores: Floats,
     step: Floats,
     weights: Floats,
@@ -248,7 +250,7 @@ def _line_search(
 
 @_compiled
 def relax(
-    data: Data,
+    data: RelaxationData,
     state: States,
     largest: int,
     weights: Floats,
@@ -323,7 +325,7 @@ def relax(
 
 @_compiled
 def _share_and_rise(
-    data: Data,
+    data: RelaxationData,
     state: States,
     weights: Floats,
     chosen: Ints,
@@ -373,7 +375,12 @@ def _share_and_rise(
 
 @_compiled
 def _dual_point(
-    data: Data, state: States, weights: Floats, intercept: float, centre: float, loss: float
+    data: RelaxationData,
+    state: States,
+    weights: Floats,
+    intercept: float,
+    centre: float,
+    loss: float,
 ) -> tuple[float, Floats]:
     """-L*(theta), less what a nonzero sum of theta may subtract, and -theta, the downhill slope of
     the loss at these scores with the best intercept.
@@ -398,7 +405,7 @@ def _dual_point(
 
 @_compiled
 def dual(
-    data: Data,
+    data: RelaxationData,
     state: States,
     least: int,
     largest: int,

@@ -67,7 +67,7 @@ def _inverse(hessian: Array) -> Array:
     return np.linalg.inv(hessian)
 
 
-class Data(NamedTuple):
+class PatternData(NamedTuple):
     """The matrix (C, P), int8, and the mean target and the weight of every pattern, (P,)
     float64.
     """
@@ -118,7 +118,7 @@ class Sums(NamedTuple):
     products: Reals
 
 
-def _product(rows: Array, data: Data) -> Array:
+def _product(rows: Array, data: PatternData) -> Array:
     """rows @ columns.T in float32, (R, C); traced rows keep their dtype. Rounding does not depend
     on the number of threads.
     """
@@ -146,7 +146,9 @@ def _product(rows: Array, data: Data) -> Array:
 
 
 @_quiet
-def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
+def sums(
+    data: PatternData, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding
+) -> Sums:
     """The sums of all columns, by one product of shapes (K, P) and (P, C)."""
     xp = _numpy(margins)
     value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
@@ -349,7 +351,7 @@ def _ranked(
 
 @_quiet
 def rank_joint_moves(
-    data: Data,
+    data: PatternData,
     value: float,
     slopes: Floats,
     curvatures: Floats,
@@ -402,7 +404,7 @@ def rank_joint_moves(
 
 @_quiet
 def sweep(
-    data: Data,
+    data: PatternData,
     sums: Sums,
     charges: Charges,
     support: Support,
@@ -461,7 +463,13 @@ class _Sweep(NamedTuple):
 
 
 def _take_if_better(
-    state: _Sweep, slot: int, new: int, data: Data, charges: Charges, terms: Terms, tolerance: float
+    state: _Sweep,
+    slot: int,
+    new: int,
+    data: PatternData,
+    charges: Charges,
+    terms: Terms,
+    tolerance: float,
 ) -> _Sweep:
     """Evaluate one move exactly: the column of the slot leaves (-1: none does), and another enters
     (-1: none does).
@@ -513,7 +521,7 @@ def _take_if_better(
 
 
 def closed_form_moves(
-    data: Data,
+    data: PatternData,
     sums: Sums,
     charges: Charges,
     support: Support,
@@ -531,7 +539,12 @@ def closed_form_moves(
 
 
 def _closed_form_losses(
-    data: Data, sums: Sums, charges: Charges, support: Support, margins: Floats, encoding: Encoding
+    data: PatternData,
+    sums: Sums,
+    charges: Charges,
+    support: Support,
+    margins: Floats,
+    encoding: Encoding,
 ) -> tuple[Reals, Reals, Reals]:
     """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 

@@ -3,7 +3,7 @@
 A descent is a `lax.while_loop` over arrays of fixed shape. Its body ranks all moves (one product
 with the matrix), then tries the most promising ones in turn and takes every one that improves:
 
-- with a refit of all weights, by Newton's method, as `Search` does;
+- with a refit of all weights, by Newton's method, as `SupportSearch` does;
 - exponential loss only, in sweeps: the new column gets the weight of Theorem 1 while the others
   stay, and all weights are refitted after the last move of the sweep.
 
@@ -14,8 +14,8 @@ A support occupies K slots. The matrix has an additional column of zeros, which 
 formula needs to know which slots are in use, and a drop is a swap for the column of zeros. When the
 slots are full, the host continues with twice as many.
 
-A `Lane` is one problem at one set of penalties. Lanes that share the matrix (penalties, ridges,
-starts, and folds as weights of rows) run side by side under `vmap`.
+A `DescentLane` is one problem at one set of penalties. Lanes that share the matrix (penalties,
+ridges, starts, and folds as weights of rows) run side by side under `vmap`.
 
 Products with the matrix are float32 and only rank moves (float64 for the squared loss, whose
 predictions are exact); margins, weights and the objectives of accepted moves are float64. The host
@@ -43,8 +43,8 @@ from jaxrules.ensembles.lire.moves import (
     ADDITIONS,
     ONES,
     Charges,
-    Data,
     Encoding,
+    PatternData,
     Support,
     Terms,
     closed_form_moves,
@@ -52,8 +52,8 @@ from jaxrules.ensembles.lire.moves import (
     sums,
 )
 from jaxrules.ensembles.lire.objective import best_weight, penalty
-from jaxrules.ensembles.lire.problem import Floats, Problem
-from jaxrules.ensembles.lire.search import DROPPED_AT_ONCE, Incumbent, Search
+from jaxrules.ensembles.lire.problem import Floats, SupportProblem
+from jaxrules.ensembles.lire.search import DROPPED_AT_ONCE, Incumbent, SupportSearch
 from jaxrules.losses import Array, Loss, exponential
 from jaxrules.rules.rows import Activations, available_memory
 from jaxrules.solvers.linear.newton import (
@@ -97,7 +97,7 @@ a CPU.
 """
 
 
-class Lane(NamedTuple):
+class DescentLane(NamedTuple):
     """One problem at one set of penalties, with C columns including that of zeros; several lanes
     have a leading axis.
 
@@ -295,7 +295,7 @@ def _refit(
 # Trials
 
 
-def _needed(lane: Lane, columns: Array, weights: Array) -> Array:
+def _needed(lane: DescentLane, columns: Array, weights: Array) -> Array:
     """Which slots count: those with a weight and, for required sets without one, the first."""
     used = (weights != 0) | (columns == ONES)
     serves = lane.required[:, columns]
@@ -303,7 +303,7 @@ def _needed(lane: Lane, columns: Array, weights: Array) -> Array:
     return used | (lacking & (jnp.cumsum(lacking, axis=1) == 1)).any(0)
 
 
-def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
+def _possible(lane: DescentLane, columns: Array, queue: Queue) -> Array:
     """Which moves of the queue can still be made."""
     K, none = len(columns), len(lane.charges.counted) - 1
     slots, entering, counted = queue.slots, queue.entering, lane.charges.counted
@@ -319,7 +319,7 @@ def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
     return still & outside & room & small & (serving > 0).all(0)
 
 
-def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
+def _trial(X: Array, loss: Loss, lane: DescentLane, state: State) -> State:
     """Make one trial: drop several columns at once, try the next move of the queue or, after the
     last move of a sweep, refit all weights.
     """
@@ -389,13 +389,15 @@ def _theorem_1(
     return weight, change + ridge * weight * weight / 2
 
 
-def _price(lane: Lane, columns: Array, needed: Array) -> Array:
+def _price(lane: DescentLane, columns: Array, needed: Array) -> Array:
     charges, terms = lane.charges, lane.terms
     size, covered = charges.counted[columns] @ needed, charges.coverage[columns] @ needed
     return penalty(size, covered, terms.gamma, terms.lam)
 
 
-def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: Array) -> State:
+def _decided(
+    lane: DescentLane, state: State, tried: Support, value: Array, settling: Array
+) -> State:
     """The state after a trial: with the support that was tried if that is better, and without the
     trial in the queue.
     """
@@ -433,11 +435,11 @@ def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: A
 # Rankings
 
 
-def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State) -> State:
+def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: State) -> State:
     """Rank all moves into a queue, which is empty if the slots are full."""
     support, (K, none) = state.support, (len(state.support.columns), X.shape[0] - 1)
     margins = support.weights @ X[support.columns].astype(lane.mass.dtype)
-    data = Data(X, lane.target, lane.mass)
+    data = PatternData(X, lane.target, lane.mass)
     summed = sums(data, support.columns, margins, loss, encoding)
     *moves, inverse = rank_moves(summed, lane.charges, support, lane.terms, loss)
     scores = _as_slots_and_columns(*moves)
@@ -491,7 +493,7 @@ def _as_slots_and_columns(drop: Array, add: Array, swap: Array) -> Array:
     return jnp.concatenate([swap.at[:, -1].set(drop), add[None].astype(swap.dtype)])
 
 
-def _concluded(lane: Lane, state: State) -> State:
+def _concluded(lane: DescentLane, state: State) -> State:
     """What follows the last move of a queue: the same kind of moves again, the other kind, or the
     end.
     """
@@ -507,7 +509,7 @@ def _concluded(lane: Lane, state: State) -> State:
 
 
 def _descend(
-    X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State, limit: Array
+    X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: State, limit: Array
 ) -> State:
     """Continue a descent for at most `limit` rankings and trials, or until its slots are full."""
 
@@ -533,7 +535,7 @@ def _descend(
 @x64_kernel(static=("loss", "encoding", "many"))
 def _chunk(
     X: Array,
-    lanes: Lane,
+    lanes: DescentLane,
     states: State,
     limit: Array,
     *,
@@ -565,7 +567,7 @@ def _padded(n: int) -> int:
     return -(-n // step) * step
 
 
-def _matrix(problem: Problem) -> Array:
+def _matrix(problem: SupportProblem) -> Array:
     """The padded columns on the device, or split over the devices of a mesh; the last column is
     zero. Problems that differ only in targets and weights share them.
     """
@@ -581,11 +583,11 @@ def _matrix(problem: Problem) -> Array:
 
 
 @dataclass
-class TracedSearch(Search):
-    """`Search`, whose descents are traced programs."""
+class TracedSearch(SupportSearch):
+    """`SupportSearch`, whose descents are traced programs."""
 
     def descend(self, start: Incumbent, promising: float = np.inf) -> Incumbent:
-        """As `Search.descend`."""
+        """As `SupportSearch.descend`."""
         return descend_all([self], [start], [promising])[0]
 
     def begun(self, start: Incumbent) -> Incumbent:
@@ -602,14 +604,14 @@ class TracedSearch(Search):
             best = self._drop_many(begun, self._rank(begun)) if large else None
         return begun
 
-    def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> Lane:
+    def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> DescentLane:
         """This problem as a lane, for a padded matrix of this shape."""
 
         def padded(part: NDArray[Any], size: int) -> NDArray[Any]:
             return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, size - part.shape[-1])])
 
         problem, (n_columns, n_patterns) = self.problem, shape
-        return Lane(
+        return DescentLane(
             padded(problem.target, n_patterns),
             padded(problem.mass, n_patterns),
             Charges(*(padded(part, n_columns) for part in self.charges)),
@@ -711,7 +713,7 @@ def descend_all(
     Args:
         searches: of problems with the same columns, loss and encoding.
         starts: one for each search.
-        promising: as in `Search.descend`, one for each; () for none.
+        promising: as in `SupportSearch.descend`, one for each; () for none.
     """
     best = [search.begun(start) for search, start in zip(searches, starts, strict=True)]
     lanes, bars = list(range(len(best))), promising or [np.inf] * len(best)
@@ -753,7 +755,7 @@ def _slots(starts: Sequence[Incumbent]) -> int:
 
 def _begun(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
-) -> tuple[Lane, State]:
+) -> tuple[DescentLane, State]:
     """Lanes and states on the devices, padded with idle lanes so that few shapes are compiled."""
     first, shape, slots = searches[0].problem, _matrix(searches[0].problem).shape, _slots(starts)
     sweeps = bool(first.loss == exponential and not quick)
@@ -772,11 +774,11 @@ def _begun(
     return _placed(_together(lanes)), on_device(_together(states))
 
 
-def _placed(lanes: Lane) -> Lane:
+def _placed(lanes: DescentLane) -> DescentLane:
     """The lanes on the devices, the numbers of patterns beside their columns."""
     target, mass = on_device((lanes.target, lanes.mass), rows=-1)
     others = on_device(lanes._replace(target=None, mass=None))
-    return cast(Lane, others._replace(target=target, mass=mass))
+    return cast(DescentLane, others._replace(target=target, mass=mass))
 
 
 def _idle(state: State) -> State:
