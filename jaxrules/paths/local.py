@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.costs import Array, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, weighted_sums
 from jaxrules.solvers.layered import Certificate, never
 from jaxrules.solvers.patience import Patient
@@ -59,7 +59,7 @@ def random_sequences(n_features: int, steps: int, restarts: int, seed: int) -> S
 
 
 def improve(
-    cost: Quadratic,
+    cost: QuadraticCost,
     step_weights: Array,
     starts: Sequence,
     *,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jaxrules.paths import local
-from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
+from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, best_path
 from jaxrules.solvers.layered import Certificate, never
 from jaxrules.tools.fits import Status
@@ -99,14 +99,14 @@ def search(
     return Status.MAX_ITERATIONS
 
 
-def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> Quadratic | None:
+def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> QuadraticCost | None:
     """The quadratic models of the cost around every step's own model; None if that is stopped."""
-    found: list[Quadratic] = []
+    found: list[QuadraticCost] = []
     for model in models:
         if stopped():
             return None
         found.append(cost.quadratic(model))
-    return Quadratic.stack(found)
+    return QuadraticCost.stack(found)
 
 
 def newton_path(
