@@ -88,7 +88,7 @@ class Examples:
     counts: Floats
     default: int
     allowed: Bools | None = None
-    sample: Sample | None = None
+    sample: DrawnExamples | None = None
 
     FEW_ROWS: ClassVar[int] = 512
     """Up to this many distinct rows, products over the distinct rows are faster than bit counts
@@ -130,14 +130,14 @@ class Examples:
         return covered
 
     def sampled(self, rows: NDArray[np.intp], classes: NDArray[np.intp], weight: float) -> Examples:
-        """The same rows, with drawn ones for beam searches; see `Sample`."""
+        """The same rows, with drawn ones for beam searches; see `DrawnExamples`."""
         counts = (classes[:, None] == np.arange(self.n_classes)).astype(np.float64)
         drawn = Examples(np.take(self.literals, rows, axis=1), counts, self.default, self.allowed)
-        return replace(self, sample=Sample(drawn, rows, weight))
+        return replace(self, sample=DrawnExamples(drawn, rows, weight))
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class DrawnExamples:
     """Rows drawn with a probability in proportion to their weight, for beam searches on large data.
 
     Attributes:
@@ -255,7 +255,7 @@ def gains_of(
 # The input of the kernels
 
 
-class _Problem(NamedTuple):
+class _InsertionProblem(NamedTuple):
     """A sub-problem on the device. Blocks are sorted by position, the last first; padding rows
     belong to no state.
 
@@ -325,7 +325,7 @@ class _Blocks(NamedTuple):
     cells: NDArray[Any]  # sums over the rows of each position, see `_worth`; (cells, positions)
 
 
-def _on_device(problem: Subproblem) -> _Problem:
+def _on_device(problem: Subproblem) -> _InsertionProblem:
     """Sort the rows into blocks, in NumPy's arrays for the host's kernels, else in a mesh's. All
     sub-problems of lists of up to `max_rules` rules have the same shapes.
     """
@@ -338,7 +338,7 @@ def _on_device(problem: Subproblem) -> _Problem:
         np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
     )
     room = problem.max_rules - m
-    found = _Problem(
+    found = _InsertionProblem(
         blocks.literals,
         blocks.literals.T,
         blocks.everything,
@@ -357,7 +357,7 @@ def _on_device(problem: Subproblem) -> _Problem:
         return found
     axes = {"literals": 0, "covers": 1, "everything": 0}
     axes |= {} if counted else {"cell": 2}
-    return _Problem(
+    return _InsertionProblem(
         *(placement.place(one, axes.get(name)) for name, one in found._asdict().items())
     )
 
@@ -469,7 +469,7 @@ def _kernels() -> Any:
     return insertion_kernels
 
 
-def score(conditions: Array, rows: Array, problem: _Problem) -> _Scores:
+def score(conditions: Array, rows: Array, problem: _InsertionProblem) -> _Scores:
     """See `_score`; by numba if the problem is in NumPy's arrays."""
     if not isinstance(problem.literals, np.ndarray):
         return _score(conditions, rows, problem)
@@ -485,14 +485,14 @@ def score(conditions: Array, rows: Array, problem: _Problem) -> _Scores:
 
 
 @jax.jit
-def _score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
+def _score(conditions: jax.Array, rows: jax.Array, problem: _InsertionProblem) -> _Scores:
     """Score every condition "state and literal", penalty included; -inf if it is not allowed or
     covers the same rows as the state.
 
     Args:
         conditions: bool (states, literals).
-        rows: the rows that each state covers, coded like `_Problem.everything`: (states, words or
-            rows).
+        rows: the rows that each state covers, coded like `_InsertionProblem.everything`: (states,
+            words or rows).
         problem: the sub-problem.
     """
     bits, n_blocks = rows.dtype == jnp.uint32, len(problem.cell)
@@ -570,7 +570,7 @@ def _needed(best: Array) -> Array:
     return best + _TOLERANCE * (1.0 + abs(best))
 
 
-def descend(beam: _Beam, problem: _Problem) -> _Beam:
+def descend(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     """Refine the states of a beam layer by layer; then drop single literals
     from the best conditions.
     """
@@ -583,7 +583,7 @@ def descend(beam: _Beam, problem: _Problem) -> _Beam:
 
 
 @jax.jit
-def _descend(beam: _Beam, problem: _Problem) -> _Beam:
+def _descend(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     beam = jax.lax.while_loop(_open, lambda beam: _layer(beam, problem), beam)
     return _leave_one_out(beam, problem)
 
@@ -605,7 +605,7 @@ def _top_k(values: Array, k: int) -> tuple[Array, Array]:
     return _kernels().top_k(values, k)
 
 
-def _layer(beam: _Beam, problem: _Problem) -> _Beam:
+def _layer(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     """Evaluate the children of all states: record the best, and keep the leaders by each score and
     label in turn.
     """
@@ -643,7 +643,7 @@ def _layer(beam: _Beam, problem: _Problem) -> _Beam:
     return _Beam(child(index[kept]), rows, found[order], gains, idle)
 
 
-def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
+def _leave_one_out(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     """A beam that starts from the best conditions, each without one of its literals."""
     xp = _numpy_or_jax(problem.literals)
     n_states, n_literals = beam.conditions.shape
@@ -726,7 +726,7 @@ def exactly(
 
 def _begun(
     problem: Subproblem,
-    on_device: _Problem,
+    on_device: _InsertionProblem,
     width: int,
     literals: int | None,
     stopped: Callable[[], bool],
@@ -751,7 +751,7 @@ def _one_literal(problem: Subproblem) -> Literals:
 
 
 def _screened_search(
-    problem: _Problem, width: int, literals: int | None, stopped: Callable[[], bool]
+    problem: _InsertionProblem, width: int, literals: int | None, stopped: Callable[[], bool]
 ) -> tuple[float, list[Literals]] | None:
     """A beam search among the best literals by each score and label, in turn."""
     n_literals = problem.literals.shape[1]
@@ -774,7 +774,7 @@ def _screened_search(
 
 
 def _beam_search(
-    problem: _Problem, width: int, stopped: Callable[[], bool]
+    problem: _InsertionProblem, width: int, stopped: Callable[[], bool]
 ) -> tuple[float, list[Literals]] | None:
     """Keep some children of every layer; then leave literals out of the best conditions, as long as
     that leads to better ones. Returns the best gain and those with enough gain, best first; None if
@@ -809,7 +809,7 @@ def _placed(rows: NDArray[Any]) -> Array:
 _descend_in_time, _score_in_time = Patient(descend), Patient(score)
 
 
-class _State(NamedTuple):
+class _OpenCondition(NamedTuple):
     """A condition of the exact search: a bound on the gain of its refinements, its literals, and
     the rows that it covers.
     """
@@ -823,17 +823,21 @@ class _State(NamedTuple):
 
 
 def _exhaust(
-    problem: _Problem, best: float, found: Literals, limit: int, stopped: Callable[[], bool]
+    problem: _InsertionProblem,
+    best: float,
+    found: Literals,
+    limit: int,
+    stopped: Callable[[], bool],
 ) -> tuple[Literals, float]:
     """Layer by layer, keep every child that can still win, of equal covers the shortest; returns
     the best condition and a bound on all gains.
     """
     literals, labels = placement.to_host(problem.covers), placement.to_host(problem.labels)
-    states = [_State(np.inf, (), placement.to_host(problem.everything))]
+    states = [_OpenCondition(np.inf, (), placement.to_host(problem.everything))]
     penalty = float(problem.penalty)
     seen: set[bytes] = set()
     for length in range(1, limit + 1):
-        children: list[_State] = []
+        children: list[_OpenCondition] = []
         for start in range(0, len(states), _BLOCK):
             block = states[start : start + _BLOCK]
             conditions = np.zeros((_BLOCK, len(literals)), bool)
@@ -865,7 +869,7 @@ def _exhaust(
                 if key not in seen:
                     seen.add(key)
                     children.append(
-                        _State(
+                        _OpenCondition(
                             float(potential[row, literal]), block[row].with_literal(literal), cover
                         )
                     )

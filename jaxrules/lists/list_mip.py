@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrules.lists.candidates import Candidates
+from jaxrules.lists.candidates import ListCandidates
 from jaxrules.lists.prefixes import Choice
 from jaxrules.solvers import mip
 from jaxrules.solvers.layered import Certificate, never
@@ -30,7 +30,7 @@ GAP = 1e-6
 
 
 def search(
-    candidates: Candidates,
+    candidates: ListCandidates,
     max_rules: int,
     certificate: Certificate[Choice],
     stopped: Callable[[], bool] = never,
