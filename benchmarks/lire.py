@@ -267,7 +267,7 @@ def gap(pools: int) -> list[dict[str, Any]]:
         score = (satisfied * 2.0 - 1) @ rng.normal(size=8)
         target = np.where(score + 2 * rng.logistic(size=150) > 0, 1.0, -1.0)
         problem = make_problem(Activations.of_matrix(satisfied), target, np.ones(150), exponential)
-        search = search_module.Search(problem, 0.005, 0.01)
+        search = search_module.SupportSearch(problem, 0.005, 0.01)
         reached = search.descend(search.start_empty())
         kept = np.flatnonzero(problem.origin >= 0)
         objectives = {

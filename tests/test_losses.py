@@ -18,7 +18,7 @@ from jaxrules import losses
 from jaxrules.ensembles.lire import bound_kernels
 from jaxrules.ensembles.lire.objective import loss_terms
 from jaxrules.ensembles.lire.problem import make_problem
-from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 
@@ -275,7 +275,7 @@ def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
     sparse = sparse_glm.Problem.of(rows, y, name, None, True, None)
     again, sparse_again = pickle.loads(pickle.dumps((problem, sparse)))
     found = [
-        Search(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective
+        SupportSearch(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective
         for one in (problem, again)
     ]
     assert found[0] == found[1]

@@ -67,7 +67,7 @@ class LireDetails(PublishedDetails):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class LireSolution:
     """Chosen rules and their weights.
 
     Attributes:
@@ -80,11 +80,11 @@ class Solution:
     weights: Floats
     intercept: float | Floats
 
-    def in_zero_one(self, encoding: Encoding) -> Solution:
+    def in_zero_one(self, encoding: Encoding) -> LireSolution:
         """The same scores with 0/1 rules: b (2 r - 1) = 2 b r - b."""
         if encoding == "binary":
             return self
-        return Solution(self.rules, 2 * self.weights, self.intercept - self.weights.sum(axis=0))
+        return LireSolution(self.rules, 2 * self.weights, self.intercept - self.weights.sum(axis=0))
 
     def mean_loss(self, pool: RulePool, data: TrainingData) -> float:
         """The mean loss with 0/1 rules, without penalties."""
