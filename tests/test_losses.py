@@ -467,6 +467,7 @@ HEAD, _, *LINES = lines_of_the_table()
 
 @pytest.mark.parametrize("learner", HEAD[3:])
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[0])
+@pytest.mark.full
 def test_the_table_of_learners_and_losses(line: list[str], learner: str) -> None:
     fit: Any = getattr(jr, learner.lower()).fit
     own = line[0] == "your own"
