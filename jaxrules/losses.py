@@ -79,7 +79,8 @@ class Loss:
         curvature: (y, score) -> second derivative by the score.
         target: what y must be: "real", "sign" (-1 or +1), "count" (non-negative) or "positive".
         link: how a score becomes a prediction: "identity", "logistic" (probability of +1),
-            "exponential" (probability of +1 from twice the score), "log" (mean exp(f)).
+            "exponential" (probability of +1 from twice the score), "log" (mean exp(f)), "softmax"
+            (probabilities of several classes, only for `softmax`).
         curvature_bound: an upper bound on the curvature over all scores, or None if there is none.
         conjugate: (y, dual) -> the maximum of dual * score - value(y, score) over all scores,
             infinite outside its domain; or None. Certificates (bounds by Fenchel duality) need it.
@@ -107,7 +108,7 @@ class Loss:
     gradient: LossFunction = _by_jax
     curvature: LossFunction = _by_jax
     target: Literal["real", "sign", "count", "positive"] = "real"
-    link: Literal["identity", "logistic", "exponential", "log"] = "identity"
+    link: Literal["identity", "logistic", "exponential", "log", "softmax"] = "identity"
     curvature_bound: float | None = None
     conjugate: LossFunction | None = None
     mergeable: bool = False
@@ -118,7 +119,7 @@ class Loss:
     wider: Callable[[], Loss] | None = None
 
     def __post_init__(self) -> None:
-        if (self.target == "sign") != (self.link in ("logistic", "exponential")):
+        if (self.target == "sign") != (self.link in ("logistic", "exponential", "softmax")):
             raise ValueError(
                 f"link {self.link!r} does not fit target {self.target!r} of loss {self.name!r}; "
                 'classes (target="sign") need link="logistic" or "exponential", numbers need '
@@ -136,7 +137,7 @@ class Loss:
     def __reduce_ex__(self, protocol: Any) -> Any:
         # A string names a variable of this module, so that unpickling returns the library's own
         # loss.
-        if _BY_NAME.get(self.name) is self:
+        if self is softmax or _BY_NAME.get(self.name) is self:
             return self.name
         if _of_family(self.name) is self:
             return loss_by_name, (self.name,)
@@ -523,14 +524,51 @@ def _check(name: str, value: object, above: float, below: float = np.inf) -> Non
         raise ValueError(f"{name} must be finite and {limit}, got {value}")
 
 
-def softmax(target: Array, scores: Array) -> Array:
-    """The logistic loss for more than two classes together, log sum_k exp(f_k) - f_y per row.
+def _softmax_value(y: Array, scores: Array) -> Array:
+    return _special(scores).logsumexp(scores, axis=-1) - ((1 + y) / 2 * scores).sum(axis=-1)
 
-    Args:
-        target: +1 for the row's class, -1 for the others, (..., classes).
-        scores: (..., classes).
+
+def _softmax_gradient(y: Array, scores: Array) -> Array:
+    return _special(scores).softmax(scores, axis=-1) - (1 + y) / 2
+
+
+def _softmax_curvature(y: Array, scores: Array) -> Array:
+    p = _special(scores).softmax(scores, axis=-1)
+    return p * (1 - p)
+
+
+softmax = Loss(
+    "softmax",
+    _softmax_value,
+    _softmax_gradient,
+    _softmax_curvature,
+    target="sign",
+    link="softmax",
+    mergeable=True,
+)
+"""The logistic loss for more than two classes together, log sum_k exp(f_k) - f_y per row.
+
+The classes are the last axis of y (+1 for the row's class, -1 for the others), of the scores and of
+the derivatives; the value has an entry per row. The curvature is the diagonal of the Hessian, see
+also `uncoupled`. Users ask for it by ``multiclass="joint"``; models that learn with it keep the
+name "logistic" and the link "softmax".
+"""
+
+
+def uncoupled(p: Array, classes: int) -> Array:
+    """The curvatures with which solvers replace the Hessian of the softmax loss at probabilities
+    p, without its terms across the K classes: K / (K - 1) p (1 - p). For two classes, Newton's
+    step with them is that of the logistic loss.
     """
-    return _special(scores).logsumexp(scores, axis=-1) - ((1 + target) / 2 * scores).sum(axis=-1)
+    return classes / (classes - 1) * p * (1.0 - p)
+
+
+def of_rows(loss: Loss, y: Array, scores: Array) -> Array:
+    """The loss per row, from y and scores (rows, outputs): the mean over the outputs, or that of
+    classes together.
+    """
+    losses = loss.value(y, scores)
+    return losses if loss == softmax else losses.mean(axis=-1)
 
 
 _BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson, gamma)}
@@ -576,6 +614,8 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
         ValueError: for an unknown name.
         TypeError: for anything that is neither a name, a `Loss` nor a function that `custom` takes.
     """
+    if loss is softmax:
+        raise ValueError('loss must not be softmax; pass loss="logistic", multiclass="joint"')
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
@@ -670,8 +710,8 @@ class MergedRows(NamedTuple):
     """Rows with a common score, merged into one row per group.
 
     Attributes:
-        target: (groups,) the weighted mean target of each group; `filler` for a group without
-            weight.
+        target: (groups,), or (groups, classes), the weighted mean target of each group; `filler`
+            for a group without weight.
         weight: (groups,) the summed weight.
         constant: the weighted sum of the losses of the original rows minus that of the merged rows,
             which is the same for all scores; 0 except for real targets.
@@ -688,7 +728,7 @@ def merge_rows(
     """Merge rows with a common score.
 
     Args:
-        y: (rows,) in the loss's coding, or means of it.
+        y: (rows,) in the loss's coding, or means of it; (rows, classes) for `softmax`.
         sample_weight: (rows,) at least 0.
         group: (rows,) the group of each row, from 0 to n_groups - 1.
 
@@ -700,9 +740,16 @@ def merge_rows(
             f"loss {loss.name!r} is not mergeable: the mean target of rows does not determine "
             "their loss"
         )
-    weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
-    target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
-    np.divide(target, weight, out=target, where=weight > 0)
+
+    def totals(of_row: Floats) -> Floats:
+        return np.bincount(group, of_row, n_groups).astype(np.float64)
+
+    weight = totals(sample_weight)
+    if y.ndim > 1:
+        target = np.stack([totals(sample_weight * one) for one in y.T], axis=1)
+    else:
+        target = totals(sample_weight * y)
+    np.divide(target.T, weight, out=target.T, where=weight > 0)
     target[~(weight > 0)] = filler(loss)
     if loss.target == "sign":
         np.clip(target, -1.0, 1.0, out=target)  # a quotient of equal sums may round to above 1
@@ -711,7 +758,9 @@ def merge_rows(
         return MergedRows(target, weight, 0.0)
     mean = target[group]
     return MergedRows(
-        target, weight, float(sample_weight @ (loss.value(y, mean) - loss.value(mean, mean)))
+        target,
+        weight,
+        float((sample_weight @ (loss.value(y, mean) - loss.value(mean, mean))).sum()),
     )
 
 
@@ -793,7 +842,7 @@ def check_own(loss: Loss, y: np.ndarray) -> None:
 
 def is_ours(loss: Loss) -> bool:
     """Whether the loss is one of this module."""
-    return _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss
+    return loss is softmax or _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss
 
 
 def mean_offset(loss: Loss, sample_weight: Floats, offset: Floats) -> float:
@@ -886,13 +935,16 @@ def mean_loss(
     return float(np.average(loss.value(y, score), weights=sample_weight))
 
 
-def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The constant score with the least (weighted) mean loss.
+def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Any:
+    """The constant score with the least (weighted) mean loss; one per class for `softmax`.
 
     Raises:
         ValueError: if no finite constant is best (for example with only one class, or no positive
             count); as `derivatives`, at the score 0 and at the best constant.
     """
+    if loss == softmax:  # the logarithms of the shares
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        return np.log((1 + y.T) / 2 @ weights / weights.sum())
     weights = np.ones_like(y) if sample_weight is None else sample_weight
     if is_ours(loss) and loss.target == "sign" and np.all(np.abs(y) == 1):
         # two merged rows: a thousand classes ask for as many constants

@@ -155,6 +155,19 @@ def test_the_first_model_of_boosting_is_small() -> None:
     assert rules.propositions.tolist() == [1] * 3
 
 
+def test_many_cut_points_take_longer_than_their_columns() -> None:
+    """10 000 values of 2 columns are 40 000 propositions, in a matrix of 400 million bits."""
+    X = np.random.default_rng(0).normal(size=(10_000, 2))
+    y, clock = X[:, 0] > 0.2, Ticking(1e-4)
+    every, few = (
+        jr.boosting.fit(X, y, max_cut_points=most, time_limit=jr.Deadline(1.0, clock))
+        for most in (None, 20)
+    )
+    assert every.details["sample"] == 2000
+    assert few.details["sample"] is None
+    assert (jr.predict(every.model, X) == y).mean() > 0.99
+
+
 def test_the_penalty_of_rulefit_has_the_scale_of_the_target() -> None:
     X, y = problem(3)
     one, other = (limited("rulefit", X, scale * y) for scale in (1.0, 64.0))
@@ -320,6 +333,7 @@ def test_samples() -> None:
 
 @pytest.mark.parametrize("name", [*LEARNERS, "drnet"])
 @pytest.mark.filterwarnings("ignore::UserWarning")  # most categories are not compared
+@pytest.mark.full
 def test_many_categories_leave_a_rule(name: str) -> None:
     rng = np.random.default_rng(0)
     b = rng.integers(0, 20, N)

@@ -46,7 +46,8 @@ from jaxrules.ensembles.growing import (
     TreeKind,
     grow,
 )
-from jaxrules.ensembles.in_time import rows_for_rules, short_rules
+from jaxrules.ensembles.in_time import FORESTS, short_rules
+from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.training import TrainingData
 from jaxrules.rules.conditions import Conjunctions, all_propositions
 from jaxrules.rules.constraints import Constraints
@@ -309,7 +310,7 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
 
 def _boosted(data: TrainingData, seed: int, run: Run) -> RulePool:
     """The rules of `short_rules` on some rows, instead of trees."""
-    sample = None if run.stopped() else rows_for_rules(data, run, seed)
+    sample = None if run.stopped() else rows_for_rules(data, run, seed, (FORESTS,))
     if sample is None:
         return _no_rules(data)
     rules = short_rules(sample, run).conjunctions.with_schema(data.table.schema)
@@ -344,12 +345,12 @@ def _fitted(model: Any, data: TrainingData) -> Any:
 # Trees of any library
 
 
-class _Found(NamedTuple):
+class _ForestRules(NamedTuple):
     rules: TreeRules
     table: Table | None
 
 
-def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _Found:
+def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _ForestRules:
     """The rules of the nodes, and `X` as a table."""
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
@@ -371,7 +372,7 @@ def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _Found:
     nodes = np.flatnonzero((trees.parent != NO_NODE) & (trees.is_leaf | (not leaves_only)))
     conjunctions = _merged(edges, trees.parent, nodes, schema, complete)
     conjunctions.validate()
-    return _Found(
+    return _ForestRules(
         TreeRules(conjunctions, trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]), table
     )
 

@@ -8,14 +8,13 @@ compiled code. The learner evaluates it on all rows, or starts from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.fitting import MANY_CLASSES
 from jaxrules.ensembles.oblique import n_encoded
-from jaxrules.learning.cross_validation import arguments_of
-from jaxrules.learning.training import TrainingData, sample_in_time, sample_limit, some_rows
+from jaxrules.learning.in_time import fit_in_half
+from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Details, Status
 from jaxrules.tools.runs import Run
@@ -23,26 +22,10 @@ from jaxrules.tools.runs import Run
 _MOST = 10
 _CUT_SHORT = 3
 """If the limit cuts a model short at fewer rules than this, boosted rules are at least as good."""
-_ROWS = 5000
-"""The number of rows for rules that replace trees."""
 _MANY_COLUMNS = 500
 """With more columns and categories, all pairs of conditions would take seconds."""
 FORESTS = "sklearn.ensemble"
 """Takes a second to import."""
-
-
-def rows_for_rules(
-    data: TrainingData, run: Run, seed: int, needs: Sequence[str] = (FORESTS,)
-) -> TrainingData | None:
-    """The rows from which a learner makes its rules instead of growing trees on all rows: a sample
-    for which there is time, or some rows if there is no time to import what it needs, or after
-    Ctrl-C; else None.
-    """
-    if run.interrupt.pressed:
-        return some_rows(data, _ROWS, seed)
-    sample = sample_in_time(data, run, seed)
-    limited = run.deadline.seconds and not all(map(run.may_import, needs))
-    return some_rows(data, _ROWS, seed) if sample is None and limited else sample
 
 
 def short_rules(
@@ -101,10 +84,8 @@ def model_in_time(
         max_rules, max_length: limits on short rules.
         one_vs_rest: whether the weights of short rules must be those of one-vs-rest.
     """
-    limit = None if run.interrupt.pressed else sample_limit(run, len(sample.outputs))
-    if limit is not None and all(map(run.may_import, needs)):
-        own = replace(options, time_limit=limit, progress=False)
-        found = fit.with_options(*arguments_of(sample), own)
+    found = fit_in_half(fit, sample, options, run, outputs=len(sample.outputs), needs=needs)
+    if found is not None:
         few = len(found.model.conjunctions) < _CUT_SHORT
         if not (few and found.status is Status.TIME_LIMIT):
             return found.model, found.details

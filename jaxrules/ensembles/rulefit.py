@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
-from jaxrules.ensembles.in_time import FORESTS, model_in_time, rows_for_rules
+from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.l1_ensemble import Terms, coefficients_of, ensemble, permitted
 from jaxrules.learning.cross_validation import (
     SHARE,
@@ -38,6 +38,7 @@ from jaxrules.learning.cross_validation import (
     cross_validated,
     folds,
 )
+from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.options import (
     ONE_VS_REST,
     Folds,
@@ -360,7 +361,7 @@ def _few_rules(task: _Task, l1_penalty: float | None, run: Run) -> Fit[RuleEnsem
     """After Ctrl-C, a fit of a few rules to return if there are none yet; else None."""
     if not (task.makes_rules and run.interrupt.pressed):
         return None
-    sample = rows_for_rules(task.data, run, task.options.seed)
+    sample = rows_for_rules(task.data, run, task.options.seed, _NEEDS)
     return None if sample is None else _in_time(task, sample, l1_penalty, run)
 
 

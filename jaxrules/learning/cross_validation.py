@@ -14,21 +14,22 @@ rows.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import OrderedLabels, Schema, Table, TableLike
-from jaxrules.learning.options import Folds, Learner
+from jaxrules.learning.options import Folds, Learner, RunOptions
 from jaxrules.learning.training import TrainingData, content_order, model_loss
 from jaxrules.learning.workers import carry_out_all, check_workers
 from jaxrules.losses import exponential, logistic
 from jaxrules.models.metrics import support
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Fit, ModelT, Status
@@ -39,6 +40,8 @@ Walk = Callable[[int, TrainingData, Run], Iterator[ModelT]]
 """Yields the models of one fold, setting by setting, given the fold, its training rows and its run.
 It ends early if the run is stopped, and never yields an unfinished model.
 """
+
+SettingT = TypeVar("SettingT")
 
 SHARE = 0.8
 """Share of the time limit for the folds; the rest is for the last fit."""
@@ -173,57 +176,52 @@ def cross_validated(
         size: returns the size of a model, for the one-standard-error rule.
         measure: what `size` counts.
     """
-    workers, shape = check_workers(n_jobs), (int(fold_of.max()) + 1, len(settings))
-    if workers == 1:
-        risks, sizes = _measured_here(data, walk, fold_of, run, shape, patience, size)
-    else:
-        tasks = [_Fold(k, data, fold_of, walk, size) for k in range(shape[0])]
-        risks, sizes = _measured_by_workers(tasks, run, workers, shape, patience)
+    risks, sizes = measured(
+        data, walk, fold_of, run, len(settings), sizes=(size,), n_jobs=n_jobs, patience=patience
+    )
     return CrossValidation(
         tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise), measure
     )
 
 
-def _measured_here(
+def measured(
     data: TrainingData,
     walk: Walk[ModelT],
     fold_of: NDArray[np.int64],
     run: Run,
-    shape: tuple[int, int],
-    patience: int | None,
-    size: Callable[[Any], int],
-) -> tuple[Floats, Floats]:
-    """Risks and sizes, (folds, settings), in this process."""
-    risks, sizes = np.full((2, *shape), np.nan)
-    run.phase, run.total = "folds", shape[0] * shape[1]
-    outside = [data[fold_of == k] for k in range(shape[0])]
+    n_settings: int,
+    *,
+    sizes: Sequence[Callable[[Any], int]],
+    n_jobs: int | None = None,
+    patience: int | None = None,
+) -> Floats:
+    """The risk and the sizes of every setting in every fold, shape (1 + sizes, folds, settings);
+    NaN where the run was stopped. The arguments are those of `cross_validated`.
+    """
+    n_folds, workers = int(fold_of.max()) + 1, check_workers(n_jobs)
+    each = [_Fold(k, data, fold_of, walk, sizes) for k in range(n_folds)]
+    figures = np.full((1 + len(sizes), n_folds, n_settings), np.nan)
+    run.phase = "folds"
+    if workers > 1:
+        run.total = n_folds
+        for k, found in enumerate(carry_out_all(each, run, workers)):
+            for i, numbers in enumerate(found or ()):
+                figures[:, k, i] = numbers
+        if patience is not None:  # what one process would have skipped
+            past = (i for i in range(1, n_settings) if _is_past(figures[0, :, :i], patience))
+            figures[:, :, next(past, n_settings) :] = np.nan
+        return figures
+    run.total = n_folds * n_settings
+    outside = [fold.outside for fold in each]
     with run:
         models = _fold_after_fold if patience is None else _in_turns
         for done, (k, i, model) in enumerate(models(data, walk, fold_of, run), start=1):
-            risks[k, i], sizes[k, i] = held_out_risk(model, outside[k]), size(model)
-            run.report(done, risks[k, i], int(sizes[k, i]))
-            last_fold = k == shape[0] - 1
-            if patience is not None and last_fold and _is_past(risks[:, : i + 1], patience):
+            figures[:, k, i] = each[k].figures(model, outside[k])
+            run.report(done, figures[0, k, i], int(figures[1, k, i]))
+            last_fold = k == n_folds - 1
+            if patience is not None and last_fold and _is_past(figures[0, :, : i + 1], patience):
                 break
-    return risks, sizes
-
-
-def _measured_by_workers(
-    tasks: Sequence[_Fold], run: Run, workers: int, shape: tuple[int, int], patience: int | None
-) -> tuple[Floats, Floats]:
-    """The same, with each fold measured by a worker. Settings that `patience` would have skipped
-    are dropped.
-    """
-    risks, sizes = np.full((2, *shape), np.nan)
-    run.phase, run.total = "folds", shape[0]
-    for k, found in enumerate(carry_out_all(tasks, run, workers)):
-        for i, measured in enumerate(found or ()):
-            risks[k, i], sizes[k, i] = measured
-    if patience is not None:
-        past = (i for i in range(1, shape[1]) if _is_past(risks[:, :i], patience))
-        end = next(past, shape[1])
-        risks[:, end:] = sizes[:, end:] = np.nan
-    return risks, sizes
+    return figures
 
 
 def _is_past(risks: Floats, patience: int) -> bool:
@@ -233,18 +231,27 @@ def _is_past(risks: Floats, patience: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """The task of a worker: risk and size of the models of one fold."""
+    """One fold; also the task of a worker: the figures of its models."""
 
     k: int
     data: TrainingData
     fold_of: NDArray[np.int64]
     walk: Walk[Any]
-    size: Callable[[Any], int]
+    sizes: Sequence[Callable[[Any], int]]
 
-    def __call__(self, seconds: float | None) -> list[tuple[float, int]]:
-        inside, outside = self.data[self.fold_of != self.k], self.data[self.fold_of == self.k]
-        models = self.walk(self.k, inside, Run("fold", seconds))
-        return [(held_out_risk(model, outside), self.size(model)) for model in models]
+    def __call__(self, seconds: float | None) -> list[tuple[float, ...]]:
+        outside = self.outside
+        models = self.walk(self.k, self.data[self.fold_of != self.k], Run("fold", seconds))
+        return [self.figures(model, outside) for model in models]
+
+    @property
+    def outside(self) -> TrainingData:
+        """The held-out rows."""
+        return self.data[self.fold_of == self.k]
+
+    def figures(self, model: Any, outside: TrainingData) -> tuple[float, ...]:
+        """The risk of a model on the held-out rows, and its sizes."""
+        return held_out_risk(model, outside), *(size(model) for size in self.sizes)
 
 
 def _fold_after_fold(
@@ -351,6 +358,9 @@ def fit_of_best_setting(
     run: Run,
     *,
     otherwise: int,
+    chosen: Callable[..., RunOptions] | None = None,
+    size: Callable[[Any], int] = support,
+    measure: str = "rules",
 ) -> Fit[ModelT]:
     """Choose a setting in folds, then fit with it on all rows.
 
@@ -359,7 +369,9 @@ def fit_of_best_setting(
         given: X, y and sample_weight, as the user gave them.
         options: those of `cross_validate`.
         data: the rows that the folds divide.
-        settings, walk, run, otherwise: see `cross_validated`; the folds get `SHARE` of the time.
+        settings, walk, run, otherwise, size, measure: see `cross_validated`; the folds get `SHARE`
+            of the time.
+        chosen: the options of `fit` for a setting; None for those of `options` with the setting.
     """
     found = cross_validated(
         data,
@@ -370,12 +382,14 @@ def fit_of_best_setting(
         one_standard_error=options.one_standard_error,
         n_jobs=options.n_jobs,
         otherwise=otherwise,
+        size=size,
+        measure=measure,
     )
-    chosen = options.to(fit.options, **found.setting)
+    best = (chosen or functools.partial(options.to, fit.options))(**found.setting)
     return last_fit(
         found,
         run,
-        lambda left: fit.with_options(*given, dataclasses.replace(chosen, time_limit=left)),
+        lambda left: fit.with_options(*given, dataclasses.replace(best, time_limit=left)),
     )
 
 
@@ -391,13 +405,81 @@ def sizes_to_try(constraints: Constraints, schema: Schema, given: object, max_ru
     return range(constraints.fewest(first), max_rules + 1)
 
 
-def by_size(fits: Sequence[Fit[RuleEnsemble]], sizes: range, run: Run) -> Iterator[RuleEnsemble]:
-    """The models of a path for these sizes, until time runs out.
+# Walks
+
+
+def fits_in_turn(
+    settings: Sequence[SettingT], run: Run, fit_at: Callable[[SettingT, Run], Fit[ModelT]]
+) -> Iterator[Fit[ModelT]]:
+    """Yields the fit at each of the settings, each in an equal share of the remaining time, until
+    the run is stopped.
+    """
+    for i, setting in enumerate(settings):
+        yield fit_at(setting, run.child(1 / (len(settings) - i)))
+        if run.stopped():
+            return
+
+
+def fits_along(
+    settings: Sequence[SettingT], run: Run, fit_at: Callable[[SettingT, Run], Fit[ModelT]]
+) -> list[Fit[ModelT]]:
+    """The fits of a `path`: the same, but at least one."""
+    fits: list[Fit[ModelT]] = []
+    while not fits:  # repeats only after Ctrl-C, for a first incumbent
+        with run:
+            for found in fits_in_turn(settings, run, fit_at):
+                fits.append(found)  # these stay if Ctrl-C ends the loop
+    return fits
+
+
+ModelsOfPath = Callable[[Sequence[Fit[ModelT]], bool], Iterable[ModelT | None]]
+"""The models of a walk, made of the fits of a `path` and whether its time ran out; None for the
+first that has no finished fit.
+"""
+
+
+def along_paths(
+    path: Learner[..., Any, Sequence[Fit[ModelT]]],
+    each: Sequence[RunOptions],
+    models: ModelsOfPath[ModelT],
+) -> Walk[ModelT]:
+    """The walk of a fold along one `path` for each of these options, which share the time."""
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[ModelT]:
+        for i, options in enumerate(each):
+            part = run.child(1 / (len(each) - i))
+            own = dataclasses.replace(options, time_limit=part.deadline, progress=False)
+            fits = path.with_options(*arguments_of(inside), own)
+            for model in models(fits, part.stopped()):
+                if model is None:
+                    return
+                yield model
+
+    return walk
+
+
+def of_all(fits: Sequence[Fit[ModelT]], cut: bool) -> list[ModelT | None]:
+    """One model per fit. If time ran out, the last is unfinished."""
+    models = [found.model for found in fits]
+    return [*models[:-1], None] if cut else [*models]
+
+
+def of_finished(fits: Sequence[Fit[ModelT]], _: bool) -> list[ModelT | None]:
+    """One model per fit that time did not end."""
+    return [None if unfinished(found) else found.model for found in fits]
+
+
+def by_size(sizes: range) -> ModelsOfPath[Any]:
+    """One model for each of these values of `max_rules`.
 
     The last model of a path that ends early is reused for the larger sizes, because no further rule
-    reduces the risk. If the run is stopped, the last model is unfinished.
+    improves it. If time ran out, the last model is unfinished.
     """
-    cut = run.stopped()
-    yield from (found.model for found in (fits[:-1] if cut else fits))
-    if not cut:
-        yield from [fits[-1].model] * (len(sizes) - len(fits))
+
+    def models(fits: Sequence[Fit[Any]], cut: bool) -> list[Any]:
+        finished = [model for model in of_all(fits, cut) if model is not None]
+        known = {dict(model.options)["max_rules"]: model for model in finished}
+        last = None if cut else fits[-1].model
+        return [known.get(size, last) for size in sizes]
+
+    return models

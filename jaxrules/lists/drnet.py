@@ -24,7 +24,8 @@ class "x < t". See `jaxrules.rules.constraints`.
 
 The paper has two classes. With more, classes are learned one after the other, the rarest first (as
 in RIPPER, Cohen, ICML 1995), each against the rest on the rows that no rule covers yet. The default
-is the most frequent class among the remaining rows.
+is the most frequent class among the remaining rows; with two classes it is the first, if there is a
+rule, since rules speak for the second.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -36,7 +37,7 @@ ELSE target = 0 (p = 0.981, 50 of 50 rows)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,7 +47,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Label, Table, TableLike, effective_row
-from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting
+from jaxrules.learning.cross_validation import (
+    along_paths,
+    fit_of_best_setting,
+    fits_along,
+    of_all,
+)
 from jaxrules.learning.options import FitOptions, Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, by_content
 from jaxrules.lists.literals import literals_of
@@ -224,16 +230,13 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run(total=options.iterations)
-    task, penalties = _Task.of(X, y, sample_weight, options, run), options.literal_penalties
-    fits: list[Fit[RuleList]] = []
-    while not fits:  # repeats only after Ctrl-C, for a first incumbent
-        with run:
-            for k, penalty in enumerate(penalties):
-                part = run.child(1 / (len(penalties) - k), total=options.iterations)
-                fits.append(task.fit(options.to(Options, literal_penalty=penalty), part))
-                if run.stopped():
-                    break
-    return fits
+    task = _Task.of(X, y, sample_weight, options, run)
+
+    def fit_at(penalty: float, run: Run) -> Fit[RuleList]:
+        run.total = options.iterations
+        return task.fit(options.to(Options, literal_penalty=penalty), run)
+
+    return fits_along(options.literal_penalties, run, fit_at)
 
 
 @learner(Grid)
@@ -265,21 +268,16 @@ def cross_validate(
     """
     run = options.run()
     data = options.training_data(X, y, sample_weight, logistic)
-    grid = [{"literal_penalty": penalty} for penalty in options.literal_penalties]
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
-        return _walk(inside, options, run)
-
     return fit_of_best_setting(
-        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"literal_penalty": penalty} for penalty in options.literal_penalties],
+        along_paths(path, [options.to(PathOptions)], of_all),
+        run,
+        otherwise=0,
     )
-
-
-def _walk(inside: TrainingData, options: Grid, run: Run) -> Iterator[RuleList]:
-    """The models of a fold, penalty by penalty, until time runs out."""
-    same = options.to(PathOptions, time_limit=run.deadline, progress=False)
-    fits = path.with_options(*arguments_of(inside), same)
-    yield from (found.model for found in (fits[:-1] if run.stopped() else fits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,8 +318,10 @@ class _Task:
     def fit(self, options: Options, run: Run) -> Fit[RuleList]:
         """Train, and make a list of the sets."""
         if self.data.target.ndim == 1:
-            only = _Training(self.data, self.pool, self.may_say[1], options, run).fit()
-            return _as_list(self, [(1, only)], 0, only.errors, options, run)
+            only = _ListTraining(self.data, self.pool, self.may_say[1], options, run).fit()
+            # A list without a rule says what most rows are, as that of several classes.
+            default = 0 if only.rules else _most_frequent(self.data.codes, self.data.weights)
+            return _as_list(self, [(1, only)], default, only.errors, options, run)
         sets, default = _class_by_class(self, options, run)
         errors = tuple(found.errors for _, found in sets)
         return _as_list(self, sets, default, errors, options, run)
@@ -387,7 +387,7 @@ def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Objective:
+class _ListObjective:
     """The penalised loss of each network as a function of one layer; the other
     is among the fixed arrays.
     """
@@ -424,7 +424,7 @@ class RuleSet(NamedTuple):
     history: list[Step]
 
 
-class _Training:
+class _ListTraining:
     """The data as literals, training and discretisation.
 
     `may_be` says whether the weight of each literal may be negative, and positive, (2, literals).
@@ -481,7 +481,7 @@ class _Training:
                 )
                 penalty = options.literal_penalty if of_and_layer else options.rule_penalty
                 for descent in adam(
-                    _Objective(of_and_layer),
+                    _ListObjective(of_and_layer),
                     trained,
                     rows,
                     (others, draws, penalty, float(len(self.pool))),
@@ -603,13 +603,17 @@ def _class_by_class(
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
             name = f"{run.task}, class {classes[code]}"
             child = run.child(1 / (len(order) - 1 - k), name, options.iterations)
-            found = _Training(part, task.pool, task.may_say[code], options, child).fit()
+            found = _ListTraining(part, task.pool, task.may_say[code], options, child).fit()
             run.shortened |= child.shortened
             history = [replace(step, seconds=began + step.seconds) for step in found.history]
             sets.append((code, found._replace(history=history)))
             left = left[~found.rows]
     rest = left if len(left) else np.arange(len(codes))
-    return sets, int(np.bincount(codes[rest], data.weights[rest]).argmax())
+    return sets, _most_frequent(codes[rest], data.weights[rest])
+
+
+def _most_frequent(codes: NDArray[np.integer], weights: Floats) -> int:
+    return int(np.bincount(codes, weights).argmax())
 
 
 def _as_list(

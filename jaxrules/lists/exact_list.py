@@ -25,7 +25,7 @@ penalty is then in these weights too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -33,12 +33,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
-from jaxrules.learning.cross_validation import arguments_of, fit_of_best_setting
+from jaxrules.learning.cross_validation import (
+    along_paths,
+    by_size,
+    fit_of_best_setting,
+    fits_along,
+)
 from jaxrules.learning.options import Folds, learner, option, options
-from jaxrules.learning.training import TrainingData, sample_in_time, sample_limit
+from jaxrules.learning.training import TrainingData, sample_in_time
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
-from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
+from jaxrules.lists.in_time import Rated, list_in_time, rows_for_lists
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.noise import SMALL_PENALTY, Penalty
 from jaxrules.lists.prefixes import Choice, Prefixes
@@ -47,7 +52,7 @@ from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
@@ -190,26 +195,10 @@ def fit(
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
-    limit = None if run.interrupt.pressed else sample_limit(run)
-    given, total = options.literal_penalty, float(data.weights.sum())
-    rules, least = None, options.min_support * total
-    if limit is not None and run.may_import("jaxrules.lists.prefix_kernels"):
-        own = replace(options, time_limit=limit, progress=False)
-        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
-    if rules is None or not len(rules):
-        rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)
-    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
-    objective = found.objective(penalty.value)
-    with run:
-        run.step(objective, len(found.rules), bound=total)
-    return run.finish(
-        found.model(data, options, options.settings(), penalty.shrinkage),
-        objective,
-        "max",
-        Status.TIME_LIMIT,
-        total,
-        details=ExactListDetails(
+    total = float(data.weights.sum())
+
+    def details(found: Rated, rules: Conjunctions, penalty: Penalty) -> ExactListDetails:
+        return ExactListDetails(
             conditions=len(rules),
             groups=len(found.decided),
             evaluations=0,
@@ -217,8 +206,12 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
             literal_penalty=penalty.value,
             chosen=penalty.chosen,
             sample=len(sample.weights),
-        ),
-    )
+        )
+
+    return list_in_time(
+        fit, data, sample, options, run, details, needs=("jaxrules.lists.prefix_kernels",),
+        least=options.min_support * total, bound=total,
+    )  # fmt: skip
 
 
 @learner(PathOptions)
@@ -253,19 +246,16 @@ def path(
     sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
     penalty, _ = _penalty(problem, options, run)
     problem = problem.priced(penalty.value)
-    fits: list[Fit[RuleList]] = []
     best: Choice = ()
-    while not fits:  # repeats only after Ctrl-C, for a first incumbent
-        with run:
-            for size in sizes:
-                part = run.child(1 / (sizes[-1] + 1 - size))
-                one = replace(options, max_rules=len(problem.first.rules) + size)
-                smaller = replace(problem, max_rules=size)
-                found, best = _finished(smaller, one, part, penalty, best)
-                fits.append(found)
-                if run.stopped():
-                    break
-    return fits
+
+    def fit_at(size: int, run: Run) -> Fit[RuleList]:
+        nonlocal best
+        one = replace(options, max_rules=len(problem.first.rules) + size)
+        smaller = replace(problem, max_rules=size)
+        found, best = _finished(smaller, one, run, penalty, best)
+        return found
+
+    return fits_along(sizes, run, fit_at)
 
 
 @learner(Grid)
@@ -302,37 +292,18 @@ def cross_validate(
     before = len(options.first) if isinstance(options.first, Conjunctions) else 0  # `fit` checks it
     least = before + max(1, len(required))  # in which lists of all folds have room
     sizes = range(min(least, options.max_rules), options.max_rules + 1)
-    grid = [
-        {"max_rules": size, "literal_penalty": penalty}
-        for penalty in options.literal_penalties
-        for size in sizes
-    ]
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
-        return _walk(inside, sizes, options, run)
-
-    return fit_of_best_setting(
-        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
-    )
-
-
-def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleList]:
-    """The models of a fold, every penalty with all of these sizes, until time runs out."""
     penalties = options.literal_penalties
-    for i, penalty in enumerate(penalties):
-        part = run.child(1 / (len(penalties) - i))
-        same = options.to(
-            PathOptions, literal_penalty=penalty, time_limit=part.deadline, progress=False
-        )
-        fits = path.with_options(*arguments_of(inside), same)
-        cut = part.stopped()
-        models = {
-            dict(found.model.options)["max_rules"]: found.model
-            for found in (fits[:-1] if cut else fits)
-        }
-        yield from (models[size] for size in sizes if size in models)
-        if cut:
-            return
+    each = [options.to(PathOptions, literal_penalty=penalty) for penalty in penalties]
+    return fit_of_best_setting(
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"max_rules": size, "literal_penalty": it} for it in penalties for size in sizes],
+        along_paths(path, each, by_size(sizes)),
+        run,
+        otherwise=0,
+    )
 
 
 @learner(NearOptions)
@@ -455,7 +426,7 @@ class _Best(NamedTuple):
     """What a search for the best list found."""
 
     run: Run
-    certificate: Certificate[Choice]
+    certificate: LayeredCertificate[Choice]
     objective: float  # with the expert's rules
     bound: float
     status: Status
@@ -547,7 +518,7 @@ def _searched(
     )
 
 
-def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run) -> None:
+def _offer_ssrl(problem: ListProblem, certificate: LayeredCertificate[Choice], run: Run) -> None:
     """Offer SSRL's list, restricted to conditions in the pool, if it may
     still help and there is time.
     """

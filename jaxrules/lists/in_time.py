@@ -6,27 +6,32 @@ Its rules come from a sample of the rows; all rows decide their labels, their nu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.in_time import rows_for_rules, short_rules
+from jaxrules.ensembles.in_time import short_rules
+from jaxrules.learning.in_time import fit_in_half, rows_for_rules
 from jaxrules.learning.training import TrainingData
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.noise import Left
+from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations
+from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 
 
-def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData | None:
+def rows_for_lists(
+    data: TrainingData, options: Any, run: Run, *, begun: bool = False
+) -> TrainingData | None:
     """A sample of the rows, from which to learn the rules of a list, if there is no time for all,
     or after Ctrl-C. None if there is, or if an option sets a constraint that only the search can
     satisfy.
@@ -34,7 +39,7 @@ def rows_for_lists(data: TrainingData, options: Any, run: Run) -> TrainingData |
     given = (options.required, options.first, options.monotone, getattr(options, "start", None))
     plain = all(value is None or _is_empty(value) for value in given)
     plain = plain and isinstance(options.default, str) and options.default == "majority"
-    return rows_for_rules(data, run, options.seed, ()) if plain else None
+    return rows_for_rules(data, run, options.seed, (), begun=begun) if plain else None
 
 
 def _is_empty(value: Any) -> bool:
@@ -52,6 +57,46 @@ def rules_of(sample: TrainingData, options: Any, run: Run) -> Conjunctions:
     )  # fmt: skip
     weights = np.abs(model.weights).max(axis=1)
     return model.conjunctions.take(np.argsort(-weights, kind="stable"))
+
+
+def list_in_time(
+    fit: Any,
+    data: TrainingData,
+    sample: TrainingData,
+    options: Any,
+    run: Run,
+    details: Callable[[Rated, Conjunctions, Penalty], Details],
+    *,
+    needs: Sequence[str] = (),
+    least: float = 0.0,
+    bound: float | None = None,
+) -> Fit[RuleList]:
+    """The list of the rules found on a sample of the rows, evaluated on all rows.
+
+    Args:
+        fit: the learner, which gets half of the time if that is enough for a search.
+        details: makes them of the list, the rules of the sample and the penalty.
+        needs: the modules that take long to import.
+        least: the least weight that a rule must cover.
+        bound: of the objective.
+    """
+    given, of_sample = options.literal_penalty, fit_in_half(fit, sample, options, run, needs=needs)
+    rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
+    if rules is None or not len(rules):
+        rules = rules_of(sample, options, run)
+    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)
+    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
+    objective = found.objective(penalty.value)
+    with run:
+        run.step(objective, len(found.rules), bound=bound)
+    return run.finish(
+        found.model(data, options, options.settings(), penalty.shrinkage),
+        objective,
+        "max",
+        Status.TIME_LIMIT,
+        bound,
+        details(found, rules, penalty),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,13 +36,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Label, Table, TableLike
-from jaxrules.learning.cross_validation import SHARE, CrossValidation, arguments_of, choose, folds
+from jaxrules.learning.cross_validation import (
+    SHARE,
+    CrossValidation,
+    choose,
+    fits_along,
+    folds,
+    last_fit,
+    measured,
+)
+from jaxrules.learning.in_time import with_rules
 from jaxrules.learning.options import Folds, learner, option, options
-from jaxrules.learning.training import TrainingData, content_order, sample_limit
+from jaxrules.learning.training import TrainingData, content_order
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
-from jaxrules.learning.workers import carry_out_all, check_workers
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.in_time import Rated, rows_for_lists, rules_of
+from jaxrules.lists.in_time import Rated, list_in_time, rows_for_lists
 from jaxrules.lists.insertion import (
     Examples,
     Finder,
@@ -58,7 +66,7 @@ from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
 from jaxrules.models.rule_models import RuleList
-from jaxrules.rules.conditions import PropositionPool
+from jaxrules.rules.conditions import Conjunctions, PropositionPool
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations
 from jaxrules.tools import checks
@@ -301,22 +309,12 @@ def fit(
     """
     run = options.run()
     data, makes_rules = list_data(X, y, sample_weight, options), options.propositions is None
-
-    def few_rows() -> TrainingData | None:
-        """The rows for a few rules after Ctrl-C."""
-        interrupted = makes_rules and run.interrupt.pressed
-        return rows_for_lists(data, options, run) if interrupted else None
-
-    sample = rows_for_lists(data, options, run) if makes_rules else None
-    if sample is None:
-        task = _Task.of(data, options, run, options.max_rules, options.start)
-        sample = few_rows()
-    if sample is None:
-        found = _on_all_rows(task, options, run)
-        sample = None if len(found.model.conjunctions) else few_rows()
-        if sample is None:
-            return found
-    return _in_time(data, sample, options, run)
+    return with_rules(
+        lambda begun: rows_for_lists(data, options, run, begun=begun) if makes_rules else None,
+        lambda: _Task.of(data, options, run, options.max_rules, options.start),
+        lambda task: _on_all_rows(task, options, run),
+        lambda sample: _in_time(data, sample, options, run),
+    )
 
 
 def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:
@@ -333,33 +331,19 @@ def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows."""
-    given, rules = options.literal_penalty, None
-    limit = None if run.interrupt.pressed else sample_limit(run)
-    if limit is not None:
-        own = replace(options, time_limit=limit, progress=False)
-        rules = fit.with_options(*arguments_of(sample), own).model.conjunctions
-    if rules is None or not len(rules):
-        rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given)
-    penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
-    objective = found.objective(penalty.value)
-    with run:
-        run.step(objective, len(found.rules))
-    return run.finish(
-        found.model(data, options, options.settings(), penalty.shrinkage),
-        objective,
-        "max",
-        Status.TIME_LIMIT,
-        details=SSRLDetails(
+
+    def details(found: Rated, _: Conjunctions, penalty: Penalty) -> SSRLDetails:
+        return SSRLDetails(
             n_literals=int(found.rules.propositions.sum()),
             rounds=0,
             insertions=0,
-            greedy_objective=objective,
+            greedy_objective=found.objective(penalty.value),
             literal_penalty=penalty.value,
             chosen=penalty.chosen,
             sample=len(sample.weights),
-        ),
-    )
+        )
+
+    return list_in_time(fit, data, sample, options, run, details)
 
 
 def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Search | None]:
@@ -372,11 +356,11 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Sea
     weights = np.bincount(task.codes, task.data.weights)
     wrong = float(task.data.weights @ ~task.first.right)
 
-    def left(rules: _Rules) -> Left:
+    def left(rules: _InsertedRules) -> Left:
         literals = sum(map(len, rules.conditions))
         return Left(wrong - rules.right(), literals, float(weights.sum() - weights.max()))
 
-    def promising(rules: _Rules) -> bool:
+    def promising(rules: _InsertedRules) -> bool:
         errors, _, of = left(rules)
         return errors < _HOPELESS * of
 
@@ -417,20 +401,17 @@ def path(
     task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
     penalty, _ = _penalty(task, options, run)
-    fits: list[Fit[RuleList]] = []
     start: _Start = ()
-    while not fits:  # repeats only after Ctrl-C, for a first incumbent
-        with run:
-            for size in sizes:
-                part = run.child(1 / (sizes[-1] + 1 - size))
-                given = replace(options, max_rules=size)
-                one = replace(given, literal_penalty=penalty.value)
-                search = task.search(task.data.weights, one, part, options.max_rules, start)
-                fits.append(task.finished(search, part, given.settings(), penalty))
-                start = tuple(zip(search.best.conditions, search.best.labels, strict=True))
-                if run.stopped():
-                    break
-    return fits
+
+    def fit_at(size: int, run: Run) -> Fit[RuleList]:
+        nonlocal start
+        given = replace(options, max_rules=size)
+        one = replace(given, literal_penalty=penalty.value)
+        search = task.search(task.data.weights, one, run, options.max_rules, start)
+        start = tuple(zip(search.best.conditions, search.best.labels, strict=True))
+        return task.finished(search, run, given.settings(), penalty)
+
+    return fits_along(sizes, run, fit_at)
 
 
 @learner(Grid)
@@ -466,82 +447,50 @@ def cross_validate(
     task.check_folds(options.n_folds)
     fold = folds(task.data, options.n_folds, options.seed)
     grid = options.settings_tried()
-    part = run.child(SHARE, "ssrl, cross-validation", options.n_folds * len(grid))
-    accuracies, rules, literals = _figures(task, fold, grid, options, part)
-    chosen = choose(1 - accuracies, literals, options.one_standard_error, otherwise=0)
-    last = options.to(PathOptions, **grid[chosen])
-    search = task.search(task.data.weights, last, run, max(options.sizes))
-    fit = task.finished(search, run, last.settings(), Penalty(grid[chosen]["literal_penalty"]))
+
+    def fit_at(setting: dict[str, Any], weights: Floats, run: Run) -> Fit[RuleList]:
+        one = options.to(PathOptions, **setting)
+        search = task.search(weights, one, run, max(options.sizes))
+        return task.finished(search, run, one.settings(), Penalty(setting["literal_penalty"]))
+
+    def walk(k: int, _: TrainingData, run: Run) -> Iterator[RuleList]:
+        for setting in grid:
+            part = run.child(task="ssrl, one fold")
+            model = fit_at(setting, task.data.weights * (fold != k), part).model
+            if run.stopped():
+                return
+            yield model
+
+    risks, rules, literals = measured(
+        task.data,
+        walk,
+        fold,
+        run.child(SHARE, "ssrl cross-validation"),
+        len(grid),
+        sizes=(_n_rules, _n_literals),
+        n_jobs=options.n_jobs,
+    )
+    chosen = choose(risks, literals, options.one_standard_error, otherwise=0)
+    table = CrossValidation(tuple(grid), risks, rules, chosen)
+    fit = last_fit(table, run, lambda _: fit_at(grid[chosen], task.data.weights, run))
     shape = options.n_folds, len(options.literal_penalties), len(options.sizes)
-    found = CrossValidation(tuple(grid), 1 - accuracies, rules, chosen)
     details = CrossValidatedDetails(
-        **{**fit.details, "cross_validation": found},
+        **fit.details,
         max_rules=grid[chosen]["max_rules"],
-        accuracies=accuracies.reshape(shape),
+        accuracies=1 - risks.reshape(shape),
         rules=rules.reshape(shape),
         literals=literals.reshape(shape),
     )
     return replace(fit, details=details)
 
 
-def _figures(
-    task: _Task,
-    fold: NDArray[np.int64],
-    grid: Sequence[dict[str, Any]],
-    options: Grid,
-    part: Run,
-) -> Floats:
-    """Accuracy, rules and literals of every fold and setting, (3, folds, settings); NaN if time ran
-    out.
-    """
-    n_folds, workers = options.n_folds, check_workers(options.n_jobs)
-    each = [_Fold(task, fold == k, grid, options) for k in range(n_folds)]
-    figures = np.full((3, n_folds, len(grid)), np.nan)
-    if workers > 1:
-        part.total = n_folds
-        for k, found in enumerate(carry_out_all(each, part, workers)):
-            for at, measured in enumerate(found or ()):
-                figures[:, k, at] = measured
-        return figures
-    with part:
-        for k, one in enumerate(each):
-            for at, measured in enumerate(one.measured(part)):
-                figures[:, k, at] = measured
-                part.report(k * len(grid) + at + 1)
-    return figures
+def _n_rules(model: RuleList) -> int:
+    return len(model.conjunctions)
 
 
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """One fold, also as the task of a worker.
-
-    Attributes:
-        held: the held-out rows, bool (rows,).
-    """
-
-    task: _Task
-    held: Bools
-    grid: Sequence[dict[str, Any]]
-    options: Grid
-
-    def __call__(self, seconds: float | None) -> list[tuple[float, int, int]]:
-        return list(self.measured(Run("fold", seconds)))
-
-    def measured(self, run: Run) -> Iterator[tuple[float, int, int]]:
-        """Accuracy, rules and literals, setting by setting, until time runs out."""
-        task, first, options = self.task, self.task.first, self.options
-        inside, outside = task.data.weights * ~self.held, task.data.weights * self.held
-        for setting in self.grid:
-            if run.stopped():
-                return
-            one = options.to(PathOptions, **setting)
-            search = task.search(inside, one, run.child(task="ssrl, one fold"), max(options.sizes))
-            if run.stopped():
-                return
-            examples = task.examples(outside * first.rest, search.examples.default)
-            right = replace(search.best, examples=examples).right() + outside @ first.right
-            n_literals = int(first.rules.propositions.sum()) + sum(map(len, search.best.conditions))
-            yield float(right / outside.sum()), search.before + len(search.best), n_literals
+def _n_literals(model: RuleList) -> int:
+    """The number of literals of a list."""
+    return int(model.conjunctions.propositions.sum())
 
 
 @options
@@ -737,7 +686,7 @@ class _Task:
         run: Run,
         room: int = 0,
         start: _Start = (),
-        promising: Callable[[_Rules], bool] | None = None,
+        promising: Callable[[_InsertedRules], bool] | None = None,
     ) -> _Search:
         """A finished search on rows with these weights, for the rules after the expert's.
 
@@ -804,7 +753,7 @@ def _pool(table: Table, options: _Lists) -> PropositionPool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rules:
+class _InsertedRules:
     """A rule list under construction."""
 
     examples: Examples
@@ -834,10 +783,10 @@ class _Rules:
         """f, Eq. 14."""
         return self.right() - self.penalty * sum(map(len, self.conditions))
 
-    def insert(self, rule: Insertion) -> _Rules:
+    def insert(self, rule: Insertion) -> _InsertedRules:
         """This list with one more rule."""
         order = [*range(rule.position), len(self), *range(rule.position, len(self))]
-        return _Rules(
+        return _InsertedRules(
             self.examples,
             self.penalty,
             (*self.conditions, rule.condition),
@@ -845,10 +794,10 @@ class _Rules:
             (*self.covers, self.examples.cover(rule.condition)),
         ).take(order)
 
-    def take(self, order: Sequence[int]) -> _Rules:
+    def take(self, order: Sequence[int]) -> _InsertedRules:
         """These rules, in this order."""
         conditions, labels, covers = self.conditions, self.labels, self.covers
-        return _Rules(
+        return _InsertedRules(
             self.examples,
             self.penalty,
             tuple(conditions[k] for k in order),
@@ -856,7 +805,7 @@ class _Rules:
             tuple(covers[k] for k in order),
         )
 
-    def merged(self) -> _Rules:
+    def merged(self) -> _InsertedRules:
         """The same list on rows merged by the rules that cover them, which suffices for deleting
         and reordering rules.
         """
@@ -864,7 +813,9 @@ class _Rules:
             return self
         rows = Activations.of_matrix(np.stack(self.covers, axis=1))
         examples = Examples(rows.by_rule, rows.totals(self.examples.counts), self.examples.default)
-        return _Rules(examples, self.penalty, self.conditions, self.labels, tuple(rows.by_rule))
+        return _InsertedRules(
+            examples, self.penalty, self.conditions, self.labels, tuple(rows.by_rule)
+        )
 
 
 class _Search:
@@ -883,7 +834,7 @@ class _Search:
         required: Sequence[Bools] = (),
         first: FirstRules | None = None,
         start: _Start = (),
-        promising: Callable[[_Rules], bool] | None = None,
+        promising: Callable[[_InsertedRules], bool] | None = None,
     ) -> None:
         self.promising = promising  # None for always
         self.examples, self.options, self.watch, self.find = examples, options, run, find
@@ -894,7 +845,7 @@ class _Search:
         self.max_rules = options.max_rules - self.before
         # few sizes of kernels: lists of one to four rules share them, those of five to eight, ...
         self.room = 4 * -(-max(room, options.max_rules) // 4)
-        self.best = _Rules(examples, self.penalty)
+        self.best = _InsertedRules(examples, self.penalty)
         self.start = replace(
             self.best,
             conditions=tuple(rule for rule, _ in start),
@@ -907,7 +858,7 @@ class _Search:
         self.replaced: set[tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]] = set()
         self.exhausted = False
 
-    def keep(self, rules: _Rules) -> bool:
+    def keep(self, rules: _InsertedRules) -> bool:
         """Keep this list if it is the best so far; returns whether it is."""
         objective = rules.objective()
         better = objective > self.best_objective + self.tie
@@ -916,7 +867,7 @@ class _Search:
         self.step(objective, rules)
         return better
 
-    def step(self, objective: float, rules: _Rules) -> None:
+    def step(self, objective: float, rules: _InsertedRules) -> None:
         """Report a list, with the expert's rules before it."""
         self.watch.step(self.offset + objective, self.before + len(rules))
 
@@ -940,7 +891,7 @@ class _Search:
             with self.watch:
                 self.step(self.best_objective, self.best)
 
-    def n_used(self, rules: _Rules) -> int:
+    def n_used(self, rules: _InsertedRules) -> int:
         """The number of required columns that a list uses."""
         return sum(
             any(literals[list(condition)].any() for condition in rules.conditions)
@@ -1004,7 +955,7 @@ class _Search:
 
     def solve(
         self,
-        rules: _Rules,
+        rules: _InsertedRules,
         first: NDArray[np.intp],
         alpha: float,
         mask: Bools,
@@ -1020,7 +971,7 @@ class _Search:
         )  # fmt: skip
         return best_insertion(problem, self.find, self.watch.stopped)
 
-    def greedy(self, known: _Rules, bound: int) -> bool:
+    def greedy(self, known: _InsertedRules, bound: int) -> bool:
         """Algorithm 1 with d bounded at a known list. The bound d_1 (Eq. 17) charges a rule for all
         rows of the default label that it covers (a rule of the known list only for those that it
         alone covers); d_2 (Eq. 18) charges it for those that the known list does not cover.
@@ -1048,7 +999,7 @@ class _Search:
                 key=lambda rule: rule.gain,
             )
 
-        rules, better, step = _Rules(examples, self.penalty), False, 1
+        rules, better, step = _InsertedRules(examples, self.penalty), False, 1
         while step <= nu and not self.watch.stopped():
             found = best(step)
             if found.gain > 0:

@@ -4,9 +4,10 @@ the problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Literal, Self
 
 import numpy as np
@@ -14,11 +15,10 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import EncodedColumn, TableLike, holds_classes
 from jaxrules.learning.cross_validation import (
-    SHARE,
     arguments_of,
-    cross_validated,
-    folds,
-    last_fit,
+    fit_of_best_setting,
+    fits_along,
+    fits_in_turn,
     unfinished,
 )
 from jaxrules.learning.options import Folds, learner, option, options
@@ -38,7 +38,7 @@ from jaxrules.paths.data import (
 from jaxrules.paths.logistic import SequentialCertificate
 from jaxrules.paths.model import CoordinatePath, complexity_loss, encoded_columns
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
@@ -233,12 +233,7 @@ def path(
     options = options.for_target(y)
     run = options.run()
     space = ModelSpace.of(X, y, sample_weight, options, options.known_cost)
-    fits: list[Fit[CoordinatePath]] = []
-    while not fits:  # repeats only after a second Ctrl-C, for the first path
-        with run:
-            for found in _paths(space, options, run):
-                fits.append(found)  # these stay if Ctrl-C ends the loop
-    return fits
+    return fits_along(*_each(space, options, run))
 
 
 @learner(Grid)
@@ -272,23 +267,18 @@ def cross_validate(
     longest, loss = options.to(Options), loss_by_name(options.known_cost)
     data = options.training_data(X, y, sample_weight, loss, binary=True, constant=True)
     columns = encoded_columns(data.table)
-    found = cross_validated(
+    return fit_of_best_setting(
+        fit,
+        (X, y, sample_weight),
+        options,
         data,
         [{"steps": steps} for steps in range(1, options.steps + 1)],
         lambda _, inside, run: _walk(inside, columns, longest, run),
-        folds(data, options.n_folds, options.seed),
-        run.child(SHARE, "paths cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
+        run,
         otherwise=options.steps - 1,
+        chosen=longest.shorter,
         size=complexity_loss,
         measure="steps",
-    )
-    chosen = longest.shorter(found.chosen + 1)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
     )
 
 
@@ -298,20 +288,21 @@ def _walk(
     """The paths of 1, 2, ... steps of a fold, until time runs out."""
     silent = replace(options, time_limit=run.deadline, progress=False)
     space = ModelSpace.of(*arguments_of(inside), silent, silent.known_cost, columns)
-    for found in _paths(space, silent, silent.run()):
-        if unfinished(found):
-            return
-        yield found.model
+    fits = fits_in_turn(*_each(space, silent, silent.run()))
+    return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
 
 
-def _paths(space: ModelSpace, options: Options, run: Run) -> Iterator[Fit[CoordinatePath]]:
-    """The best paths of every number of steps, at least the first; they share the time equally."""
+def _each(
+    space: ModelSpace, options: Options, run: Run
+) -> tuple[range, Run, Callable[[int, Run], Fit[CoordinatePath]]]:
+    """The numbers of steps that a path may have, the run, and the best path of each of them."""
+
+    def fit_at(steps: int, part: Run) -> Fit[CoordinatePath]:
+        part.task = f"{run.task}, {steps} steps"
+        return _best_path(space, options.shorter(steps), part)
+
     fewest = max(_problem(space, options).fewest_steps, 1)
-    for steps in range(fewest, options.steps + 1):
-        part = run.child(1 / (options.steps + 1 - steps), f"{run.task}, {steps} steps")
-        yield _best_path(space, options.shorter(steps), part)
-        if run.stopped():
-            return
+    return range(fewest, options.steps + 1), run, fit_at
 
 
 def _problem(space: ModelSpace, options: Options) -> PathProblem:
@@ -334,7 +325,7 @@ def _problem(space: ModelSpace, options: Options) -> PathProblem:
 def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinatePath]:
     """The best path that the method finds."""
     problem, cost = _problem(space, options), space.cost_of_changes
-    certificate: Certificate[Changes] = (
+    certificate: LayeredCertificate[Changes] = (
         SequentialCertificate.of(cost, problem)
         if isinstance(cost, LossCost)
         else problem.certificate()
@@ -357,7 +348,7 @@ def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinateP
 
 def _search(
     problem: PathProblem,
-    certificate: Certificate[Changes],
+    certificate: LayeredCertificate[Changes],
     options: Options,
     run: Run,
     *,
@@ -385,7 +376,7 @@ def _search(
 
 
 def _solve(
-    problem: PathProblem, certificate: Certificate[Changes], options: Options, run: Run
+    problem: PathProblem, certificate: LayeredCertificate[Changes], options: Options, run: Run
 ) -> Status:
     """Improve the certificate by the method that the user named."""
     batch, restarts, seed = options.reassigned, options.restarts, options.seed
@@ -398,7 +389,7 @@ def _solve(
 
 def prove(
     problem: PathProblem,
-    certificate: Certificate[Changes],
+    certificate: LayeredCertificate[Changes],
     method: Literal["exact", "mip"],
     run: Run,
     *,

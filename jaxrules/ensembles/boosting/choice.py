@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
@@ -11,17 +10,16 @@ from jaxrules.data.table import TableLike
 from jaxrules.ensembles.boosting.fitting import fit, path
 from jaxrules.ensembles.boosting.options import FEW_RULES, Grid, Options
 from jaxrules.learning.cross_validation import (
-    arguments_of,
+    along_paths,
     by_size,
     fit_of_best_setting,
     sizes_to_try,
 )
 from jaxrules.learning.options import learner
-from jaxrules.learning.training import TrainingData, loss_for
+from jaxrules.learning.training import loss_for
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.fits import Fit
-from jaxrules.tools.runs import Run
 
 
 @learner(Grid)
@@ -56,27 +54,14 @@ def cross_validate(
     schema = data.schema
     constraints = Constraints.of(schema, options.forbidden, options.required, options.monotone)
     sizes = sizes_to_try(constraints, schema, options.first, options.max_rules)
-    grid = [
-        {"max_rules": size, "l2_penalty": ridge} for ridge in options.l2_penalties for size in sizes
-    ]
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        return _walk(inside, sizes, options, run)
-
-    few = min(FEW_RULES, len(sizes)) - 1
-    return fit_of_best_setting(
-        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=few
-    )
-
-
-def _walk(inside: TrainingData, sizes: range, options: Grid, run: Run) -> Iterator[RuleEnsemble]:
-    """The models of a fold, for every ridge and all of these sizes, until time runs out."""
     ridges = options.l2_penalties
-    for i, ridge in enumerate(ridges):
-        part = run.child(1 / (len(ridges) - i))
-        same = options.to(
-            Options, max_rules=sizes[-1], l2_penalty=ridge, time_limit=part.deadline, progress=False
-        )
-        yield from by_size(path.with_options(*arguments_of(inside), same), sizes, part)
-        if part.stopped():
-            return
+    return fit_of_best_setting(
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes],
+        along_paths(path, [options.to(Options, l2_penalty=it) for it in ridges], by_size(sizes)),
+        run,
+        otherwise=min(FEW_RULES, len(sizes)) - 1,
+    )

@@ -7,6 +7,7 @@ short, the propositions come from a fit on a sample of the rows (`model_in_time`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
 
@@ -19,12 +20,13 @@ from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_f
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.size import check_likelihood
 from jaxrules.ensembles.boosting.stages import Boosted, boosted
-from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.in_time import fit_in_half
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
@@ -34,7 +36,6 @@ from jaxrules.learning.training import (
     one_against_rest,
     paths_against_rest,
     sample_in_time,
-    sample_limit,
     some_rows,
 )
 from jaxrules.models.rule_models import RuleEnsemble
@@ -52,6 +53,10 @@ _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_SPLITS = 20_000
 """The most rows on which thresholds are chosen for the search for pairs."""
+_FEW_CUT_POINTS = 40
+"""A search looks at the two sides of so many cut points in the time that an entry of X takes: 12 ns
+per row and proposition.
+"""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
@@ -132,12 +137,12 @@ def path(
     )
 
 
-def _path(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+def _path(data: TrainingData, task: BoostingTask, run: Run) -> list[Fit[RuleEnsemble]]:
     fits = _boosted(data, task, run, task.sizes).fits()
     return [*fits[:-1], run.whole(fits[-1])]
 
 
-def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> Boosted:
+def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int]) -> Boosted:
     """The ensembles of these sizes for a target of one output, with the ridge that the data choose
     if none is given.
 
@@ -177,7 +182,9 @@ def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> 
     return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
 
 
-def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
+def task_of(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> BoostingTask:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
     loss = loss_for(y, options.loss)
@@ -194,7 +201,8 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
 
     propositions, sample, sketch = options.propositions, None, None
     if propositions is None and not constraints.required:
-        sample = sample_in_time(data, run, options.seed)
+        columns = _columns(data.table, options) if run.deadline.seconds else None
+        sample = sample_in_time(data, run, options.seed, columns)
     if sample is not None:
         sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
         propositions = _propositions_in(sketch)
@@ -211,7 +219,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     def candidates() -> Candidates:
         pool = _pool(data.table, propositions, options)
         if all_values and options.longest(len(pool)) != 1:
-            splits = _splits(data, constraints, options)
+            splits = _splits(data, thresholds, constraints, options)
             room = max(0, int(most_propositions(data.table.n_rows)) - len(pool))
             pool = PropositionPool.concatenate([pool, splits.take(range(min(room, len(splits))))])
         pool = constraints.pool(pool, data.table, n_outputs)
@@ -229,16 +237,34 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
     sizes = range(constraints.fewest(first), options.most_rules + 1)
-    return Task(
+    return BoostingTask(
         data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch,
         thresholds=thresholds,
     )  # fmt: skip
 
 
-def _splits(data: TrainingData, constraints: Constraints, options: Options) -> PropositionPool:
+def _columns(table: Table, options: Options) -> int:
+    """The number of columns whose entries take as long as the search: more than the table has if
+    there are many cut points.
+    """
+    most = options.max_cut_points
+    if options.all_thresholds or most == "auto" or (most and most <= _FEW_CUT_POINTS):
+        return len(table.columns)
+    columns = 0.0
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        values = len(np.unique(column)) if feature.is_numeric else 1
+        columns += max(1.0, min(values, most or values) / _FEW_CUT_POINTS)
+    return round(columns)
+
+
+def _splits(
+    data: TrainingData, thresholds: Thresholds | None, constraints: Constraints, options: Options
+) -> PropositionPool:
     """Thresholds that the data choose, for the search for pairs."""
     some = _some(data, _ROWS_OF_SPLITS, options.seed)
-    return split_points(some, Thresholds.of(some, constraints), ridge_for(some, options, 0.0))
+    if some is not data or thresholds is None:
+        thresholds = Thresholds.of(some, constraints)
+    return split_points(some, thresholds, ridge_for(some, options, 0.0))
 
 
 def _some(data: TrainingData, most: int, seed: int) -> TrainingData:
@@ -268,16 +294,12 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
     """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
     is too little, or after Ctrl-C.
     """
-    if run.interrupt.pressed:
-        with Interrupt.unheard():
-            return few_rules(sample, options, run)
     outputs = 1 if options.joins(sample) else len(sample.outputs)
-    limit, few = sample_limit(run, outputs), few_rules(sample, options, run)
-    if limit is None:
-        return few
-    own = replace(options, time_limit=limit, progress=False)
-    found = fit.with_options(*arguments_of(sample), own).model
-    return found if len(found.conjunctions) else few
+    found = fit_in_half(fit, sample, options, run, outputs=outputs)
+    if found is not None and len(found.model.conjunctions):
+        return found.model
+    with Interrupt.unheard() if run.interrupt.pressed else nullcontext():
+        return few_rules(sample, options, run)
 
 
 def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
@@ -308,7 +330,7 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
     return PropositionPool.build(schema, [[condition] for condition in found])
 
 
-def or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
+def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]:
     """The model of the sample, evaluated on all rows, if time ran out before the fit on all rows
     matched it.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import TypeVar
 
 import numpy as np
@@ -15,19 +16,24 @@ from jaxrules.ensembles.glrm.options import Grid, Options, PathOptions, Shared
 from jaxrules.ensembles.glrm.outputs import CERTIFICATE
 from jaxrules.ensembles.glrm.task import Task, least_for, noise
 from jaxrules.ensembles.in_time import model_in_time
-from jaxrules.learning.cross_validation import fit_of_best_setting
+from jaxrules.learning.cross_validation import (
+    fit_of_best_setting,
+    fits_along,
+    fits_in_turn,
+    unfinished,
+)
+from jaxrules.learning.in_time import on_all_rows
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
     by_content,
     loss_for,
-    model_loss,
     sample_in_time,
     some_rows,
 )
 from jaxrules.losses import require
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
-from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.fits import Fit
 from jaxrules.tools.runs import Run
 
 SharedT = TypeVar("SharedT", bound=Shared)
@@ -107,16 +113,15 @@ def path(
     run = options.run()
     task = Task.of(*_read(X, y, sample_weight, options), run)
     penalties = options.rule_penalties or task.default_penalties()
-    fits: list[Fit[RuleEnsemble]] = []
     starts = task.starts
-    with run:
-        for i, penalty in enumerate(penalties):
-            part = run.child(1 / (len(penalties) - i), f"glrm, rule_penalty={penalty:.3g}")
-            found, starts = task.fit(penalty, starts, part)
-            fits.append(found)
-            if run.stopped():
-                break
-    return fits or [task.fit(penalties[0], task.starts, run)[0]]  # interrupted at once
+
+    def fit_at(penalty: float, run: Run) -> Fit[RuleEnsemble]:
+        nonlocal starts
+        run.task = f"glrm, rule_penalty={penalty:.3g}"
+        found, starts = task.fit(penalty, starts, run)
+        return found
+
+    return fits_along(penalties, run, fit_at)
 
 
 @learner(Grid)
@@ -147,12 +152,8 @@ def cross_validate(
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         quiet = Run(run.task, run.deadline)
         task = Task.of(inside, options, quiet)
-        for i, penalty in enumerate(penalties):
-            part = quiet.child(1 / (len(penalties) - i))
-            found, _ends = task.fit(penalty, task.starts, part)
-            if part.stopped():
-                return
-            yield found.model
+        fits = fits_in_turn(penalties, quiet, lambda at, run: task.fit(at, task.starts, run)[0])
+        return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
 
     return fit_of_best_setting(
         fit,
@@ -206,17 +207,13 @@ def _in_time(
     prices = options.prices(penalty)
     sizes = np.linalg.norm(model.weights, axis=1) if joint else np.abs(model.weights).mean(axis=1)
     costs = prices.of(model.conjunctions.propositions.astype(np.float64))
-    objective = model_loss(model, data)
-    objective += float(costs @ sizes)
-    with run:
-        run.step(objective, len(model.conjunctions))
-    settings = options.settings(loss=data.loss)
-    return run.finish(
-        replace(model, options=settings),
-        objective,
-        "min",
-        Status.TIME_LIMIT,
-        details=GLRMDetails(
+    return on_all_rows(
+        model,
+        data,
+        float(costs @ sizes),
+        run,
+        options.settings(loss=data.loss),
+        GLRMDetails(
             rounds=0,
             n_candidates=len(model.conjunctions),
             n_propositions=int(model.conjunctions.propositions.sum()),

@@ -244,7 +244,7 @@ def objective(
     if model.link == "softmax":
         squares = np.asarray(model.weights) ** 2
         used = squares.any(axis=1)
-        lost = float(np.average(softmax(target, scores), weights=weight))
+        lost = mean_loss(softmax, target, scores, weight)
         lost += float(penalty(used.sum(), coverage[used].sum(), gamma, lam))
         return lost + 2 * half * float(squares.sum())
     total, loss = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
@@ -11,17 +10,16 @@ from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lltboost.fitting import fit, path
 from jaxrules.ensembles.lltboost.options import Grid, Options
 from jaxrules.learning.cross_validation import (
-    arguments_of,
+    along_paths,
     by_size,
     fit_of_best_setting,
     sizes_to_try,
 )
 from jaxrules.learning.options import learner
-from jaxrules.learning.training import TrainingData, loss_for
+from jaxrules.learning.training import loss_for
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.fits import Fit
-from jaxrules.tools.runs import Run
 
 _FEW_RULES = 10
 
@@ -57,13 +55,13 @@ def cross_validate(
     data = options.training_data(X, y, sample_weight, loss)
     constraints = Constraints.of(data.schema, options.forbidden, (), options.monotone)
     sizes = sizes_to_try(constraints, data.schema, options.first, options.max_rules)
-
-    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-        own = options.to(Options, time_limit=run.deadline, progress=False)
-        return by_size(path.with_options(*arguments_of(inside), own), sizes, run)
-
-    grid = [{"max_rules": size} for size in sizes]
-    few = min(_FEW_RULES, len(sizes)) - 1
     return fit_of_best_setting(
-        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=few
+        fit,
+        (X, y, sample_weight),
+        options,
+        data,
+        [{"max_rules": size} for size in sizes],
+        along_paths(path, [options.to(Options)], by_size(sizes)),
+        run,
+        otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails
-from jaxrules.ensembles.lltboost.joint import JointEnsemble
 from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
-from jaxrules.ensembles.noise import first_ridge
+from jaxrules.ensembles.noise import first_ridge, ridges
 from jaxrules.ensembles.oblique import n_encoded
+from jaxrules.learning.in_time import on_all_rows
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
-    model_loss,
     one_against_rest,
     paths_against_rest,
     sample_in_time,
 )
+from jaxrules.losses import softmax
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Fit, Status
 
@@ -82,23 +80,15 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
     joint = model.link == "softmax"
     several = {} if len(data.outputs) == 1 else {"multiclass": "joint" if joint else "one_vs_rest"}
     squares = float(np.sum(np.square(model.weights)))
-    squares = JointEnsemble.ridges * squares if joint else squares / len(data.outputs)
+    squares = ridges(softmax) * squares if joint else squares / len(data.outputs)
     ridge = first_ridge(options.l2_penalty, data)
-    objective = model_loss(model, data) + ridge / 2 * squares
-    with run:
-        run.step(objective, len(model.conjunctions))
     held = np.zeros(len(data.rows), bool)
     details = LLTBoostDetails(
         stages=(), validation_rows=held, reason=Status.TIME_LIMIT.advice,
         l2_penalty=ridge, sample=len(sample.weights),
     )  # fmt: skip
-    return run.finish(
-        replace(model, options=tuple((dict(task.settings) | several).items())),
-        objective,
-        "min",
-        Status.TIME_LIMIT,
-        details=details,
-    )
+    settings = tuple((dict(task.settings) | several).items())
+    return on_all_rows(model, data, ridge / 2 * squares, run, settings, details)
 
 
 @learner(Options)
