@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.ensembles.in_time import FORESTS, model_in_time
+from jaxrules.ensembles.l1_ensemble import Terms, coefficients_of, ensemble, permitted
 from jaxrules.learning.cross_validation import (
     SHARE,
     CrossValidation,
@@ -49,11 +50,11 @@ from jaxrules.learning.options import (
     option,
     options,
 )
-from jaxrules.learning.training import TrainingData, by_content, linear_terms_of, loss_for
+from jaxrules.learning.training import TrainingData, by_content, loss_for
 from jaxrules.learning.warm_start import given_start
 from jaxrules.losses import Loss, require
-from jaxrules.models.rule_models import LinearTerms, RuleEnsemble
-from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints, asks
 from jaxrules.rules.rows import Activations, check_memory
 from jaxrules.solvers.linear import sparse_glm, sparse_softmax
@@ -503,17 +504,14 @@ class _Task:
                 pools.append(RulePool(pool.rules, pool.activations.take_rows(inside)))
         return pools
 
-    def signs(self, rules: Conjunctions, linear: LinearTerms | None) -> list[Bools] | None:
+    def signs(self, rules: Conjunctions, terms: Terms) -> list[Bools] | None:
         """For every output, whether the weight of a rule or term may be negative, and positive,
         (columns, 2); None if all may be both.
         """
         if not self.constraints.monotone:
             return None
         n_outputs = len(self.data.outputs)
-        rising = [Condition.above(int(f), 0.0) for f in ([] if linear is None else linear.feature)]
-        every = Conjunctions.concatenate(
-            [rules, Conjunctions.build(rules.schema, [[one] for one in rising])]
-        )
+        every = Conjunctions.concatenate([rules, terms.rising(rules.schema)])
         return [self.constraints.signs(every, output, n_outputs) for output in range(n_outputs)]
 
 
@@ -562,7 +560,7 @@ class _Problem:
         task: the options and constraints.
         data: the rows.
         pool: the candidates on them.
-        linear: the linear terms, with coefficients of 1; None without any.
+        terms: the linear terms.
         factors: of the penalties of rules and terms, shape (rules and terms,).
         design: rules and terms as the solver's columns.
         signs: as `_Task.signs`.
@@ -571,7 +569,7 @@ class _Problem:
     task: _Task
     data: TrainingData
     pool: RulePool
-    linear: LinearTerms | None
+    terms: Terms
     factors: Floats
     design: sparse_glm.Design
     signs: list[Bools] | None
@@ -579,25 +577,24 @@ class _Problem:
     @classmethod
     def of(cls, task: _Task, data: TrainingData, pool: RulePool, compiled: bool = True) -> _Problem:
         """See `BitColumns` for `compiled`."""
-        options, linear, factors = task.options, None, np.ones(len(pool.rules))
+        options = task.options
+        terms = Terms.of(data, task.constraints, options.linear_terms, options.winsorise)
+        factors = np.append(np.ones(len(pool.rules)), terms.factors)
         row = pool.activations.pattern
         matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits, compiled)
-        if options.linear_terms:
-            linear, more = linear_terms_of(data, options.winsorise)  # l_j, penalty 0.4 / std(l_j)
-            used = np.flatnonzero(~np.isin(linear.feature, list(task.constraints.forbidden)))
-            linear, factors = linear.take(used), np.append(factors, more[used])
-            matrix = pool.activations.holds().T[row], linear.values(data.table)
+        if terms.linear is not None:
+            matrix = pool.activations.holds().T[row], terms.linear.values(data.table)
         elif not data.loss.mergeable:
             bits = take_columns(pool.activations.bits, pool.activations.n_patterns, row)
             matrix = BitColumns(bits, compiled)
-        if options.linear_terms or not data.loss.mergeable:  # no rows are merged
+        if terms.linear is not None or not data.loss.mergeable:  # no rows are merged
             row = np.arange(len(row))
         design = sparse_glm.Design.of(matrix, inverse=row)
-        signs = task.signs(pool.rules, linear)
+        signs = task.signs(pool.rules, terms)
         # An expert's rules have no penalty, except where monotone fixes their signs.
         free = np.arange(len(factors)) < len(task.first)
         factors[free if signs is None else free & np.all(signs, axis=(0, 2))] = 0.0
-        return cls(task, data, pool, linear, factors, design, signs)
+        return cls(task, data, pool, terms, factors, design, signs)
 
     @cached_property
     def masters(self) -> Sequence[sparse_glm.Problem | sparse_softmax.Problem]:
@@ -653,17 +650,12 @@ class _Problem:
     def begun(self, model: RuleEnsemble) -> _Positions:
         """A model whose rules are in the pool as coefficients and intercept, an output each."""
         place = {frozenset(rule): k for k, rule in reversed(list(enumerate(self.pool.rules)))}
-        coefficients = np.zeros((len(self.factors), model.n_outputs))
-        np.add.at(
-            coefficients, [place[frozenset(rule)] for rule in model.conjunctions], model.weights
-        )
-        if model.linear is not None and self.linear is not None:
-            known = dict(zip(model.linear.feature.tolist(), model.linear.coefficients, strict=True))
-            for k, feature in enumerate(self.linear.feature.tolist(), start=len(self.pool.rules)):
-                coefficients[k] = known.get(feature, 0.0)
+        weights = np.zeros((len(self.pool.rules), model.n_outputs))
+        np.add.at(weights, [place[frozenset(rule)] for rule in model.conjunctions], model.weights)
+        begun = self.terms.start(coefficients_of(model.linear), model.n_outputs)
+        coefficients = np.concatenate([weights, begun])
         for k, signs in enumerate(self.signs or []):
-            may_fall, may_rise = signs.T
-            coefficients[:, k] *= np.where(coefficients[:, k] > 0, may_rise, may_fall)
+            coefficients[:, k] = permitted(coefficients[:, k], signs)
         intercept = np.asarray(model.intercept, np.float64)
         if self.task.joint:
             return ((coefficients, intercept),)
@@ -723,19 +715,14 @@ class _Problem:
     def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with nonzero weight."""
         weights, coefficients = np.split(solved.coefficients, [len(self.pool.rules)])
-        used = np.flatnonzero(
-            weights.any(axis=1) | (np.arange(len(weights)) < len(self.task.first))
-        )
-        linear = None
-        if self.linear is not None:
-            kept = np.flatnonzero(coefficients.any(axis=1))
-            linear = replace(self.linear.take(kept), coefficients=coefficients[kept])
         loss = self.data.loss
-        return RuleEnsemble(
-            self.pool.rules.take(used),
-            weights[used],
+        return ensemble(
+            self.pool.rules.take,
+            len(self.task.first),
+            weights,
+            self.terms,
+            coefficients,
             solved.intercept,
-            linear,
             "softmax" if self.task.joint else loss.link,
             self.task.options.settings_at(solved.l1_penalty, loss),
             loss.name,

@@ -384,16 +384,18 @@ def linear_terms_of(
                 )
             clipped = np.clip(values, *ends)
             if np.ptp(clipped) > 0:
-                spread = (
-                    np.average(
-                        (clipped - np.average(clipped, weights=weights)) ** 2, weights=weights
-                    )
-                    ** 0.5
-                )
-                found.append((f, *ends, spread))
+                found.append((f, *ends, relative_spread(clipped, weights)))
     columns, lower, upper, spreads = np.array(found).reshape(-1, 4).T
     terms = LinearTerms(columns.astype(np.int32), np.ones((len(found), 1)), lower, upper)
-    return terms, spreads / _RULE_SCALE
+    return terms, spreads
+
+
+def relative_spread(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Any:
+    """Weighted standard deviations of columns, (rows,) or (rows, columns), in those of a typical
+    rule.
+    """
+    mean = np.average(values, 0, weights)
+    return np.average((values - mean) ** 2, 0, weights) ** 0.5 / _RULE_SCALE
 
 
 def location_and_scale(data: TrainingData) -> tuple[float, float]:

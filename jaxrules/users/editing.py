@@ -30,7 +30,12 @@ from jaxrules.data.table import (
     conform,
     effective_row,
 )
-from jaxrules.learning.training import TrainingData, data_for, without_offset
+from jaxrules.learning.training import (
+    TrainingData,
+    data_for,
+    relative_spread,
+    without_offset,
+)
 from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name, softmax
 from jaxrules.models.metrics import known_labels, loss_of
 from jaxrules.models.rule_models import (
@@ -179,12 +184,7 @@ class _Refit:
         if model.linear is not None:
             coefficients = np.asarray(model.linear.coefficients, np.float64)
             values = model.linear.values(data.table)
-            spread = (
-                np.sqrt(
-                    np.average((values - np.average(values, 0, data.weights)) ** 2, 0, data.weights)
-                )
-                / 0.4
-            )
+            spread = relative_spread(values, data.weights)
             spread[spread == 0] = 1.0
             self.columns = np.concatenate([self.columns, values / spread], axis=1)
             self.scale = np.append(self.scale, spread)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.glrm.outputs import Solved
 from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
+from jaxrules.ensembles.l1_ensemble import permitted
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
@@ -18,8 +19,6 @@ _DEBIASED_PENALTY = 1e-6
 """A refit "without" penalty keeps this one, relative to the scale of the loss: separable classes
 stay finite.
 """
-_SMALLEST_CAPACITY = 127
-"""Columns of the first master problem; see `Master`."""
 _FIRST_TOLERANCE = 1e-2
 """Relative duality gap of the first master problems: rough slopes suffice to find rules."""
 _SOLVED = (Status.CONVERGED, Status.STALLED)
@@ -34,10 +33,9 @@ class Master:
         start: rules and weights that it starts from.
         start_alone: whether rules of one proposition are no candidates.
         rules: the candidates.
-        columns: bool, shape (rows, capacity): where they hold; then columns of zeros, so that
-            shapes, and with them compiled kernels, change only when the capacity doubles.
-        solution: of the last master problem: candidates, columns of zeros, linear terms.
-        solved: the number of its candidates.
+        columns: where they hold, bool, shape (rows, candidates).
+        solution: of the last master problem: its candidates, then linear terms.
+        solved: the number of these candidates.
         tolerance: relative duality gap that the master problem is solved to.
         rounds: the number of master problems solved.
         generated: the number of candidates that pricing has added.
@@ -60,7 +58,7 @@ class Master:
     debiased: tuple[Floats, Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
-        self.columns = np.zeros((len(self.problem.rows), _SMALLEST_CAPACITY), bool)
+        self.columns = np.zeros((len(self.problem.rows), 0), bool)
         self._extend(list(self.problem.candidates.first))
         if self.start is not None:
             self._extend([rule for rule in self.start.rules if rule not in self.known])
@@ -80,20 +78,11 @@ class Master:
         self._extend(rules)
 
     def _extend(self, rules: list[Rule]) -> None:
-        n, capacity = len(self.rules), self.columns.shape[1]
-        while n + len(rules) > capacity:
-            # One less than a power of two: the solver pads with at least one column.
-            capacity = 2 * capacity + 1
-        if capacity > self.columns.shape[1]:
-            larger = np.zeros((len(self.columns), capacity), bool)
-            larger[:, :n] = self.columns[:, :n]
-            self.columns = larger
         if all(len(rule) == 1 for rule in rules):  # there may be tens of thousands
-            single = [proposition for rule in rules for proposition in rule]
-            self.columns[:, n : n + len(rules)] = self.problem.rows[:, single]
+            new = self.problem.rows[:, [proposition for (proposition,) in rules]]
         else:
-            for k, rule in enumerate(rules, start=n):
-                self.columns[:, k] = self.problem.satisfied(rule)
+            new = np.column_stack([self.problem.satisfied(rule) for rule in rules])
+        self.columns = np.concatenate([self.columns, new], axis=1)
         self.rules += rules
         self.known.update(rules)
 
@@ -117,19 +106,15 @@ class Master:
     def coefficients(self) -> Floats:
         """b_j of the linear terms, (terms, outputs)."""
         assert self.solution is not None
-        terms = self.problem.linear_values.shape[1]
-        return self.solution.coefficients[len(self.solution.coefficients) - terms :]
+        return self.solution.coefficients[self.solved :]
 
     def solve(self, run: Run) -> None:
         """Solve the master problem, from the solution before."""
         problem = self.problem
-        prices = np.full(self.columns.shape[1], problem.prices.rule)
-        prices[: len(self.rules)] = problem.prices.of(
-            np.array([len(rule) for rule in self.rules], np.float64)
-        )
+        prices = problem.prices.of(np.array([len(rule) for rule in self.rules], np.float64))
         start = None
         if self.solution is not None:
-            weights = np.zeros((self.columns.shape[1], len(self.solution.intercept)))
+            weights = np.zeros((len(self.rules), len(self.solution.intercept)))
             weights[: self.solved] = self.rule_weights
             start = (np.concatenate([weights, self.coefficients]), self.solution.intercept)
         elif self.start is not None:
@@ -137,7 +122,7 @@ class Master:
         self.solution = problem.outputs.solve(
             problem.design(self.columns, problem.linear_values),
             np.concatenate([prices, problem.linear_price]),
-            problem.signs(self.rules, len(prices)),
+            problem.signs(self.rules),
             start,
             self.tolerance,
             run,
@@ -148,31 +133,23 @@ class Master:
 
     def _begun(self, start: Start) -> tuple[Floats, Floats]:
         """A start as coefficients of the columns, and the intercepts."""
-        n_columns, linear = self.columns.shape[1], self.problem.linear
-        n_rows = n_columns + self.problem.linear_values.shape[1]
-        coefficients = np.zeros((n_rows, len(start.intercept)))
-        coefficients[[self.rules.index(rule) for rule in start.rules]] = start.weights
-        if linear is not None:
-            may_fall, may_rise = self.problem.linear_signs.T[:, :, None]
-            for k, feature in enumerate(linear.feature.tolist(), start=n_columns):
-                coefficients[k] = start.terms.get(feature, 0.0)
-            terms = coefficients[n_columns:]
-            coefficients[n_columns:] = np.where(np.where(terms > 0, may_rise, may_fall), terms, 0.0)
-        return coefficients, start.intercept
+        problem, n_outputs = self.problem, len(start.intercept)
+        weights = np.zeros((len(self.rules), n_outputs))
+        weights[[self.rules.index(rule) for rule in start.rules]] = start.weights
+        terms = problem.terms.start(start.terms, n_outputs)
+        terms = permitted(terms, problem.linear_signs[:, None])
+        return np.concatenate([weights, terms]), start.intercept
 
     @property
     def end(self) -> Start:
         """The rules of the solution and its weights, where a fit at another penalty may start."""
         assert self.solution is not None
         used = np.flatnonzero(self.rule_weights.any(axis=1))
-        linear = self.problem.linear
         return Start(
             tuple(self.rules[k] for k in used.tolist()),
             self.rule_weights[used],
             self.solution.intercept,
-            {}
-            if linear is None
-            else dict(zip(linear.feature.tolist(), self.coefficients, strict=True)),
+            dict(zip(self.problem.terms.features, self.coefficients, strict=True)),
         )
 
     def score(self) -> Floats:
@@ -210,7 +187,8 @@ class Master:
         found = self.solution
         if found is None or found.status not in _SOLVED or len(found.intercept) > 1:
             return
-        columns = np.concatenate([self.columns, self.problem.linear_values], axis=1)
+        known = self.columns[:, : self.solved]
+        columns = np.concatenate([known, self.problem.linear_values], axis=1)
         weights, shift = independent(columns, found.coefficients[:, 0])
         self.solution = found._replace(
             coefficients=weights[:, None], intercept=found.intercept + shift
@@ -224,7 +202,7 @@ class Master:
             return
         problem = self.problem
         scale = problem.linear_price[terms] / problem.prices.rule
-        signs = problem.signs(self.rules, len(self.rules))
+        signs = problem.signs(self.rules)
         refitted = problem.outputs.solve(
             problem.design(self.columns[:, rules], problem.linear_values[:, terms]),
             _DEBIASED_PENALTY * np.concatenate([np.ones(len(rules)), scale]),

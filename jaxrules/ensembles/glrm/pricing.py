@@ -63,7 +63,7 @@ def price(problem: Problem, state: Master, run: Run) -> Priced:
         )  # fmt: skip
         rules += [tuple(side.propositions[list(rule)].tolist()) for rule in found]
         ratio = max(ratio, most)
-    if problem.linear is not None:  # within its tolerance, the master problem may violate theirs
+    if len(problem.linear_price):  # within its tolerance, the master problem may violate theirs
         sums = problem.linear_values.T @ slopes
         pulls = (
             L1(problem.linear_price, problem.linear_signs.T).pull(sums[:, 0])

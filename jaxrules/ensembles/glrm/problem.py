@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.glrm.options import Options, Prices, Shared
 from jaxrules.ensembles.glrm.outputs import Outputs, outputs_of
-from jaxrules.learning.training import TrainingData, linear_terms_of
-from jaxrules.models.rule_models import LinearTerms, RuleEnsemble
-from jaxrules.rules.conditions import Condition, Conjunctions
+from jaxrules.ensembles.l1_ensemble import Terms, ensemble
+from jaxrules.learning.training import TrainingData
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import SearchSpace, Side
@@ -59,7 +60,7 @@ class Problem:
         rows: bool, shape (rows, propositions).
         group: the row of every original row.
         outputs: the loss on the rows.
-        linear: the linear terms with coefficient 1, or None.
+        terms: the linear terms.
         linear_values: their columns, shape (rows, terms).
         linear_price: their penalties, shape (terms,).
         linear_signs: whether their coefficients may be negative, and positive, shape (terms, 2).
@@ -75,23 +76,18 @@ class Problem:
     rows: NDArray[np.bool_]
     group: NDArray[np.integer]
     outputs: Outputs
-    linear: LinearTerms | None
+    terms: Terms
     linear_values: Floats
     linear_price: Floats
     linear_signs: Bools
 
-    def signs(self, rules: list[Rule], n_columns: int) -> Bools | None:
-        """The admissible signs of rules, padded to `n_columns`, and of linear
-        terms; None if all are free.
-        """
+    def signs(self, rules: list[Rule]) -> Bools | None:
+        """The admissible signs of rules and of linear terms; None if all are free."""
         table = self.candidates.signs[self.data.output]
         if table.all() and self.linear_signs.all():
             return None
-        signs = np.ones((n_columns, 2), bool)
-        signs[: len(rules)] = np.array([table[list(rule)].all(axis=0) for rule in rules]).reshape(
-            -1, 2
-        )
-        return np.concatenate([signs, self.linear_signs])
+        of_rules = [table[list(rule)].all(axis=0) for rule in rules]
+        return np.concatenate([np.array(of_rules, bool).reshape(-1, 2), self.linear_signs])
 
     def satisfied(self, rule: Rule) -> NDArray[np.bool_]:
         """The rows that a rule holds for."""
@@ -111,22 +107,15 @@ class Problem:
             weights, coefficients: of the candidates and the linear terms, (..., outputs).
             intercept: (outputs,).
         """
-        used = np.flatnonzero(
-            weights.any(axis=1) | (np.arange(len(weights)) < len(self.candidates.first))
-        )
-        linear = None
-        if self.linear is not None:
-            kept = np.flatnonzero(coefficients.any(axis=1))
-            linear = replace(self.linear.take(kept), coefficients=coefficients[kept])
-        return RuleEnsemble(
-            self.candidates.pool.conjunctions([rules[r] for r in used.tolist()], self.data.schema),
-            weights[used],
-            intercept,
-            linear,
-            self.outputs.link,
-            self.settings,
-            self.data.loss.name,
-        )
+
+        def chosen(used: NDArray[np.intp]) -> Conjunctions:
+            found = [rules[r] for r in used.tolist()]
+            return self.candidates.pool.conjunctions(found, self.data.schema)
+
+        return ensemble(
+            chosen, len(self.candidates.first), weights, self.terms, coefficients, intercept,
+            self.outputs.link, self.settings, self.data.loss.name,
+        )  # fmt: skip
 
     @classmethod
     def of(
@@ -144,25 +133,19 @@ class Problem:
         settings = own.settings(loss=data.loss)
         prices = options.prices(rule_penalty)
         space = candidates.space
-        rows, group, linear = space.activations.dense, space.activations.pattern, None
+        rows, group = space.activations.dense, space.activations.pattern
         if options.linear_terms or not data.loss.mergeable:  # every row by itself
             rows, group = rows[group], np.arange(len(group))
         else:
             space = space.groups
-        values, linear_prices = np.zeros((len(rows), 0)), np.zeros(0)
-        if options.linear_terms:
-            linear, factors = linear_terms_of(data)
-            used = np.flatnonzero(~np.isin(linear.feature, list(constraints.forbidden)))
-            linear, linear_prices = linear.take(used), prices.rule * factors[used]
-            values = linear.values(data.table)
-        rising = [
-            [Condition.above(int(f), 0.0)] for f in ([] if linear is None else linear.feature)
-        ]
+        terms, values = Terms.of(data, constraints, options.linear_terms), np.zeros((len(rows), 0))
+        if terms.linear is not None:
+            values = terms.linear.values(data.table)
         signs = constraints.signs(
-            Conjunctions.build(data.table.schema, rising), data.output, len(candidates.signs)
+            terms.rising(data.table.schema), data.output, len(candidates.signs)
         )
         outputs, sides = outputs_of(data, group, len(rows)), candidates.sides(data.output, space)
         return cls(
             options, settings, prices, data, candidates, space, sides, rows, group, outputs,
-            linear, values, linear_prices, signs,
+            terms, values, prices.rule * terms.factors, signs,
         )  # fmt: skip

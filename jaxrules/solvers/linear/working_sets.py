@@ -202,7 +202,7 @@ class WorkingSets(ABC, Generic[SolutionT]):
             wanted = (
                 tightening * tolerance * self.excess(certificate) / size if size > 0 else math.inf
             )
-            worst = float(certificate.violation.max())
+            worst = float(certificate.violation.max(initial=0.0))
             target = max(min(wanted, 0.2 * worst), 0.2 * outside)
             most = min(_STEPS_PER_VISIT, max_iterations - steps)
             limits = Limits(target, most, stopped)
@@ -210,7 +210,7 @@ class WorkingSets(ABC, Generic[SolutionT]):
             position, steps = self.moved(position, working, found), steps + found.steps
             previous, certificate = certificate, self.certificate(position, strength)
             gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
-            improved = certificate.violation.max() < 0.9 * previous.violation.max()
-            idle = 0 if gained or improved else idle + 1
+            worst_after = certificate.violation.max(initial=0.0)
+            idle = 0 if gained or worst_after < 0.9 * worst else idle + 1
             if outside <= wanted:
                 tightening *= 0.3
