@@ -174,7 +174,7 @@ class NearOptimal:
         return tuple(lines)
 
 
-class _Lists(NamedTuple):
+class _FoundLists(NamedTuple):
     """Lists or prefixes of one length: what they capture, and how they were built."""
 
     keys: Words  # of the set of the sets of rows that the rules capture, (lists, 2)
@@ -183,18 +183,18 @@ class _Lists(NamedTuple):
     parents: NDArray[np.int64]
     moves: NDArray[np.int64]
 
-    def take(self, chosen: Any) -> _Lists:
-        return _Lists(*(part[chosen] for part in self))
+    def take(self, chosen: Any) -> _FoundLists:
+        return _FoundLists(*(part[chosen] for part in self))
 
     @classmethod
-    def merged(cls, some: list[_Lists]) -> _Lists:
+    def merged(cls, some: list[_FoundLists]) -> _FoundLists:
         """All of them; of those with equal keys, the best."""
         found = cls(*(np.concatenate(parts) for parts in zip(*some, strict=True)))
         order = np.argsort(-found.values, kind="stable")
         return found.take(order[distinct(np.ascontiguousarray(found.keys[order]))[0]])
 
 
-_NONE = _Lists(np.zeros((0, 2), np.uint64), *np.zeros((2, 0)), *np.zeros((2, 0), np.int64))
+_NONE = _FoundLists(np.zeros((0, 2), np.uint64), *np.zeros((2, 0)), *np.zeros((2, 0), np.int64))
 
 
 class Enumeration:
@@ -223,7 +223,7 @@ class Enumeration:
         self.threshold = self.least - problem.offset - self.rounding
         self.floor, self.lost, self.ran = self.threshold, 0, False
         empty = np.full(1, self.candidates.evaluate(()))
-        none = _Lists(
+        none = _FoundLists(
             np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64)
         )
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
@@ -275,7 +275,7 @@ class Enumeration:
                 parents = parents + start
                 # The set of the captured sets identifies a list: a sum of hashes, in any order.
                 captures = layer.free[parents] & self.candidates.covers[moves]
-                found = _Lists(keys[parents] + _hashes(captures), stops, stops, parents, moves)
+                found = _FoundLists(keys[parents] + _hashes(captures), stops, stops, parents, moves)
                 ended.append(found.take(stops > self.floor))
                 if after:
                     # as a prefix its value is that of its rules alone, without the default
@@ -300,9 +300,9 @@ class Enumeration:
         self.floor = max(self.floor, bound)
         self.lost += lists
 
-    def end(self, some: list[_Lists]) -> None:
+    def end(self, some: list[_FoundLists]) -> None:
         """Add lists of the newest length; keep the best of all lists, up to the limit."""
-        self.ended[-1] = _Lists.merged([self.ended[-1], *some])
+        self.ended[-1] = _FoundLists.merged([self.ended[-1], *some])
         objectives = np.concatenate([found.bounds for found in self.ended])
         if len(objectives) > self.limit:
             # The limit's last place decides: lists below it go, and of those equal to it the later
@@ -317,9 +317,9 @@ class Enumeration:
                 self.lost += int((~kept).sum())
                 self.ended[length] = found.take(kept)
 
-    def kept(self, grown: list[_Lists], longer: int) -> _Lists:
+    def kept(self, grown: list[_FoundLists], longer: int) -> _FoundLists:
         """The prefixes that may become lists above the floor, as many as memory allows."""
-        children = _Lists.merged(grown)
+        children = _FoundLists.merged(grown)
         inside = children.bounds > self.floor
         if self.floor > self.threshold:
             self.lost += int((~inside).sum()) * longer

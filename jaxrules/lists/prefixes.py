@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from jaxrules.lists.candidates import ListCandidates, alike
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children
+from jaxrules.solvers.layered import Children, LayeredCertificate
 from jaxrules.tools.bits import Words, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -99,10 +99,10 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             c.required,
         )
 
-    def certificate(self, start: Choice = (), **options: Any) -> Certificate[Choice]:
+    def certificate(self, start: Choice = (), **options: Any) -> LayeredCertificate[Choice]:
         """A certificate that starts from some list."""
         c = self.candidates
-        return Certificate(
+        return LayeredCertificate(
             start,
             c.evaluate,
             float(c.counts.max(axis=1).sum()),

@@ -22,7 +22,7 @@ from jaxrules.paths.exact import SHARE
 from jaxrules.paths.problem import Changes, PathProblem, constrained_path
 from jaxrules.paths.supports import Supports, bits
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 MAX_FEATURES = 14
 """Limited by a quadratic program per support."""
@@ -34,9 +34,9 @@ PIVOTS = 40
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path of real steps within bounds, for at most MAX_FEATURES features; see
     `exact.search`.
     """

@@ -41,7 +41,7 @@ from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
 from jaxrules.paths.supports import Supports
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 WIDTH = 256
 FEW = 12
@@ -61,14 +61,14 @@ SLICE = 20_000
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
     starts: Iterable[Sequence] = (),
     *,
     batch: int = 2,
     restarts: int = 0,
     seed: int = 0,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path without side conditions, proved to a relative 1e-9 if the certificate is
     closed.
 
@@ -209,7 +209,7 @@ def extension_values(
 
 
 def _depth_first_search(
-    prefixes: _ExactPrefixes, certificate: Certificate[Changes], stopped: Callable[[], bool]
+    prefixes: _ExactPrefixes, certificate: LayeredCertificate[Changes], stopped: Callable[[], bool]
 ) -> None:
     """Prove the incumbent, or find a better one; bounds are tightened until they suffice."""
     from jaxrules.paths import depth_first  # numba loads when it is needed

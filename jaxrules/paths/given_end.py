@@ -19,7 +19,7 @@ from jaxrules.paths.costs import RANK_TOLERANCE, Array, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, constrained_path
 from jaxrules.paths.supports import schur_values
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 MAX_FEATURES = 11
 """Limited by the memory for 3^d supports."""
@@ -29,9 +29,9 @@ FREE, PIN = 1, 2
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path of real steps to the problem's end, for at most MAX_FEATURES features;
     see `exact.search`.
     """

@@ -18,7 +18,7 @@ from jaxrules.paths.costs import Array, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, steps_between
 from jaxrules.paths.supports import Supports, bits
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 WIDTHS = (100, 2_000, 40_000, 400_000)
 """Points kept per layer; the next width is tried if points were dropped."""
@@ -30,9 +30,9 @@ bounded.
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path of integer steps; those of any size need positive step weights. See
     `exact.search`.
     """

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from jaxrules.paths.costs import Array, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, weighted_sums
-from jaxrules.solvers.layered import Certificate, never
+from jaxrules.solvers.layered import LayeredCertificate, never
 from jaxrules.solvers.patience import Patient
 from jaxrules.tools.float64 import x64_kernel
 
@@ -33,13 +33,13 @@ MAX_CANDIDATES = 2**13
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
     *,
     batch: int = 2,
     restarts: int = 20,
     seed: int = 0,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The best of local improvement from the greedy sequence and random ones, without a proof; see
     `exact.search`.
     """

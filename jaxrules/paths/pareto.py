@@ -28,7 +28,7 @@ from jaxrules.paths.data import (
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
@@ -559,7 +559,7 @@ def interpretability(
         details = InterpretabilityDetails(losses={0: 0.0}, all_lengths=True)
         return run.finish(path, 0.0, "min", Status.OPTIMAL, 0.0, details)
     least = max(float(whole.cost(whole.cost.minimiser())), 0.0)
-    certificates: list[Certificate[Changes]] = []  # of the lengths from the shortest on
+    certificates: list[LayeredCertificate[Changes]] = []  # of the lengths from the shortest on
     all_lengths = False
     with run:
         lengths = range(shortest, options.max_steps + 1)
@@ -578,7 +578,7 @@ def interpretability(
     return run.finish(path, path.loss, "min", found.status, bound, details)
 
 
-def _best(certificates: list[Certificate[Changes]]) -> Certificate[Changes]:
+def _best(certificates: list[LayeredCertificate[Changes]]) -> LayeredCertificate[Changes]:
     return min(certificates, key=lambda certificate: certificate.objective)
 
 
@@ -588,7 +588,7 @@ def _cut(whole: PathProblem, steps: int) -> PathProblem:
 
 
 def _prove_by_length(
-    certificates: list[Certificate[Changes]],
+    certificates: list[LayeredCertificate[Changes]],
     whole: PathProblem,
     lengths: range,
     least: float,

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost, Sequence
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 
 IntegerSteps = Literal["any", "unit"]
 
@@ -91,7 +91,7 @@ class PathProblem:
             return Changes(sequence, np.zeros((0, self.n_features)))
         return Changes(sequence, best_path(self.cost, self.step_weights, sequence))
 
-    def certificate(self) -> Certificate[Changes]:
+    def certificate(self) -> LayeredCertificate[Changes]:
         """The certificate before any search: the greedy path, and the least cost of any model in
         every step.
 
@@ -104,7 +104,7 @@ class PathProblem:
         total = float(self.step_weights.sum())
         least = float(self.cost(self.cost.minimiser())) * total
         rounding = 1e-13 * abs(float(self.cost.constant)) * total
-        return Certificate(first, self.objective, least, absolute=rounding)
+        return LayeredCertificate(first, self.objective, least, absolute=rounding)
 
 
 def geometric_weights(gamma: float, steps: int) -> Array:

@@ -19,7 +19,7 @@ from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_f
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.size import check_likelihood
 from jaxrules.ensembles.boosting.stages import Boosted, boosted
-from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
@@ -132,12 +132,12 @@ def path(
     )
 
 
-def _path(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+def _path(data: TrainingData, task: BoostingTask, run: Run) -> list[Fit[RuleEnsemble]]:
     fits = _boosted(data, task, run, task.sizes).fits()
     return [*fits[:-1], run.whole(fits[-1])]
 
 
-def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> Boosted:
+def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int]) -> Boosted:
     """The ensembles of these sizes for a target of one output, with the ridge that the data choose
     if none is given.
 
@@ -177,7 +177,9 @@ def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> 
     return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
 
 
-def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
+def task_of(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> BoostingTask:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
     loss = loss_for(y, options.loss)
@@ -229,7 +231,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
     sizes = range(constraints.fewest(first), options.most_rules + 1)
-    return Task(
+    return BoostingTask(
         data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch,
         thresholds=thresholds,
     )  # fmt: skip
@@ -308,7 +310,7 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
     return PropositionPool.build(schema, [[condition] for condition in found])
 
 
-def or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
+def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]:
     """The model of the sample, evaluated on all rows, if time ran out before the fit on all rows
     matched it.
     """

@@ -48,7 +48,7 @@ Fits = dict[str, Fit[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class MethodSample:
     """Some rows, as given by the user and as a table; ``sample[rows]`` selects rows.
 
     Attributes:
@@ -75,7 +75,7 @@ class Sample:
         sample_weight: ArrayLike | None,
         missing: MissingRule | None,
         classes: bool,
-    ) -> Sample:
+    ) -> MethodSample:
         """All rows that have weight.
 
         Args:
@@ -99,7 +99,7 @@ class Sample:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> Sample:
+    def __getitem__(self, rows: NDArray[np.intp]) -> MethodSample:
         weights = None if self.weights is None else self.weights[rows]
         return replace(
             self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights
@@ -145,7 +145,7 @@ class Method:
         path: a function of X, y, and those of missing, sample_weight, seed, time_limit and target
             that it accepts; returns models by setting, a sequence of them, or one: a `Fit`, a model
             of this library, or an estimator.
-        reads: the form of a `Sample` that it gets as X.
+        reads: the form of a `MethodSample` that it gets as X.
         targets: that it can learn.
     """
 
@@ -153,7 +153,7 @@ class Method:
     reads: Literal["table", "matrix", "given", "foreign"] = "given"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
 
-    def fits(self, sample: Sample, seed: int, time_limit: float | None) -> dict[str, Any]:
+    def fits(self, sample: MethodSample, seed: int, time_limit: float | None) -> dict[str, Any]:
         """The path on these rows: `Fit`, model or estimator by setting.
 
         Raises:
@@ -182,14 +182,14 @@ class Method:
         several = isinstance(found, (list, tuple)) and not isinstance(found, Fit)
         return {str(place): one for place, one in enumerate(found, 1)} if several else {"": found}
 
-    def predicted(self, model: Any, sample: Sample) -> NDArray[Any]:
+    def predicted(self, model: Any, sample: MethodSample) -> NDArray[Any]:
         """Labels or numbers, shape (rows,)."""
         X, model = getattr(sample, self.reads), model_of(model)
         return np.asarray(
             models.predict(model, X) if hasattr(model, "schema") else model.predict(X)
         )
 
-    def probabilities(self, model: Any, sample: Sample) -> Floats:
+    def probabilities(self, model: Any, sample: MethodSample) -> Floats:
         """Shape (rows, classes), in the order of the classes of the table; 0 for a
         class unknown to the model.
 
