@@ -292,7 +292,7 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     stack = depth_first.workspace(6, 4)
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
-    given = depth_first.DepthFirstProblem(
+    given = depth_first.Given(
         cost.curvature,
         cost.linear,
         cost.constant,
@@ -317,7 +317,7 @@ def test_the_cost_to_come_is_that_of_every_prefix() -> None:
     weights = np.random.default_rng(1).random(4)
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
-    given = depth_first.DepthFirstProblem(
+    given = depth_first.Given(
         cost.curvature,
         cost.linear,
         cost.constant,

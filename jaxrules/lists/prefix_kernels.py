@@ -3,7 +3,7 @@
 
 The rows that a prefix has captured determine its continuations: for all conditions at once, the
 classes of the rows that each would capture are counted. These give the value of stopping there and
-a bound on what can still be gained. Functions that Python calls take `PrefixProblem` as a plain
+a bound on what can still be gained. Functions that Python calls take `Given` as a plain
 tuple: numba needs far longer to recognise named ones.
 """
 
@@ -26,7 +26,7 @@ Words = NDArray[np.uint64]
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
-class PrefixProblem(NamedTuple):
+class Given(NamedTuple):
     """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
 
     covers: Words  # the groups that each condition covers, uint64 (conditions, words)
@@ -98,7 +98,7 @@ def _capture(
 
 
 @_jit
-def _captures(given: PrefixProblem, free: Words, sums: Floats, right: Floats) -> Ints:
+def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
 
@@ -167,7 +167,7 @@ def expand(
     """The prefixes with one further rule that may lead to a list better than `settled`.
 
     Args:
-        given: the problem, a `PrefixProblem`.
+        given: the problem, a `Given`.
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
         values: the weight that its rules classify correctly minus their penalties, (prefixes,).
         used: the required features that it uses.
@@ -179,7 +179,7 @@ def expand(
     Returns:
         The number of children.
     """
-    given = PrefixProblem(*given)
+    given = Given(*given)
     R, K, prices = len(given.covers), len(given.scale), given.prices
     cheapest = prices.min()
     sums, right = np.empty((K + 1, R + 1)), np.empty(R)
@@ -239,7 +239,7 @@ def finish(
         The prefix, its two conditions (the second -1 for a single rule), and the list's objective;
         the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
-    given = PrefixProblem(*given)
+    given = Given(*given)
     R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices
     sums, right, got, left = (
         np.empty((K + 1, R + 1)),

@@ -74,7 +74,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
     @cached_property
     def given(self) -> tuple[Any, ...]:
-        """The input of the kernels, see `prefix_kernels.PrefixProblem`."""
+        """The input of the kernels, see `prefix_kernels.Given`."""
         c = self.candidates
         bits = 64 * c.covers.shape[1]
         counts = np.zeros((bits, c.n_classes + 1))

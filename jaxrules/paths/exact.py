@@ -216,7 +216,7 @@ def _depth_first_search(
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
     given = tuple(
-        depth_first.DepthFirstProblem(
+        depth_first.Given(
             cost.curvature, cost.linear, float(cost.constant), prefixes.weights, prefixes.shares,
             prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats,
         )
@@ -251,7 +251,7 @@ def _depth_first_search(
             spent += nodes
             certificate.nodes += nodes
             if value < known:
-                certificate.offer(prefixes.solution(depth_first.PathStack(*stack).best.copy()))
+                certificate.offer(prefixes.solution(depth_first.Stack(*stack).best.copy()))
         unproved = depth_first.open_bound(stack, 0, level, certificate.objective)
         certificate.prove(unproved if level >= 0 else certificate.settled)
         if level < 0 or stopped():

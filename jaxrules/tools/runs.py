@@ -44,7 +44,7 @@ def _processor_share() -> float:
 class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
-    It is checked between steps; a step that has started is not broken off. The longest steps are:
+    It is checked between steps; a step that has started is not interrupted. The longest steps are:
     kernels on their first use in a process (numba's load in a second, or compile for twenty after
     an installation; JAX compiles for every shape, for a second or more, less from its persistent
     cache; LLTBoost, the networks, SSRL and paths do not wait for that), the import of
@@ -144,7 +144,7 @@ _PREPARING: contextvars.ContextVar[Run | None] = contextvars.ContextVar("prepari
 
 
 def checkpoint() -> None:
-    """Called between the parts of long preparations, so that they can be broken off.
+    """Called between the parts of long preparations, so that they can be interrupted.
 
     Raises:
         Stopped: inside `Run.prepared`, when that run is stopped.
@@ -229,7 +229,7 @@ class Run:
 
     def may_import(self, module: str) -> bool:
         """Whether a large package is loaded, or there is time to load it: an import cannot be
-        broken off.
+        interrupted.
         """
         if module in sys.modules:
             return True
@@ -273,7 +273,7 @@ class Run:
         return Status.INTERRUPTED if self.interrupt.pressed else self._limit
 
     def prepared(self, make: Callable[[], Result], otherwise: Callable[[], Result]) -> Result:
-        """The result of `make`; if the run is stopped, `make` is broken off at its next
+        """The result of `make`; if the run is stopped, `make` is interrupted at its next
         `checkpoint`, and the result is that of `otherwise`.
         """
         token = _PREPARING.set(self)

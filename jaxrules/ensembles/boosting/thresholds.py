@@ -63,7 +63,7 @@ class Thresholds:
 
     @classmethod
     def of(cls, data: TrainingData, constraints: Constraints) -> Thresholds:
-        """All columns sorted; may be broken off by `checkpoint`."""
+        """All columns sorted; `checkpoint` may interrupt it."""
         schema, n = data.table.schema, len(data.outputs)
         numeric = [
             f for f, one in enumerate(schema.features)

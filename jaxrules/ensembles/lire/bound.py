@@ -150,7 +150,7 @@ class Relaxation:
             empty.loss,
             float(empty.weights[0]),
         )
-        self.data = bound_kernels.RelaxationData(
+        self.data = bound_kernels.Data(
             bound_kernels.LOSSES.index(problem.loss.name),
             target.copy(),
             mass.copy(),

@@ -31,7 +31,7 @@ _compiled = numba.njit(cache=True, nogil=True)
 _summing = numba.njit(cache=True, nogil=True, fastmath=_SUMS)
 
 
-class RelaxationData(NamedTuple):
+class Data(NamedTuple):
     """What the relaxations of one problem share.
 
     Attributes:
@@ -104,9 +104,7 @@ def _terms(
 
 
 @_summing
-def _second_order(
-    data: RelaxationData, chosen: Ints, curvature: Floats
-) -> tuple[Floats, Floats, float]:
+def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, Floats, float]:
     """The Hessian of these columns once the intercept follows, their products with the intercept,
     and the curvature of the intercept.
     """
@@ -134,7 +132,7 @@ def _second_order(
 
 @_compiled
 def _reverse_huber(
-    data: RelaxationData, state: States, largest: int
+    data: Data, state: States, largest: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
     (columns,).
@@ -202,7 +200,7 @@ def _spread(matrix: Floats) -> Floats:
 
 @_compiled
 def _moving(
-    data: RelaxationData, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
+    data: Data, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
 ) -> tuple[Ints, Floats]:
     """The columns that move, those with a weight or with a pull of the loss beyond their slope; and
     the pull of every column.
@@ -220,7 +218,7 @@ def _moving(
 
 @_compiled
 def _line_search(
-    data: RelaxationData,
+    data: Data,
     scores: Floats,
     step: Floats,
     weights: Floats,
@@ -250,7 +248,7 @@ def _line_search(
 
 @_compiled
 def relax(
-    data: RelaxationData,
+    data: Data,
     state: States,
     largest: int,
     weights: Floats,
@@ -325,7 +323,7 @@ def relax(
 
 @_compiled
 def _share_and_rise(
-    data: RelaxationData,
+    data: Data,
     state: States,
     weights: Floats,
     chosen: Ints,
@@ -375,7 +373,7 @@ def _share_and_rise(
 
 @_compiled
 def _dual_point(
-    data: RelaxationData,
+    data: Data,
     state: States,
     weights: Floats,
     intercept: float,
@@ -405,7 +403,7 @@ def _dual_point(
 
 @_compiled
 def dual(
-    data: RelaxationData,
+    data: Data,
     state: States,
     least: int,
     largest: int,

@@ -74,7 +74,7 @@ class SortedColumn:
 
     @classmethod
     def of(cls, values: Floats) -> SortedColumn:
-        """The column sorted; may be broken off by `checkpoint`."""
+        """The column sorted; `checkpoint` may interrupt it."""
         checkpoint()
         order = np.argsort(values, kind="stable").astype(np.int32)
         return cls._of(values, order[: len(values) - np.count_nonzero(np.isnan(values))])
