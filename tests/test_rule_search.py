@@ -343,7 +343,7 @@ from jaxrules.solvers import rule_search
 from jaxrules.solvers.rule_search.kernels import depth_first, problems
 space = rule_search.SearchSpace.of(np.eye(3) > 0)
 rule_search.search_depth_first(space, rule_search.SecondOrder(np.arange(3.0), np.ones(3), 1.0))
-stats = depth_first.advance[problems.SecondOrderKernel].stats
+stats = depth_first.advance[problems.SecondOrder].stats
 assert stats.cache_hits and not stats.cache_misses
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

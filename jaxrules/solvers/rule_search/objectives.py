@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.solvers.rule_search.space import IN_SPAN, Partition, SearchSpace
 
 if TYPE_CHECKING:
-    from jaxrules.solvers.rule_search.kernels.problems import KernelProblem
+    from jaxrules.solvers.rule_search.kernels.problems import Problem
 
 Floats = NDArray[np.float64]
 ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
@@ -175,7 +175,7 @@ class Objective:
 
     def problem(
         self, space: SearchSpace, terms: Floats, longest: int, approximation: float
-    ) -> KernelProblem:
+    ) -> Problem:
         """The problem of a compiled search; terms as from `one_row`."""
         from jaxrules.solvers.rule_search.kernels import problems
 
@@ -186,9 +186,7 @@ class Objective:
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
         kind = getattr(problems, self.compiled_one_sided if self.one_sided else self.compiled)
-        if (
-            kind.relaxed is problems.KernelProblem.relaxed
-        ):  # the values of the compiled class are exact
+        if kind.relaxed is problems.Problem.relaxed:  # the values of the compiled class are exact
             terms, members = terms[:0], members[:0]
         return kind(
             float(getattr(self, "ridge", 0.0)), float(approximation), longest,
@@ -210,7 +208,7 @@ class SecondOrder(Objective):
     gradient: Floats
     curvature: Floats
     ridge: float
-    compiled = "SecondOrderKernel"
+    compiled = "SecondOrder"
     compiled_one_sided = "OneSidedCorrectiveDecrease"  # the same with nothing found
     formula = "square"
 
@@ -270,7 +268,7 @@ class CorrectiveDecrease(Objective):
     ridge: float
     found: NDArray[np.bool_] | Floats
     penalties: Floats
-    compiled = "CorrectiveDecreaseKernel"
+    compiled = "CorrectiveDecrease"
     compiled_one_sided = "OneSidedCorrectiveDecrease"
     formula = "square"
 
@@ -631,7 +629,7 @@ class Given(Objective):
 
     def problem(
         self, space: SearchSpace, terms: Floats, longest: int, approximation: float
-    ) -> KernelProblem:
+    ) -> Problem:
         lengths = np.arange(len(space) + 3)
         problem = self.whole.problem(space, terms, longest, approximation)
         return problem._replace(price=self.price(lengths), divisor=self.divisor(lengths))
