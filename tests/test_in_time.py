@@ -179,7 +179,7 @@ class Soon:
         return 0.0 if self.looks < 8 else 100.0
 
 
-@pytest.mark.parametrize("name", ["ssrl", "lire"])
+@pytest.mark.parametrize("name", ["ssrl", "lire", "exact_list"])
 def test_a_limit_that_ends_the_first_search_leaves_a_rule(name: str) -> None:
     X, y = problem()
     fit = LEARNERS[name](X, y, time_limit=jr.Deadline(1.0, Soon()))

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
-from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.cross_validation import arguments_of, unfinished
 from jaxrules.learning.training import (
     TrainingData,
     model_loss,
@@ -56,7 +56,7 @@ def with_rules(
     fit_of_sample: Callable[[TrainingData], Fit[ModelT]],
 ) -> Fit[ModelT]:
     """The fit on all rows, or that of a sample if `rows` gives one before, between preparation and
-    fit, or for a fit without rules.
+    fit, or for an unfinished fit without rules.
 
     Args:
         rows: `rows_for_rules` as a function of the stage.
@@ -67,7 +67,8 @@ def with_rules(
         sample = rows("prepared")
         if sample is None:
             found: Any = fit(prepared)
-            sample = None if len(found.model.conjunctions) else rows("without rules")
+            complete = len(found.model.conjunctions) or not unfinished(found)
+            sample = None if complete else rows("without rules")
             if sample is None:
                 return found
     return fit_of_sample(sample)
