@@ -39,6 +39,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import json
 import os
 import sys
 import time
@@ -60,7 +61,7 @@ from jaxrules.data.datasets import Dataset
 from jaxrules.models.metrics import used_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
-from peers import NotRun, said
+from peers import PROGRAMS, NotRun, said
 
 RESULTS = Path(__file__).parent / "results"
 CLASSES = (
@@ -320,12 +321,14 @@ def cart(train: Dataset, test: Dataset, seed: int) -> Path_:
 
 
 def peer(environment: str, method: str) -> Callable[[Dataset, Dataset, int], Path_]:
-    """A peer program in its own environment; see fronts_peers.py."""
+    """A peer program in its own environment; see peer_programs.py."""
 
     def path(train: Dataset, test: Dataset, seed: int) -> Path_:
-        script = Path(__file__).with_name("fronts_peers.py")
-        arrays, most = arrays_of(train) | {"X_test": design(train, test)}, BUDGETS[-1] // 2
-        for one in said(environment, script, arrays, method, train.task, most, seed):
+        arrays = arrays_of(train) | {"X_test": design(train, test)}
+        options = {"sizes of": method, "most": BUDGETS[-1] // 2, "seed": seed}
+        for one in said(
+            environment, PROGRAMS, arrays, environment, train.task, json.dumps(options)
+        ):
             yield Point(one["size"], np.array(one["says"]), one["support"], one["local"])
 
     return path

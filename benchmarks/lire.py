@@ -58,9 +58,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import fronts
 
-from paper_reproductions.lire import published
-
 RESULTS = Path(__file__).parent / "results"
+PAPER = Path(__file__).parents[1] / "paper_reproductions" / "lire" / "published" / "comparison.csv"
+"""The paper's numbers by set, method and fold."""
 SETS = {
     "adult": "adult_train",
     "fico": "fico_lire",
@@ -267,7 +267,7 @@ def gap(pools: int) -> list[dict[str, Any]]:
         score = (satisfied * 2.0 - 1) @ rng.normal(size=8)
         target = np.where(score + 2 * rng.logistic(size=150) > 0, 1.0, -1.0)
         problem = make_problem(Activations.of_matrix(satisfied), target, np.ones(150), exponential)
-        search = search_module.Search(problem, 0.005, 0.01)
+        search = search_module.SupportSearch(problem, 0.005, 0.01)
         reached = search.descend(search.start_empty())
         kept = np.flatnonzero(problem.origin >= 0)
         objectives = {
@@ -354,13 +354,18 @@ def defaults(names: Sequence[str], splits: int) -> list[dict[str, Any]]:
 
 def folds(names: Sequence[str], n_folds: int) -> list[dict[str, Any]]:
     """Our LIRE and the paper's on the paper's folds."""
-    paper = {
-        (row["data"], row["fold"]): row for row in published.comparison() if row["method"] == "LIRE"
-    }
+    with PAPER.open(encoding="utf-8", newline="") as file:
+        paper = {
+            (row["data"], int(row["fold"])): row
+            for row in csv.DictReader(file)
+            if row["method"] == "LIRE"
+        }
     rows: list[dict[str, Any]] = []
     for name in names:
         most = round(
-            float(np.mean([row["support"] for (data, _), row in paper.items() if data == name]))
+            float(
+                np.mean([float(row["support"]) for (data, _), row in paper.items() if data == name])
+            )
         )
         common: dict[str, Any] = {"missing": "own_category", "max_rules": most}
         for fold in range(n_folds):
@@ -381,13 +386,13 @@ def folds(names: Sequence[str], n_folds: int) -> list[dict[str, Any]]:
                 "set": name,
                 "fold": fold,
                 "accuracy": jr.accuracy(model, test.X, test.y),
-                "paper accuracy": theirs["accuracy"],
+                "paper accuracy": float(theirs["accuracy"]),
                 "auc": 1 - fronts.measures(train, test, fronts.says(model, test))["inverse_auc"],
-                "paper auc": theirs["auc"],
+                "paper auc": float(theirs["auc"]),
                 "support": jr.support(model),
-                "paper support": theirs["support"],
+                "paper support": float(theirs["support"]),
                 "local": jr.local_support(model, test.X),
-                "paper local": theirs["local_support"],
+                "paper local": float(theirs["local_support"]),
             }
             rows.append(row)
             print(

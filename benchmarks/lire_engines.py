@@ -31,8 +31,8 @@ import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.ensembles.growing import default_forest
 from jaxrules.ensembles.lire import traced
-from jaxrules.ensembles.lire.problem import Problem, make_problem
-from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.problem import SupportProblem, make_problem
+from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.learning.training import training_data
 from jaxrules.losses import loss_by_name
 from jaxrules.rules.rows import Activations
@@ -50,7 +50,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "default": {"loss": "logistic", "l2_penalty": 1.0},
     "paper": {"loss": "exponential", "l2_penalty": 0.0},
 }
-ENGINES = {"numpy": Search, "jax": traced.TracedSearch}
+ENGINES = {"numpy": SupportSearch, "jax": traced.TracedSearch}
 
 
 def pool(name: str) -> tuple[jr.Table, Any, jr.Conjunctions]:
@@ -99,7 +99,7 @@ def fits(names: list[str], gammas: list[float]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def problem_of(name: str, loss: str) -> Problem:
+def problem_of(name: str, loss: str) -> SupportProblem:
     X, y, rules = pool(name)
     data = training_data(X, y, loss_by_name(loss), missing="own_category")
     activations = Activations.of(rules, data.table)

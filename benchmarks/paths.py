@@ -26,7 +26,7 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.paths import exact, local, mip
-from jaxrules.paths.costs import Quadratic, mean_squared_error
+from jaxrules.paths.costs import QuadraticCost, mean_squared_error
 from jaxrules.paths.problem import PathProblem, geometric_weights, greedy_path
 from jaxrules.tools.runs import Run
 
@@ -47,7 +47,7 @@ def prestige() -> tuple[np.ndarray, np.ndarray]:
     return X, np.asarray(data.y, float)
 
 
-def equicorrelated(features: int, rows: int, seed: int) -> Quadratic:
+def equicorrelated(features: int, rows: int, seed: int) -> QuadraticCost:
     rng = np.random.default_rng(seed)
     covariance = np.full((features, features), 0.8) + 0.2 * np.eye(features)
     X = rng.multivariate_normal(np.zeros(features), covariance, size=rows)
@@ -55,11 +55,11 @@ def equicorrelated(features: int, rows: int, seed: int) -> Quadratic:
     return standardised(X, y + rng.normal(size=rows) * 0.5 * y.std())
 
 
-def standardised(X: np.ndarray, y: np.ndarray) -> Quadratic:
+def standardised(X: np.ndarray, y: np.ndarray) -> QuadraticCost:
     return mean_squared_error((X - X.mean(0)) / X.std(0), (y - y.mean()) / y.std(), np.ones(len(y)))
 
 
-def objective(cost: Quadratic, weights: np.ndarray, sequence: np.ndarray) -> float:
+def objective(cost: QuadraticCost, weights: np.ndarray, sequence: np.ndarray) -> float:
     problem = PathProblem(cost, weights)
     return problem.objective(problem.along(np.asarray(sequence)))
 
@@ -80,7 +80,7 @@ def timed(function: Callable[[], Any], repeats: int = 15) -> tuple[float, float,
 
 
 def peer(
-    python: str | None, name: str, cost: Quadratic, weights: np.ndarray, limit: float
+    python: str | None, name: str, cost: QuadraticCost, weights: np.ndarray, limit: float
 ) -> dict[str, Any]:
     """What the peer reports: seconds, finished, sequence; or why it was not run."""
     if python is None:

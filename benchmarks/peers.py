@@ -92,6 +92,10 @@ BUILT_WITH_REQUIREMENTS = ("corels",)
 """Peers that are built with the packages that are installed already."""
 
 
+PROGRAMS = Path(__file__).with_name("peer_programs.py")
+"""Runs the programs of an environment, see there."""
+
+
 class NotRun(RuntimeError):
     """A peer that cannot be run here, and why."""
 

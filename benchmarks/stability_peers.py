@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from fronts_peers import satisfied
+from peer_programs import satisfied
 
 
 def main() -> None:

@@ -35,7 +35,6 @@ import inspect
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal, NamedTuple, ParamSpec
 
 import jax
@@ -44,7 +43,7 @@ import jax.scipy.special
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.tools.float64 import our_settings, x64_kernel
+from jaxrules.tools.float64 import numpy_of, our_settings, x64_kernel
 
 Array = Any  # a number, a NumPy array or, in a traced program, a jax array
 Floats = NDArray[np.float64]
@@ -80,7 +79,8 @@ class Loss:
         curvature: (y, score) -> second derivative by the score.
         target: what y must be: "real", "sign" (-1 or +1), "count" (non-negative) or "positive".
         link: how a score becomes a prediction: "identity", "logistic" (probability of +1),
-            "exponential" (probability of +1 from twice the score), "log" (mean exp(f)).
+            "exponential" (probability of +1 from twice the score), "log" (mean exp(f)), "softmax"
+            (probabilities of several classes, only for `softmax`).
         curvature_bound: an upper bound on the curvature over all scores, or None if there is none.
         conjugate: (y, dual) -> the maximum of dual * score - value(y, score) over all scores,
             infinite outside its domain; or None. Certificates (bounds by Fenchel duality) need it.
@@ -108,7 +108,7 @@ class Loss:
     gradient: LossFunction = _by_jax
     curvature: LossFunction = _by_jax
     target: Literal["real", "sign", "count", "positive"] = "real"
-    link: Literal["identity", "logistic", "exponential", "log"] = "identity"
+    link: Literal["identity", "logistic", "exponential", "log", "softmax"] = "identity"
     curvature_bound: float | None = None
     conjugate: LossFunction | None = None
     mergeable: bool = False
@@ -119,7 +119,7 @@ class Loss:
     wider: Callable[[], Loss] | None = None
 
     def __post_init__(self) -> None:
-        if (self.target == "sign") != (self.link in ("logistic", "exponential")):
+        if (self.target == "sign") != (self.link in ("logistic", "exponential", "softmax")):
             raise ValueError(
                 f"link {self.link!r} does not fit target {self.target!r} of loss {self.name!r}; "
                 'classes (target="sign") need link="logistic" or "exponential", numbers need '
@@ -137,7 +137,7 @@ class Loss:
     def __reduce_ex__(self, protocol: Any) -> Any:
         # A string names a variable of this module, so that unpickling returns the library's own
         # loss.
-        if _BY_NAME.get(self.name) is self:
+        if self is softmax or _BY_NAME.get(self.name) is self:
             return self.name
         if _of_family(self.name) is self:
             return loss_by_name, (self.name,)
@@ -153,21 +153,12 @@ class Loss:
 # The formulas: NumPy and SciPy for NumPy arrays, JAX for its own
 
 
-def _is_jax(*arrays: Array) -> bool:
-    return any(isinstance(array, jax.Array) for array in arrays)
-
-
-def _numpy(*arrays: Array) -> ModuleType:
-    return jnp if _is_jax(*arrays) else np
-
-
-def _special(*arrays: Array) -> ModuleType:
-    if _is_jax(*arrays):
+def _special(*arrays: Array) -> Any:
+    if numpy_of(*arrays) is jnp:
         return jax.scipy.special
     import scipy.special  # here, because a prediction needs none
 
-    module: ModuleType = scipy.special
-    return module
+    return scipy.special
 
 
 def _entropy(share: Array) -> Array:
@@ -177,7 +168,7 @@ def _entropy(share: Array) -> Array:
 
 def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array], Array]) -> Array:
     """The conjugate where its argument lies in [low, high] up to rounding, infinite elsewhere."""
-    xp = _numpy(values)
+    xp = numpy_of(values)
     rounding = 64 * xp.finfo(values.dtype).eps  # the ends are at most 1
     outside = (values < low - rounding) | (values > high + rounding)
     return xp.where(outside, xp.inf, conjugate(xp.clip(values, low, high)))
@@ -188,18 +179,18 @@ def _inside(values: Array, low: float, high: float, conjugate: Callable[[Array],
 
 
 def _odds(score: Array) -> Array:
-    return _numpy(score).exp(-abs(score))
+    return numpy_of(score).exp(-abs(score))
 
 
 def _logistic_value(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
-    return _numpy(odds).log1p(odds) + (abs(score) - y * score) / 2
+    return numpy_of(odds).log1p(odds) + (abs(score) - y * score) / 2
 
 
 def _logistic_gradient(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
     positive, negative = (1 + y) / 2, (1 - y) / 2
-    return _numpy(odds).where(
+    return numpy_of(odds).where(
         score >= 0, negative - positive * odds, negative * odds - positive
     ) / (1 + odds)
 
@@ -227,7 +218,7 @@ _BEYOND = 1e30
 
 def _exponential_sides(y: Array, score: Array) -> tuple[Array, Array]:
     """(1 + y) / 2 exp(-f) and (1 - y) / 2 exp(f); 0 for an absent class, whatever the score."""
-    xp = _numpy(y, score)
+    xp = numpy_of(y, score)
     positive, negative = (1 + y) / 2, (1 - y) / 2
     # This caps the exponent of an absent class at 0, faster than `where`; no exponent of a present
     # class reaches the cap.
@@ -255,7 +246,7 @@ def _exponential_terms(y: Array, score: Array) -> tuple[Array, Array, Array]:
 def _exponential_conjugate(y: Array, dual: Array) -> Array:
     # The maximum is where dual = q e^f - p e^-f, with p = (1 + y) / 2 and q = (1 - y) / 2; without
     # one of the classes the dual must have the sign of the other.
-    xp = _numpy(y, dual)
+    xp = numpy_of(y, dual)
     size, least = xp.abs(dual), xp.sqrt(dual**2 + (1 - y) * (1 + y))
     share = xp.where(dual >= 0, 1 - y, 1 + y) / 2
     present = share > 0
@@ -299,9 +290,9 @@ exponential = Loss(
 )
 poisson = Loss(
     "poisson",
-    value=lambda y, score: _numpy(score).exp(score) - y * score,
-    gradient=lambda y, score: _numpy(score).exp(score) - y,
-    curvature=lambda y, score: _numpy(score).exp(score) + 0.0 * y,
+    value=lambda y, score: numpy_of(score).exp(score) - y * score,
+    gradient=lambda y, score: numpy_of(score).exp(score) - y,
+    curvature=lambda y, score: numpy_of(score).exp(score) + 0.0 * y,
     target="count",
     link="log",
     conjugate=lambda y, dual: _inside(dual + y, 0, np.inf, lambda mean: _entropy(mean) - mean),
@@ -312,9 +303,9 @@ poisson = Loss(
 
 gamma = Loss(
     "gamma",
-    value=lambda y, score: y * _numpy(score).exp(-score) + score,
-    gradient=lambda y, score: 1.0 - y * _numpy(score).exp(-score),
-    curvature=lambda y, score: y * _numpy(score).exp(-score),
+    value=lambda y, score: y * numpy_of(score).exp(-score) + score,
+    gradient=lambda y, score: 1.0 - y * numpy_of(score).exp(-score),
+    curvature=lambda y, score: y * numpy_of(score).exp(-score),
     target="positive",
     link="log",
     conjugate=lambda y, dual: _inside(
@@ -390,7 +381,7 @@ def _smoothed(
     def share(y: Array, score: Array) -> Array:  # of the row at or above the score
         z = (y - score) / width
         odds = _odds(z)
-        return _numpy(z).where(z >= 0, 1.0, odds) / (1 + odds)
+        return numpy_of(z).where(z >= 0, 1.0, odds) / (1 + odds)
 
     def value(y: Array, score: Array) -> Array:
         z = (y - score) / width
@@ -406,7 +397,7 @@ def _smoothed(
 
     def majorant(y: Array, score: Array) -> Array:  # Jaakkola and Jordan (2000)
         z = (y - score) / width
-        xp = _numpy(z)
+        xp = numpy_of(z)
         far = abs(z) > 1e-4
         safe = xp.where(far, z, 1.0)
         return scale / width * xp.where(far, xp.tanh(safe / 2) / (2 * safe), 0.25)
@@ -435,7 +426,7 @@ def huber(width: float) -> Loss:
 
     def root(y: Array, score: Array) -> Array:
         z = (y - score) / width
-        return _numpy(z).hypot(1.0, z)
+        return numpy_of(z).hypot(1.0, z)
 
     def value(y: Array, score: Array) -> Array:  # no cancellation near y
         return (y - score) ** 2 / (1 + root(y, score))
@@ -449,7 +440,7 @@ def huber(width: float) -> Loss:
         conjugate=lambda y, dual: (
             dual * y
             + _inside(
-                dual / width, -1, 1, lambda u: width**2 * (1 - _numpy(u).sqrt((1 - u) * (1 + u)))
+                dual / width, -1, 1, lambda u: width**2 * (1 - numpy_of(u).sqrt((1 - u) * (1 + u)))
             )
         ),
         majorant=lambda y, score: 1 / root(y, score),
@@ -470,7 +461,7 @@ def tweedie(power: float) -> Loss:
     a, b = 2.0 - power, power - 1.0
 
     def parts(y: Array, score: Array) -> tuple[Array, Array]:
-        exp = _numpy(score).exp
+        exp = numpy_of(score).exp
         return exp(a * score), y * exp(-b * score)
 
     def value(y: Array, score: Array) -> Array:
@@ -489,7 +480,7 @@ def tweedie(power: float) -> Loss:
         # The score where the gradient is the dual: the root of the logarithm of rising over
         # falling + dual (or of falling over rising - dual), which is concave with a slope between
         # a (or b) and 1, so that Newton's method converges from everywhere.
-        xp = _numpy(y, dual)
+        xp = numpy_of(y, dual)
         dual, y = xp.broadcast_arrays(dual, y)
         some = xp.where(y > 0, y, 1.0)
         up, size = dual >= 0, xp.abs(dual)
@@ -533,14 +524,51 @@ def _check(name: str, value: object, above: float, below: float = np.inf) -> Non
         raise ValueError(f"{name} must be finite and {limit}, got {value}")
 
 
-def softmax(target: Array, scores: Array) -> Array:
-    """The logistic loss for more than two classes together, log sum_k exp(f_k) - f_y per row.
+def _softmax_value(y: Array, scores: Array) -> Array:
+    return _special(scores).logsumexp(scores, axis=-1) - ((1 + y) / 2 * scores).sum(axis=-1)
 
-    Args:
-        target: +1 for the row's class, -1 for the others, (..., classes).
-        scores: (..., classes).
+
+def _softmax_gradient(y: Array, scores: Array) -> Array:
+    return _special(scores).softmax(scores, axis=-1) - (1 + y) / 2
+
+
+def _softmax_curvature(y: Array, scores: Array) -> Array:
+    p = _special(scores).softmax(scores, axis=-1)
+    return p * (1 - p)
+
+
+softmax = Loss(
+    "softmax",
+    _softmax_value,
+    _softmax_gradient,
+    _softmax_curvature,
+    target="sign",
+    link="softmax",
+    mergeable=True,
+)
+"""The logistic loss for more than two classes together, log sum_k exp(f_k) - f_y per row.
+
+The classes are the last axis of y (+1 for the row's class, -1 for the others), of the scores and of
+the derivatives; the value has an entry per row. The curvature is the diagonal of the Hessian, see
+also `uncoupled`. Users ask for it by ``multiclass="joint"``; models that learn with it keep the
+name "logistic" and the link "softmax".
+"""
+
+
+def uncoupled(p: Array, classes: int) -> Array:
+    """The curvatures with which solvers replace the Hessian of the softmax loss at probabilities
+    p, without its terms across the K classes: K / (K - 1) p (1 - p). For two classes, Newton's
+    step with them is that of the logistic loss.
     """
-    return _special(scores).logsumexp(scores, axis=-1) - ((1 + target) / 2 * scores).sum(axis=-1)
+    return classes / (classes - 1) * p * (1.0 - p)
+
+
+def of_rows(loss: Loss, y: Array, scores: Array) -> Array:
+    """The loss per row, from y and scores (rows, outputs): the mean over the outputs, or that of
+    classes together.
+    """
+    losses = loss.value(y, scores)
+    return losses if loss == softmax else losses.mean(axis=-1)
 
 
 _BY_NAME = {loss.name: loss for loss in (squared, logistic, exponential, poisson, gamma)}
@@ -586,6 +614,8 @@ def loss_by_name(loss: str | Loss | LossFunction) -> Loss:
         ValueError: for an unknown name.
         TypeError: for anything that is neither a name, a `Loss` nor a function that `custom` takes.
     """
+    if loss is softmax:
+        raise ValueError('loss must not be softmax; pass loss="logistic", multiclass="joint"')
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
@@ -645,7 +675,7 @@ def _elementwise(scalar_function: LossFunction) -> LossFunction:
     in_float64 = x64_kernel(rows)
 
     def call(y: Array, score: Array) -> Array:
-        if _is_jax(y) or _is_jax(score):
+        if numpy_of(y, score) is jnp:
             return jax.vmap(scalar_function)(*jnp.broadcast_arrays(y, score))
         y, score = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(score, np.float64))
         return in_float64(y.ravel(), score.ravel()).reshape(y.shape)
@@ -680,8 +710,8 @@ class MergedRows(NamedTuple):
     """Rows with a common score, merged into one row per group.
 
     Attributes:
-        target: (groups,) the weighted mean target of each group; `filler` for a group without
-            weight.
+        target: (groups,), or (groups, classes), the weighted mean target of each group; `filler`
+            for a group without weight.
         weight: (groups,) the summed weight.
         constant: the weighted sum of the losses of the original rows minus that of the merged rows,
             which is the same for all scores; 0 except for real targets.
@@ -698,7 +728,7 @@ def merge_rows(
     """Merge rows with a common score.
 
     Args:
-        y: (rows,) in the loss's coding, or means of it.
+        y: (rows,) in the loss's coding, or means of it; (rows, classes) for `softmax`.
         sample_weight: (rows,) at least 0.
         group: (rows,) the group of each row, from 0 to n_groups - 1.
 
@@ -710,9 +740,16 @@ def merge_rows(
             f"loss {loss.name!r} is not mergeable: the mean target of rows does not determine "
             "their loss"
         )
-    weight = np.bincount(group, sample_weight, n_groups).astype(np.float64)
-    target = np.bincount(group, sample_weight * y, n_groups).astype(np.float64)
-    np.divide(target, weight, out=target, where=weight > 0)
+
+    def totals(of_row: Floats) -> Floats:
+        return np.bincount(group, of_row, n_groups).astype(np.float64)
+
+    weight = totals(sample_weight)
+    if y.ndim > 1:
+        target = np.stack([totals(sample_weight * one) for one in y.T], axis=1)
+    else:
+        target = totals(sample_weight * y)
+    np.divide(target.T, weight, out=target.T, where=weight > 0)
     target[~(weight > 0)] = filler(loss)
     if loss.target == "sign":
         np.clip(target, -1.0, 1.0, out=target)  # a quotient of equal sums may round to above 1
@@ -721,7 +758,9 @@ def merge_rows(
         return MergedRows(target, weight, 0.0)
     mean = target[group]
     return MergedRows(
-        target, weight, float(sample_weight @ (loss.value(y, mean) - loss.value(mean, mean)))
+        target,
+        weight,
+        float((sample_weight @ (loss.value(y, mean) - loss.value(mean, mean))).sum()),
     )
 
 
@@ -803,7 +842,7 @@ def check_own(loss: Loss, y: np.ndarray) -> None:
 
 def is_ours(loss: Loss) -> bool:
     """Whether the loss is one of this module."""
-    return _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss
+    return loss is softmax or _BY_NAME.get(loss.name) is loss or _of_family(loss.name) is loss
 
 
 def mean_offset(loss: Loss, sample_weight: Floats, offset: Floats) -> float:
@@ -896,13 +935,16 @@ def mean_loss(
     return float(np.average(loss.value(y, score), weights=sample_weight))
 
 
-def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """The constant score with the least (weighted) mean loss.
+def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Any:
+    """The constant score with the least (weighted) mean loss; one per class for `softmax`.
 
     Raises:
         ValueError: if no finite constant is best (for example with only one class, or no positive
             count); as `derivatives`, at the score 0 and at the best constant.
     """
+    if loss == softmax:  # the logarithms of the shares
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        return np.log((1 + y.T) / 2 @ weights / weights.sum())
     weights = np.ones_like(y) if sample_weight is None else sample_weight
     if is_ours(loss) and loss.target == "sign" and np.all(np.abs(y) == 1):
         # two merged rows: a thousand classes ask for as many constants
@@ -974,7 +1016,7 @@ def shift_step(
         The next shift, and the bracket, which is empty if the shift stays because the gradient is
         rounding.
     """
-    xp = _numpy(gradient)
+    xp = numpy_of(gradient)
     low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)
     change = -gradient / (curvature + xp.finfo(xp.result_type(gradient, 1.0)).tiny)
     if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow

@@ -6,8 +6,8 @@ numbers.
     python -m paper_reproductions lire --quick              # all of it in small, minutes
 
 Finished cells are kept as CSV under ``paper_reproductions/results/<paper>/<full or quick>/cells/``
-and are computed again only when the code that measures them has changed (each carries a
-`fingerprint` of it and the version of jaxrules); the report (``report.md``, ``report.html`` and
+and are computed again only when the `Experiment.version` of their protocol is raised (each carries
+it, and the version of jaxrules); the report (``report.md``, ``report.html`` and
 figures) lies beside them. ``--ship`` keeps results in the repository, under ``<paper>/archive/``,
 and writes their report to ``docs/reproductions/``. ``audit`` measures random cells of the archives
 again.
@@ -27,8 +27,10 @@ Make a folder ``paper_reproductions/<name>/`` whose ``__init__.py`` defines ``PA
    example). Tables and figures may share an experiment; its cells are computed once. What several
    cells need (a data set, a forest) is best kept by ``functools.lru_cache`` around a function of
    the cell's values; list such cells next to each other. ``data(cell)`` names the data sets that a
-   cell loads, so that a run can say at once which are missing; ``depends()`` returns what the
-   fingerprint cannot see, such as the `Path` of a program that is run.
+   cell loads, so that a run can say at once which are missing. Raise ``version`` with each change of
+   ``measure`` (of what it calls in this folder, of a program of others that it runs, of the versions
+   that `benchmarks.peers` pins for it) after which a cell would measure something else; a change of
+   names, layout or speed is none.
 3. **Exhibits.** An `Exhibit` is one table or figure. ``show(results,
     canvas)`` turns rows into a `Section`:
    text, `ComparisonTable` s (each `Value` holds our number, the paper's, and what difference counts

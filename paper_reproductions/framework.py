@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules
-from paper_reproductions.fingerprint import fingerprint
 from paper_reproductions.sections import Canvas, Section
 
 Entry = str | int | float
@@ -99,22 +98,26 @@ class Experiment:
         cells: the cells that the settings ask for, in the order of computation.
         measure: computes one cell: one row, or several.
         data: the names, for `jaxrules.datasets.load`, of the sets that a cell needs.
-        depends: what else changes what is measured, outside the paper's folder or unseen by its
-            code: values, and files by their `Path`, such as a program that is run.
         elsewhere: whether a cell runs a program of others, in an environment of its own.
+        version: of the protocol, from 1. Raise it with each change after which a cell would
+            measure something else: cells of other versions are measured again.
+
+    Raises:
+        ValueError: for a version that is no integer from 1.
     """
 
     name: str
     cells: Callable[[Settings], Iterable[Cell]]
     measure: Callable[[Cell, Settings], Row | Sequence[Row]]
     data: Callable[[Cell], Iterable[str]] = lambda cell: ()
-    depends: Callable[[], Iterable[Any]] = tuple
     elsewhere: Callable[[Cell], bool] = lambda cell: False
+    version: int = 1
 
-    @property
-    def protocol(self) -> str:
-        """The hash of what `measure` does."""
-        return fingerprint(self.measure, self.depends)
+    def __post_init__(self) -> None:
+        if type(self.version) is not int or self.version < 1:
+            raise ValueError(
+                f"{self.name}: version must be an integer of at least 1, got {self.version!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -122,12 +125,12 @@ class Made:
     """With what a finished cell was made.
 
     Attributes:
-        protocol: the hash of how it was measured, "" if it was kept without one.
+        protocol: the version of its experiment, 0 if it was kept without one.
         version: of jaxrules, with its commit.
         date: of the day, ISO.
     """
 
-    protocol: str = ""
+    protocol: int = 0
     version: str = ""
     date: str = ""
 
@@ -265,7 +268,7 @@ class Store:
     """Finished cells on disk, one CSV file each, replaced in one step: an
     interrupted run leaves no half cell.
 
-    A cell that was measured in another way than its experiment measures now counts as not finished.
+    A cell of another version than its experiment has now counts as not finished.
     """
 
     folder: Path
@@ -276,14 +279,16 @@ class Store:
     def has(self, experiment: Experiment, cell: Cell) -> bool:
         """Whether a cell is finished."""
         made = self.made(experiment, cell)
-        return made is not None and made.protocol == experiment.protocol
+        return made is not None and made.protocol == experiment.version
 
     def made(self, experiment: Experiment, cell: Cell) -> Made | None:
         """With what a cell was made, of whichever protocol; None if there is none."""
         path = self.path(experiment, cell)
-        return (
-            Made(*(str(_read(path)[0].get(name, "")) for name in _MADE)) if path.exists() else None
-        )
+        if not path.exists():
+            return None
+        protocol, version, date = (_read(path)[0].get(name, "") for name in _MADE)
+        known = isinstance(protocol, int)  # it was a text before experiments had versions
+        return Made(int(protocol) if known else 0, str(version), str(date))
 
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         """The rows of a cell, or None if it is not finished."""
@@ -320,7 +325,7 @@ class Store:
             experiment,
             cell,
             full,
-            Made(experiment.protocol, library(), datetime.date.today().isoformat()),
+            Made(experiment.version, library(), datetime.date.today().isoformat()),
         )
 
     def adopt(self, experiment: Experiment, cell: Cell, library: str) -> bool:
@@ -335,7 +340,7 @@ class Store:
             return False
         date = datetime.date.fromtimestamp(path.stat().st_mtime).isoformat()
         self._write(
-            experiment, cell, _read(path), Made(experiment.protocol, f"{library}, adopted", date)
+            experiment, cell, _read(path), Made(experiment.version, f"{library}, adopted", date)
         )
         return True
 
@@ -349,7 +354,7 @@ class Archive(Store):
     """Finished cells as they are shipped: a CSV file per experiment, and in about.json
     with what they were made.
 
-    Cells of an older protocol are kept in view; the report says how many they are.
+    Cells of an older version are kept in view; the report says how many they are.
     """
 
     def path(self, experiment: Experiment, cell: Cell) -> Path:
@@ -404,8 +409,8 @@ class Archive(Store):
             if rows:
                 tables[experiment.name] = rows
                 stores = results.store, self  # the seconds of as many cells as possible
-                known = [store.seconds(experiment, results.settings) for store in stores]
-                seconds[experiment.name] = max(known, key=lambda one: one[1])
+                took = [store.seconds(experiment, results.settings) for store in stores]
+                seconds[experiment.name] = max(took, key=lambda one: one[1])
             if of_before and experiment.name in before.get("Stale", {}):
                 stale[experiment.name] = before["Stale"][experiment.name]
             kept += of_before
@@ -414,7 +419,8 @@ class Archive(Store):
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("*.csv"):
             old.unlink()
-        entries = [e for e in (Made(**fields) for fields in before.get("Made", ())) if e in made]
+        known = dict.fromkeys(Made(**fields) for fields in before.get("Made", ()))
+        entries = [origin for origin in known if origin in made]
         entries += sorted(made - set(entries), key=dataclasses.astuple)
         numbers = {origin: number for number, origin in enumerate(entries)}
         for name, rows in tables.items():
@@ -704,16 +710,15 @@ def missing_cells(exhibit: Exhibit, results: Results) -> Iterator[tuple[Experime
                 yield experiment, cell
 
 
-def origins(exhibits: Iterable[Exhibit], results: Results) -> Counter[Made]:
-    """How many cells were made with what; `Made.protocol` is "older" where
-    it is not today's, else "".
+def origins(exhibits: Iterable[Exhibit], results: Results) -> Counter[tuple[Made, bool]]:
+    """How many cells were made with what, and whether by the present version of their
+    experiment.
     """
-    found: Counter[Made] = Counter()
+    found: Counter[tuple[Made, bool]] = Counter()
     experiments = {e.name: e for exhibit in exhibits for e in exhibit.experiments}.values()
     for experiment in experiments:
         for cell in experiment.cells(results.settings):
             made = results.store.made(experiment, cell)
             if made is not None and results.store.has(experiment, cell):
-                older = "" if made.protocol == experiment.protocol else "older"
-                found[dataclasses.replace(made, protocol=older)] += 1
+                found[made, made.protocol == experiment.version] += 1
     return found

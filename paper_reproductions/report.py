@@ -298,19 +298,19 @@ def _origins_in_words(exhibits: Sequence[Exhibit], results: Results) -> str:
     """Which versions of jaxrules made the cells, on which days, and whether today's
     code would measure them so.
     """
-    versions: dict[tuple[str, str], tuple[int, str, str]] = {}
-    for made, count in origins(exhibits, results).items():
-        before, first, last = versions.get((made.version, made.protocol), (0, made.date, made.date))
-        versions[made.version, made.protocol] = (
+    versions: dict[tuple[str, bool], tuple[int, str, str]] = {}
+    for (made, present), count in origins(exhibits, results).items():
+        before, first, last = versions.get((made.version, present), (0, made.date, made.date))
+        versions[made.version, present] = (
             before + count,
             min(first, made.date),
             max(last, made.date),
         )
     listed = []
-    for (maker, older), (count, first, last) in versions.items():
+    for (maker, present), (count, first, last) in versions.items():
         days = first if first == last else f"{first} to {last}"
         listed.append(f"{count} by jaxrules {maker or 'of a version not recorded'}, {days}")
-        if older:
+        if not present:
             listed[-1] += " (measured in another way than this version of the reproduction would)"
     adopted = (
         " Adopted: made before cells recorded how; the version was entered by hand, and that they "

@@ -1,83 +1,18 @@
-"""Strictness for every test, and the small things that several test files need."""
+"""What several test files need: bars that are not drawn, a small table and models of it, and the
+meaning of conditions in plain Python.
+"""
 
 import io
-import itertools
 import math
-import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # before NumPy loads it: the processes share the cores
-
-import jax
 import numpy as np
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 
 import jaxrules as jr
 from jaxrules.data.table import MISSING, UNSEEN
 from jaxrules.rules.lowered import Direction
-
-# No example has to be quick: the machine may be busy. "steady" draws the same examples every time,
-# so that a failure in CI is the change's; everyone else's runs go on looking for new ones.
-patient = hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis_settings.register_profile("patient", patient)
-hypothesis_settings.register_profile("steady", patient, derandomize=True)
-hypothesis_settings.load_profile("patient")
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Without the folder of data sets, its tests are skipped: none asks the network."""
-    if item.get_closest_marker("needs_data") and "JAXRULES_DATA" not in os.environ:
-        pytest.skip("JAXRULES_DATA names no folder of data sets")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Three warnings are expected, and filters of the command line would turn them into errors.
-
-    Most tests fit for an instant, or with a paper's start from 0: such a model may be worse than
-    the constant, and test_losses.py has the warning. Directions of monotone columns are drawn at
-    random; test_positive.py has the warning. loky says, in a thread that must not end, that
-    it replaces a worker whose memory grew (it looks only if psutil is installed, as by dask).
-    """
-    expected = (
-        "the model's mean .* training rows is",
-        "no rule uses the monotone",
-        "A worker stopped while some jobs",
-    )
-    for item, message in itertools.product(items, expected):
-        item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}"))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def strict_ranks() -> Iterator[None]:
-    """Shapes are never stretched by accident: JAX raises where an
-    operation would add a dimension.
-    """
-    before = jax.config.jax_numpy_rank_promotion
-    jax.config.update("jax_numpy_rank_promotion", "raise")
-    yield
-    jax.config.update("jax_numpy_rank_promotion", before)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def ctrl_c_is_heard() -> None:
-    """Shells start background jobs with SIGINT ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture
-def timeless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hardly any time passes for limits in seconds: what a test waits for
-    comes on a busy machine, too.
-    """
-    monkeypatch.setattr(
-        jr.Deadline.__init__, "__defaults__", (itertools.count(step=1e-9).__next__,)
-    )
 
 
 @pytest.fixture

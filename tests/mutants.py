@@ -7,8 +7,8 @@ the tests of their module.
 A change that no test notices survives: a test is missing, or the line has no effect. A change that
 times out is counted separately, because it may loop forever or the machine may be slow. Each change
 is tried in a copy of the repository, so the checkout stays as it is. The tests of a module are
-those named after it, then those that import it or a module that does. Only some are run: a survivor
-may be noticed by others.
+those named after it, then those that import it or a module that does, of the full tier. Only some
+are run: a survivor may be noticed by others.
 """
 
 from __future__ import annotations
@@ -148,7 +148,6 @@ def tests_of(module: Path) -> list[str]:
     does.
     """
     tests = sorted((ROOT / "tests").glob("test_*.py"), key=lambda path: path.stat().st_size)
-    tests = [path for path in tests if "reproductions" not in path.stem]
     library = sorted((ROOT / "jaxrules").rglob("*.py"))
     found: list[Path] = []
     waiting = [module]
@@ -178,7 +177,8 @@ def outcome(folder: Path, module: Path, number: int, line: str) -> str:
         "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),  # by program
         "NUMBA_CACHE_DIR": str(folder / "numba"),
     }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", *tests_of(module)]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-m", "not slow"]
+    command += tests_of(module)
     with tempfile.TemporaryDirectory() as fresh:
         if module in compiled():
             caches["NUMBA_CACHE_DIR"] = fresh

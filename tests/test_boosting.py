@@ -718,6 +718,7 @@ def _device_data() -> dict[str, Any]:
         ("three", {"monotone": {0: 1}, "multiclass": "one_vs_rest"}),
     ],
 )
+@pytest.mark.full
 def test_a_device_finds_the_rules_of_the_host(target: str, settings: dict[str, Any]) -> None:
     """Model, bounds and counts, in every setting; of three conditions, counts and the rounding of
     bounds are those of another search.

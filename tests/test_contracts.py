@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
@@ -19,10 +20,12 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 import jaxrules as jr
+from bad_values import integers, numbers, one_of, refused
 from catalogue import CASES, LEARNERS, Case, Learner
 from compiling import compilations
 from problems import CLASSES, N_ROWS, NOISY, PERFECT, WEIGHTS, X, pool, size
 
+Bad = tuple[Any, type[Exception], str]
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
 each_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 
@@ -292,6 +295,33 @@ def test_a_saved_model_is_the_same_model(case: Case, tmp_path: Any) -> None:
     if case.target == "labels":
         assert set(jr.predict(model, X)) <= {"yes", "no"}
         np.testing.assert_array_equal(jr.predict_proba(loaded, X), jr.predict_proba(model, X))
+
+
+@each_learner
+def test_an_explanation_sums_to_the_score(learner: Learner) -> None:
+    model = fitted(next(case for case in CASES if case.learner is learner)).model
+    explained = jr.explain(model, X)
+    assert [one.prediction for one in explained] == list(jr.predict(model, X))
+    assert all(one.parts for one in explained)
+    if not isinstance(model, jr.RuleList):
+        sums = [float(sum(part.weight for part in one.parts)[0]) for one in explained]
+        np.testing.assert_allclose(sums, jr.decision_function(model, X), rtol=1e-9, atol=1e-12)
+
+
+def test_fine_tuning_in_short(tmp_path: Any) -> None:
+    """It starts from a model, and is no learner of the catalogue: a fit, a saved model, an
+    explanation, a limit.
+    """
+    start = fitted(next(case for case in CASES if case.learner.name == "rulefit")).model
+    y = NOISY["labels"]
+    model = jr.finetune(start, X, y, iterations=20).model
+    jr.save(model, tmp_path / "model.json")
+    assert same(jr.load(tmp_path / "model.json"), model)
+    for one, score in zip(jr.explain(model, X), jr.decision_function(model, X), strict=True):
+        assert sum(part.weight for part in one.parts)[0] == pytest.approx(score)
+    fit = jr.finetune(start, X, y, time_limit=jr.Deadline(0.0, Clock()))
+    assert fit.status == "time_limit"
+    assert jr.risk(fit.model, X, y) == pytest.approx(jr.risk(start, X, y))
 
 
 @pytest.mark.parametrize("case", {case.learner: case for case in CASES}.values(), ids=str)
@@ -652,63 +682,20 @@ def test_the_signature_is_the_common_one(learner: Learner) -> None:
         assert f"\n{heading}\n" in documented
 
 
-Bad = tuple[Any, type[Exception], str]
-
-
-def numbers(wanted: str, *outside: float) -> tuple[Bad, ...]:
-    return (
-        *((value, TypeError, "must be a number") for value in ("0.1", True, [1.0])),
-        *((value, ValueError, wanted) for value in (math.nan, math.inf, *outside)),
-    )
-
-
-def integers(least: int) -> tuple[Bad, ...]:
-    return (
-        *((value, TypeError, "must be an integer") for value in ("2", True, 2.5)),
-        *((value, ValueError, f"must be at least {least}") for value in range(-1, least)),
-    )
-
-
-def one_of(first: str, *others: Any) -> tuple[Bad, ...]:
-    return tuple(
-        (value, ValueError, rf"must be {first}.*got {value!r}")
-        for value in ("none such", 3, *others)
-    )
-
-
-PENALTY = numbers("must be finite and at least 0", -0.5)
-NEVER_NONE: Bad = (None, TypeError, "must be a")
-FLAG: tuple[Bad, ...] = tuple(
-    (value, TypeError, "must be True or False") for value in (1, "yes", None)
-)
 COEFFICIENTS: tuple[Bad, ...] = (
     ([0.0], ValueError, "must have 6 values"), ([math.nan] * 6, ValueError, "has NaN"),
     ({"weight": 1.0}, ValueError, "names 'weight'"),
 )  # fmt: skip
 BAD: dict[str, tuple[Bad, ...]] = {
-    "approximation": numbers(r"must lie in \(0, 1\]", 0.0, 1.5),
-    "axis_parallel": FLAG,
-    "batch_size": integers(1),
-    "binary_penalty": (*PENALTY, NEVER_NONE),
-    "batch": (*integers(1), (4, ValueError, "must be")),
-    "beam_literals": integers(1),
-    "beam_rows": integers(1),
-    "beam_width": integers(1),
-    "condition_penalty": PENALTY,
-    "corrective": FLAG,
-    "cost": one_of('"squared"'),
     "cut_points": (
         ({"weight": [1.0]}, ValueError, "names 'weight'"),
         ({"colour": [1.0]}, ValueError, "names 'colour'"),
         ({"size": []}, ValueError, r"\['size'\] must be a non-empty"),
     ),
-    "debias": FLAG,
     "default": (
         ("maybe", ValueError, "must be .*got 'maybe'"),
         (None, ValueError, "must be .*got None"),
     ),
-    "encoding": one_of('"signed"', None),
-    "engine": one_of('"auto"', None),
     "end": COEFFICIENTS,
     "offset": (([1.0], ValueError, "has shape"), ("none", TypeError, "")),
     "exposure": (([1.0], ValueError, "has shape"), ("none", TypeError, "")),
@@ -753,33 +740,17 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
     ),
-    "exact_list.max_length": (*integers(1), NEVER_NONE),
-    "min_support": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
     "paths.forbidden": (
         ("size", TypeError, "must be a list"),
         (["weight"], ValueError, "names 'weight'"),
         ([7], ValueError, "has position 7"),
         (range(6), ValueError, "names every column"),
     ),
-    "global_penalty": PENALTY,
     "init": (("model", TypeError, "must be RuleEnsemble"),),
-    "integer_steps": one_of("None"),
-    "intercept": FLAG,
-    "iterations": (*integers(1), NEVER_NONE),
-    "l1_penalty": PENALTY,
-    "l2_penalty": (*PENALTY, NEVER_NONE),
-    "boosting.l2_penalty": PENALTY,
-    "lltboost.l2_penalty": PENALTY,
-    "ltrnet.l2_penalty": PENALTY,
-    "lire.l2_penalty": PENALTY,
-    "learning_rate": numbers(r"must lie in \(0, 1000\]", -0.5, 0.0),
-    "linear_terms": FLAG,
-    "literal_penalty": (*PENALTY, NEVER_NONE),
     "ssrl.propositions": (
         ([], TypeError, "must be PropositionPool"),
         (pool(), TypeError, "must be PropositionPool"),
     ),
-    "local_penalty": PENALTY,
     "loss": (("hinge", ValueError, "must be .*got 'hinge'"),),
     "lower": (
         ([0.0], ValueError, "must have 6 values"),
@@ -791,45 +762,13 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ([math.nan] * 6, ValueError, "must not be NaN"),
         (-0.5, ValueError, "; every model"),
     ),
-    "max_cut_points": integers(1),
-    "boosting.max_evaluations": integers(1),
-    "boosting.multiclass": one_of('None, "joint"'),
-    "lltboost.multiclass": one_of('None, "joint"'),
-    "rulefit.multiclass": one_of('None, "joint"'),
-    "glrm.multiclass": one_of('None, "joint"'),
-    "lire.multiclass": one_of('None, "joint"'),
     "boosting.prune": (
         (0, ValueError, "must be at least 1"),
         (0.0, ValueError, r"must lie in \(0, 1\]"),
         (1.5, ValueError, "must be a share of the weights"),
         ("all", TypeError, "must be a number"),
     ),
-    "exact_list.max_evaluations": (*integers(1), ("none", TypeError, "must be an integer")),
-    "max_iterations": (*integers(1), NEVER_NONE),
-    "max_length": integers(1),
-    "max_nonzeros": (*integers(1), NEVER_NONE),
-    "lltboost.max_length": (*integers(1), NEVER_NONE),
-    "drnet.max_rules": (*integers(1), NEVER_NONE),
-    "ltrnet.max_rules": (*integers(1), NEVER_NONE),
-    "lltboost.max_rules": (*integers(1), NEVER_NONE),
-    "boosting.max_rules": integers(1),
-    "ssrl.max_rules": (*integers(1), NEVER_NONE),
-    "exact_list.max_rules": (*integers(1), NEVER_NONE),
-    "local_search": FLAG,
-    "max_rounds": integers(1),
-    "glrm.max_rules": (*integers(0), NEVER_NONE),
-    "lire.max_rules": integers(1),
-    "paths.method": one_of('"exact"', None),
-    "exact_list.method": one_of('"auto"', None),
     "missing": one_of('"refuse"'),
-    "n_folds": (*integers(2), NEVER_NONE),
-    "objective": one_of('"second_order"', None),
-    "objective_tolerance": PENALTY,
-    "one_standard_error": FLAG,
-    "penalise_intercept": FLAG,
-    "per_unit": FLAG,
-    "eliminate": FLAG,
-    "pricing": one_of('"beam"', None),
     "progress": tuple(
         (value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)
     ),
@@ -838,34 +777,15 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ("none such", ValueError, "='none such' is not a class of y|for numbers"),
         (["yes"], TypeError, "must be a label of y or None"),
     ),
-    "combine_starts": FLAG,
-    "prune": FLAG,
-    "refine_thresholds": FLAG,
-    "refit": FLAG,
-    "refit_on_all_rows": FLAG,
-    "refit_propositions": FLAG,
-    "lire.max_nodes": integers(1),
-    "lire.restarts": integers(0),
     "start": (("empty", TypeError, "must be a Rule"),),
-    "drnet.restarts": (*integers(1), NEVER_NONE),
-    "ltrnet.restarts": (*integers(1), NEVER_NONE),
-    "paths.restarts": integers(1),
-    "risk_tolerance": numbers("must be finite and at least -1", -1.5),
-    "drnet.rule_penalty": (*PENALTY, NEVER_NONE),
-    "exact_list.literal_penalty": PENALTY,
-    "ssrl.literal_penalty": numbers(r"must lie in \[0, 1e\+30\]", -0.5),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (
         ("stumps", ValueError, 'must be "boosted_trees"'),
         ([], TypeError, "must be Conjunctions"),
         (pool().take([]), ValueError, "is empty"),
     ),
-    "rules_per_round": integers(1),
-    "search_rows": integers(1),
     "search": one_of('"', None),
     "seed": integers(0),
-    "standardise": FLAG,
-    "steepness": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
     "subproblem": one_of('"beam"', None),
     "glrm.start": (
         one_of('"conditions"')[0],
@@ -883,36 +803,36 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ([1, math.inf, 1], ValueError, "must be finite"),
         ([1, 1, 0], ValueError, "is 0"),
     ),
-    "steps": (*integers(1), NEVER_NONE),
     "time_limit": (
         ("5", TypeError, "must be a number of seconds"),
         (True, TypeError, "must be a number of seconds"),
         (-1.0, ValueError, "must be from 0 to"),
         (math.nan, ValueError, "must be from 0 to"),
     ),
-    "training": one_of('"soft"', None),
-    "rulefit.tolerance": (*numbers(r"must lie in \(0, 1\)", -0.5, 0.0), NEVER_NONE),
-    "glrm.tolerance": (*numbers("must be finite and positive", -0.5, 0.0), NEVER_NONE),
-    "validation_fraction": (*numbers(r"must lie in \[0, 1\)", -0.5, 1.0), NEVER_NONE),
-    "winsorise": numbers(r"must lie in \[0, 0.5\)", -0.5, 0.5),
 }
 """What every learner that has the argument refuses, and how. `learner.argument` where a
-name has several meanings.
+name has several meanings. Not here: what the option's own check says (`bad_values.refused`), which
+test_options.py tries for every function.
 """
 
 
-@pytest.mark.parametrize(
-    ("learner", "name"),
-    [
-        (learner, name)
-        for learner in LEARNERS
-        for name in list(inspect.signature(LEARNERS[learner].fit).parameters)[2:]
-    ],
-)
+def with_a_check_of_its_own() -> list[tuple[str, str]]:
+    """(learner, argument) that `bad_values.refused` does not know."""
+    found: list[tuple[str, str]] = []
+    for name, learner in LEARNERS.items():
+        known = {
+            field.name
+            for field in dataclasses.fields(learner.fit.options)
+            if refused(field.metadata.get("check"))
+        }
+        arguments = inspect.signature(learner.fit).parameters.keys() - known
+        found += [(name, one) for one in sorted(arguments - {"X", "y", "sample_weight"})]
+    return found
+
+
+@pytest.mark.parametrize(("learner", "name"), with_a_check_of_its_own())
 def test_bad_arguments_are_refused_by_name(learner: str, name: str) -> None:
     case = next(case for case in CASES if case.learner.name == learner)
-    if name == "sample_weight":
-        return  # below
     of = f"{learner.partition('.')[0]}.{name}"
     for value, error, words in BAD.get(f"{learner}.{name}") or BAD.get(of) or BAD[name]:
         with pytest.raises(error, match=rf"\b{name} ?{words}"):

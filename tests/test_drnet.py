@@ -19,7 +19,7 @@ from jaxrules.learning.training import training_data
 from jaxrules.lists import drnet
 from jaxrules.lists.drnet import (
     Layers,
-    _Objective,
+    _ListObjective,
     _one_sided,
     conjunction,
     negated,
@@ -91,7 +91,7 @@ def test_the_loss_and_the_penalty_by_hand() -> None:
         trained, fixed = (
             ((w, gates), (rule_gates,)) if of_and_layer else ((rule_gates,), (w, gates))
         )
-        value = in_x64(_Objective(of_and_layer))(
+        value = in_x64(_ListObjective(of_and_layer))(
             trained, (weights, literals, target), (fixed, draws, 0.25, 3.0), 4
         )
         holds = np.all(
@@ -110,7 +110,7 @@ def test_the_model_is_the_network() -> None:
     pool = _one_sided(literals_of(table.table))
     options = drnet.Options(max_rules=4, iterations=50, batch_size=None, restarts=2)
     any_sign = np.ones((2, len(pool)), bool)
-    training = drnet._Training(table, pool, any_sign, options, Run("drnet"))
+    training = drnet._ListTraining(table, pool, any_sign, options, Run("drnet"))
     rng = np.random.default_rng(1)
     shape = (2, 4, training.start().w.shape[2])
     layers = Layers(rng.normal(size=shape), rng.normal(-3.2, 0.8, shape), rng.normal(size=(2, 4)))
@@ -212,11 +212,20 @@ def test_without_time_a_literal_that_helps_nothing_is_no_rule() -> None:
     for y, n_rules in ((X[:, 0] != X[:, 1], 0), (X[:, 0] > 0, 1)):  # first every literal is a coin
         part = training_data(X, y, logistic)
         pool = _one_sided(literals_of(part.table))
-        training = drnet._Training(part, pool, np.ones((2, len(pool)), bool), nothing, nothing)
+        training = drnet._ListTraining(part, pool, np.ones((2, len(pool)), bool), nothing, nothing)
         assert len(training.one_literal().rules) == n_rules
 
 
 # Paths and cross-validation
+
+
+def test_without_a_rule_the_more_frequent_class_is_predicted() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 3)), np.repeat([0, 1], [80, 120])
+    fit = drnet.fit(X, y, literal_penalty=10.0, iterations=200)
+    assert len(fit.model.conjunctions) == 0
+    assert (jr.predict(fit.model, X) == 1).all()
+    assert fit.objective == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("target", ["two classes", "three classes"])

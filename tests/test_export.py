@@ -766,6 +766,7 @@ def test_sql_tells_names_apart_as_the_database_does(
 DIALECTS: tuple[Any, ...] = get_args(DialectName)
 
 
+@pytest.mark.full  # it parses 30 queries in every dialect: half of the time of this file
 @settings(max_examples=30)
 @given(case=ANY_CASE)
 def test_sql_of_every_dialect_is_read_by_sqlglot(case: tuple[Any, list[Row]]) -> None:

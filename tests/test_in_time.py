@@ -364,6 +364,7 @@ def test_samples() -> None:
 
 @pytest.mark.parametrize("name", [*LEARNERS, "drnet"])
 @pytest.mark.filterwarnings("ignore::UserWarning")  # most categories are not compared
+@pytest.mark.full
 def test_many_categories_leave_a_rule(name: str) -> None:
     rng = np.random.default_rng(0)
     b = rng.integers(0, 20, N)

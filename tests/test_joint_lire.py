@@ -14,7 +14,7 @@ from test_joint import CODES, NAMES, SIGNS, X, Y, rows_of, three
 import jaxrules as jr
 from jaxrules.ensembles.lire.joint_search import JointSearch
 from jaxrules.ensembles.lire.problem import make_problem
-from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.losses import logistic
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear.refit import refit_softmax
@@ -48,7 +48,7 @@ def test_two_classes_are_the_binary_problem(encoding: Any) -> None:
     pool = Activations.of_matrix(HOLDS)
     binary = make_problem(pool, sign, weight, logistic, encoding)
     joint = make_problem(pool, np.stack([-sign, sign], axis=1), weight, logistic, encoding)
-    one, both = Search(binary, 0.01, 0.02, 2.0), JointSearch(joint, 0.01, 0.02, 2.0)
+    one, both = SupportSearch(binary, 0.01, 0.02, 2.0), JointSearch(joint, 0.01, 0.02, 2.0)
     some = np.arange(1, 6)
     ours, theirs = both.start_from(some, np.zeros(5)), one.start_from(some, np.zeros(5))
     assert ours.objective == pytest.approx(theirs.objective, abs=1e-8)

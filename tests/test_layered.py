@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children
+from jaxrules.solvers.layered import Children, LayeredCertificate
 
 
 class Options(NamedTuple):
@@ -64,8 +64,8 @@ class Walk(layered.LayeredProblem[Any, tuple[int, ...]]):
         )
         return self.sign * min(self.sign * self.evaluate(walk) for walk in walks)
 
-    def certificate(self, **options: Any) -> Certificate[tuple[int, ...]]:
-        return Certificate(
+    def certificate(self, **options: Any) -> LayeredCertificate[tuple[int, ...]]:
+        return LayeredCertificate(
             (0,) * self.depth, self.evaluate, -self.sign * np.inf, self.options.sense, **options
         )
 
@@ -117,7 +117,7 @@ OPTIONS = st.builds(
 )  # fmt: skip
 
 
-def check(walk: Walk, certificate: Certificate[tuple[int, ...]]) -> None:
+def check(walk: Walk, certificate: LayeredCertificate[tuple[int, ...]]) -> None:
     """The incumbent is what it is said to be, and the optimum lies between it and the bound."""
     sign, optimum = walk.sign, walk.optimum()
     assert certificate.objective == walk.evaluate(certificate.solution)
@@ -203,11 +203,13 @@ def test_what_is_within_the_tolerance_is_as_good() -> None:
     near = next(
         w for w in itertools.product(range(4), repeat=4) if 0 < walk.evaluate(w) - best <= 1
     )
-    certificate = Certificate(near, walk.evaluate, -np.inf, absolute=walk.evaluate(near) - best)
+    certificate = LayeredCertificate(
+        near, walk.evaluate, -np.inf, absolute=walk.evaluate(near) - best
+    )
     layered.search(walk, certificate, (10**6,))
     assert certificate.closed
     assert certificate.solution == near
-    certificate = Certificate(near, walk.evaluate, -np.inf)
+    certificate = LayeredCertificate(near, walk.evaluate, -np.inf)
     layered.search(walk, certificate, (10**6,))
     assert certificate.objective == best
 
@@ -219,7 +221,7 @@ def test_the_certificate_keeps_the_best_of_both(
     sign: float, offers: list[float], proofs: list[float]
 ) -> None:
     heard: list[float] = []
-    certificate = Certificate(
+    certificate = LayeredCertificate(
         offers[0], lambda x: x, -sign * np.inf, "min" if sign > 0 else "max", improved=heard.append
     )
     for offer in offers:

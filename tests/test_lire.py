@@ -240,7 +240,7 @@ def test_a_closed_form_move_minimises_the_objective(
     satisfied[:2] = [[False], [True]]
     weight, signs = np.random.default_rng(seed).dirichlet(np.ones(40)), 2.0 * target - 1
     problem = make_problem(Activations.of_matrix(satisfied), signs, weight, exponential, encoding)
-    search = search_module.Search(problem, gamma, lam, l2_penalty)
+    search = search_module.SupportSearch(problem, gamma, lam, l2_penalty)
     ridge = l2_penalty * (4.0 if encoding == "signed" else 1.0)  # the weights sum to 1
     start = search.start_empty()
     support = moves_module.Support(start.columns, start.weights)
@@ -411,7 +411,7 @@ def test_predictions_of_moves_know_the_ridge(loss: str) -> None:
             losses.loss_by_name(loss),
             encoding,
         )
-        search = search_module.Search(problem, 0.01, 0.02, l2_penalty=200.0)
+        search = search_module.SupportSearch(problem, 0.01, 0.02, l2_penalty=200.0)
         best = search.start_from(np.array([1, 2, 3]), np.zeros(3))
         ranked = search._rank(best)
         add = search.start_from(np.append(best.columns, 7), np.zeros(5)).objective
@@ -439,7 +439,7 @@ def test_a_move_against_its_sign_promises_nothing(
         return found[-1]
 
     monkeypatch.setattr(search_module, "rank_moves", rank)
-    search = search_module.Search(problem, 0.0, 0.0, l2_penalty=1.0)
+    search = search_module.SupportSearch(problem, 0.0, 0.0, l2_penalty=1.0)
     start = search.start_empty()
     search.descend(start)
     promised = found[0][1] < start.objective - 1e-7
@@ -457,7 +457,7 @@ def test_a_local_optimum_is_ranked_once(loss: str, monkeypatch: pytest.MonkeyPat
     problem = make_problem(
         Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(150), losses.loss_by_name(loss)
     )
-    search, ranked = search_module.Search(problem, 0.01, 0.02, l2_penalty=1.0), []
+    search, ranked = search_module.SupportSearch(problem, 0.01, 0.02, l2_penalty=1.0), []
 
     def rank(summed: Any, charges: Any, support: Any, *others: Any) -> Any:
         ranked.append(tuple(np.sort(support.columns)))
@@ -505,7 +505,7 @@ def test_both_encodings_are_one_problem(l2_penalty: float) -> None:
         problem = make_problem(
             Activations.of_matrix(satisfied), signs, np.ones(80), exponential, encoding
         )
-        search = search_module.Search(problem, 0.01, 0.02, l2_penalty)
+        search = search_module.SupportSearch(problem, 0.01, 0.02, l2_penalty)
         column = {int(rule): c for c, rule in enumerate(problem.origin) if rule >= 0}
         supports = [np.array([column[0], column[3]]), np.array(sorted(column.values()))]
         least.append(
@@ -730,7 +730,7 @@ def test_the_product_is_that_of_the_matrices(
     rng = np.random.default_rng(seed)
     columns = rng.choice(np.array([-1, 1], np.int8), (n_columns, n_patterns))
     rows = rng.normal(size=(height, n_patterns)).astype(np.float32)
-    data = moves_module.Data(columns, np.zeros(n_patterns), np.zeros(n_patterns))
+    data = moves_module.PatternData(columns, np.zeros(n_patterns), np.zeros(n_patterns))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves_module, "_FEW", 0)
         patch.setattr(moves_module, "_BLOCK", (7, 16))
@@ -742,7 +742,7 @@ def test_a_large_start_is_cut_to_the_largest_support() -> None:
     problem = make_problem(
         Activations.of_matrix(satisfied), 2.0 * target - 1, np.ones(250), exponential
     )
-    search = search_module.Search(problem, 1e-4, 1e-4, most=5)
+    search = search_module.SupportSearch(problem, 1e-4, 1e-4, most=5)
     kept = np.flatnonzero(problem.origin >= 0)
     reached = search.descend(search.start_from(kept, np.zeros(len(kept))))
     assert problem.counted[reached.columns].sum() <= 5

@@ -18,8 +18,8 @@ from sklearn.ensemble import RandomForestClassifier
 import jaxrules as jr
 from jaxrules import lire
 from jaxrules.ensembles.lire import batches, moves, traced
-from jaxrules.ensembles.lire.problem import Problem, make_problem
-from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.problem import SupportProblem, make_problem
+from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.ensembles.lire.traced import TracedSearch, descend_all
 from jaxrules.losses import exponential, loss_by_name
 from jaxrules.rules.rows import Activations
@@ -41,17 +41,17 @@ def data_of(seed: int, loss: str = "logistic", noise: float = 1.0) -> Data:
     return satisfied, target, rng.choice([0.5, 1.0, 2.0], ROWS)
 
 
-def problem_of(seed: int, loss: str, encoding: Any = "signed", **options: Any) -> Problem:
+def problem_of(seed: int, loss: str, encoding: Any = "signed", **options: Any) -> SupportProblem:
     satisfied, target, weight = data_of(seed, loss)
     activations = Activations.of_matrix(satisfied)
     return make_problem(activations, target, weight, loss_by_name(loss), encoding, **options)
 
 
 def both(
-    problem: Problem, *prices: float, most: int | None = None
+    problem: SupportProblem, *prices: float, most: int | None = None
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """The NumPy search and the traced one, and what they find from the empty model."""
-    searches = [make(problem, *prices, most=most) for make in (Search, TracedSearch)]
+    searches = [make(problem, *prices, most=most) for make in (SupportSearch, TracedSearch)]
     first, second = ((one, one.descend(one.start_empty())) for one in searches)
     return first, second
 
@@ -72,7 +72,9 @@ def test_closed_form_moves_against_a_scalar_minimiser(encoding: Any, ridge: floa
     lane, slots = search.lane(X.shape, quick=False, kinds=2), 6
     state = search.state(start, len(X), slots, True)
 
-    def scored(columns: Any, weights: Any, data: moves.Data, lane: traced.Lane) -> Any:
+    def scored(
+        columns: Any, weights: Any, data: moves.PatternData, lane: traced.DescentLane
+    ) -> Any:
         support, margins = moves.Support(columns, weights), weights @ data.columns[columns]
         summed = moves.sums(data, columns, margins, exponential, encoding)
         return moves.closed_form_moves(
@@ -80,7 +82,7 @@ def test_closed_form_moves_against_a_scalar_minimiser(encoding: Any, ridge: floa
         )
 
     with traced.as_numpy():
-        found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass), lane)
+        found = jax.jit(scored)(*state.support, moves.PatternData(X, lane.target, lane.mass), lane)
     drop, add, swap = map(np.asarray, found)
     assert np.isinf(drop[state.support.columns == none]).all()
     assert np.isinf(swap[state.support.columns == none]).all()
@@ -119,14 +121,16 @@ def test_predictions_are_those_of_the_numpy_search(loss: str, encoding: Any) -> 
     X[:-1] = problem.columns
     lane, state = search.lane(X.shape, False, 1), search.state(start, len(X), 6, False)
 
-    def scored(columns: Any, weights: Any, data: moves.Data, lane: traced.Lane) -> Any:
+    def scored(
+        columns: Any, weights: Any, data: moves.PatternData, lane: traced.DescentLane
+    ) -> Any:
         margins = weights @ data.columns[columns]
         summed = moves.sums(data, columns, margins, problem.loss, encoding)
         support = moves.Support(columns, weights)
         return moves.rank_moves(summed, lane.charges, support, lane.terms, problem.loss)
 
     with traced.as_numpy():
-        found = jax.jit(scored)(*state.support, moves.Data(X, lane.target, lane.mass), lane)
+        found = jax.jit(scored)(*state.support, moves.PatternData(X, lane.target, lane.mass), lane)
     drop, add, swap = (np.asarray(part) + problem.constant for part in found[:3])
     size = len(start.columns)
     np.testing.assert_allclose(drop[:size], expected.drop, rtol=1e-5)
@@ -240,7 +244,7 @@ def test_penalties_ridges_starts_and_folds_side_by_side() -> None:
         alone = dataclasses.replace(search).descend(start)
         np.testing.assert_array_equal(np.sort(found.columns), np.sort(alone.columns))
         assert found.objective == pytest.approx(alone.objective, abs=1e-9)
-        expected = Search(search.problem, search.gamma, search.lam, search.l2_penalty)
+        expected = SupportSearch(search.problem, search.gamma, search.lam, search.l2_penalty)
         assert found.objective == pytest.approx(expected.descend(start).objective, rel=1e-6)
         assert search.certified
 
@@ -254,7 +258,7 @@ def test_a_fold_is_the_problem_of_its_rows() -> None:
     )
     found = [
         search.start_from(np.array([1, 2, 3]), np.zeros(3)).objective
-        for search in (Search(fold, 0.01, 0.02, 1.0), Search(alone, 0.01, 0.02, 1.0))
+        for search in (SupportSearch(fold, 0.01, 0.02, 1.0), SupportSearch(alone, 0.01, 0.02, 1.0))
     ]
     assert found[0] == pytest.approx(found[1], abs=1e-10)
 

@@ -18,7 +18,7 @@ from jaxrules import losses
 from jaxrules.ensembles.lire import bound_kernels
 from jaxrules.ensembles.lire.objective import loss_terms
 from jaxrules.ensembles.lire.problem import make_problem
-from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm
 
@@ -275,7 +275,7 @@ def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
     sparse = sparse_glm.Problem.of(rows, y, name, None, True, None)
     again, sparse_again = pickle.loads(pickle.dumps((problem, sparse)))
     found = [
-        Search(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective
+        SupportSearch(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective
         for one in (problem, again)
     ]
     assert found[0] == found[1]
@@ -467,6 +467,7 @@ HEAD, _, *LINES = lines_of_the_table()
 
 @pytest.mark.parametrize("learner", HEAD[3:])
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[0])
+@pytest.mark.full
 def test_the_table_of_learners_and_losses(line: list[str], learner: str) -> None:
     fit: Any = getattr(jr, learner.lower()).fit
     own = line[0] == "your own"
@@ -496,3 +497,24 @@ def test_the_best_constant_of_classes_is_that_of_merged_rows() -> None:
             scale * np.log(weights[y > 0].sum() / weights[y < 0].sum()), rel=1e-12
         )
         assert found == pytest.approx(losses.best_shift(loss, y, np.zeros(200), weights), rel=1e-9)
+
+
+def test_softmax_of_two_classes_is_the_logistic_loss_and_is_not_asked_for_by_itself() -> None:
+    rng = np.random.default_rng(3)
+    y, scores = np.sign(rng.normal(size=20)), rng.normal(size=20)
+    both, pairs = np.stack([-y, y], 1), np.stack([np.zeros(20), scores], 1)
+    softmax = losses.softmax
+    np.testing.assert_allclose(softmax.value(both, pairs), losses.logistic.value(y, scores))
+    np.testing.assert_allclose(
+        softmax.gradient(both, pairs)[:, 1], losses.logistic.gradient(y, scores)
+    )
+    curvature = losses.logistic.curvature(y, scores)
+    np.testing.assert_allclose(softmax.curvature(both, pairs)[:, 1], curvature)
+    p = np.exp(pairs) / np.exp(pairs).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(losses.uncoupled(p, 2), np.stack([2 * curvature] * 2, 1))
+    np.testing.assert_allclose(np.exp(losses.best_constant(softmax, both)), (both > 0).mean(axis=0))
+    merged = losses.merge_rows(softmax, both, np.ones(20), np.zeros(20, int), 1)
+    np.testing.assert_allclose(merged.target, both.mean(axis=0)[None])
+    assert pickle.loads(pickle.dumps(softmax)) is softmax
+    with pytest.raises(ValueError, match='multiclass="joint"'):
+        losses.loss_by_name(softmax)

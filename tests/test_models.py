@@ -359,6 +359,7 @@ def test_validate_rule_lists(rule_list: jr.RuleList) -> None:
 
 
 @ENSEMBLES
+@pytest.mark.full
 def test_the_traced_route_agrees(model: jr.RuleEnsemble) -> None:
     X = data()
     for function in (jr.decision_function, jr.predict, jr.predict_proba):

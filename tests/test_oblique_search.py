@@ -18,12 +18,12 @@ import jaxrules as jr
 from claims import check_elsewhere
 from jaxrules.ensembles.boosting.directions import (
     PRICE,
+    ObliqueProposition,
     ObliqueSpace,
-    Proposition,
     best_rule,
     improved,
 )
-from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
 from jaxrules.losses import loss_by_name
 from jaxrules.rules.conditions import propositions_of
 from jaxrules.rules.constraints import Constraints
@@ -151,7 +151,7 @@ def test_an_improved_condition_is_better_and_uses_the_same_columns(seed: int, si
     space, objective, g, h = stage(seed, n_cuts=10)
     rng = np.random.default_rng(seed)
     w = np.where(rng.permutation(len(space.values)) < size, rng.normal(size=len(space.values)), 0)
-    before, others = Proposition(w, 0.1, False), rng.random(len(g)) < 0.8
+    before, others = ObliqueProposition(w, 0.1, False), rng.random(len(g)) < 0.8
     after = improved(space, objective, g, h, before, others, np.ones(2, bool), never)
     if after is not None:
         assert ((after.w != 0) == (w != 0)).all()
@@ -341,15 +341,15 @@ def test_a_sweep_sees_weights_as_repeated_rows() -> None:
 def test_a_rule_has_as_many_units_as_the_model_has_nonzeros(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    units, seen = Ensemble.units, []
+    units, seen = BoostedEnsemble.units, []
 
-    def heard(self: Ensemble, rule: tuple[int, ...]) -> int:
+    def heard(self: BoostedEnsemble, rule: tuple[int, ...]) -> int:
         rules = self.candidates.pool.conjunctions([rule])
         model = jr.RuleEnsemble(rules, np.ones((1, 1)), np.zeros(1))
         seen.append((jr.complexity(model, "nonzeros"), units(self, rule)))
         return seen[-1][1]
 
-    monkeypatch.setattr(Ensemble, "units", heard)
+    monkeypatch.setattr(BoostedEnsemble, "units", heard)
     X = table()
     fit(X, target(X), max_rules=4, max_length=2, missing="own_category", eliminate=True)
     assert all(one == other for one, other in seen)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
+from bad_values import refused
 from jaxrules.learning.options import FitOptions, in_order, learner, option, options
 from jaxrules.tools import checks
 
@@ -33,7 +34,7 @@ def functions() -> Iterator[tuple[str, Any]]:
         for name, value in vars(module).items():
             own = inspect.isfunction(value) and value.__module__ == module.__name__
             if own and hasattr(value, "with_options"):
-                yield f"{module.__name__.rpartition('.')[2]}.{name}", value
+                yield f"{module.__name__.removeprefix('jaxrules.')}.{name}", value
 
 
 FUNCTIONS = dict(functions())
@@ -101,6 +102,15 @@ def test_old_names_warn_and_work(function: Any, old: str, new: str) -> None:
         function(X, Y, **{old: object()})
     with pytest.raises(TypeError, match=f"{old} is the old name of {new}; pass only {new}"):
         function(X, Y, **{old: 1, new: 1})
+
+
+@each_kind
+def test_bad_values_are_refused_by_name(kind: type[FitOptions]) -> None:
+    """Every option of every function with options, by the check that it is declared with."""
+    for field in dataclasses.fields(kind):
+        for bad in refused(field.metadata.get("check")):
+            with pytest.raises(bad.error, match=rf"^{field.name} {bad.words}"):
+                kind(**{field.name: bad.value})
 
 
 # The mechanism, on a learner of its own
@@ -257,6 +267,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.full  # mypy reads the package
 @pytest.mark.parametrize(("snippet", "expected"), [(SNIPPET, FOUND), (TABLES, REFUSED)])
 def test_type_checkers_see_the_options_and_the_kinds_of_X(
     tmp_path: Path, snippet: str, expected: list[tuple[int, str]]

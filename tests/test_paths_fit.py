@@ -527,6 +527,7 @@ def test_best_path_is_exported_math() -> None:
     )
 
 
+@pytest.mark.full
 def test_an_exact_fit_that_is_cut_short_is_not_worse_than_a_local_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -49,7 +49,7 @@ def stacked_best(
     return float(((target - rows @ changes) ** 2).sum())
 
 
-def path_objective(cost: costs.Quadratic, weights: np.ndarray, models: np.ndarray) -> float:
+def path_objective(cost: costs.QuadraticCost, weights: np.ndarray, models: np.ndarray) -> float:
     return float(weights @ cost(models))
 
 
@@ -80,11 +80,11 @@ def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     return X, y, start, weights
 
 
-def quadratic(X: np.ndarray, y: np.ndarray, start: np.ndarray) -> costs.Quadratic:
+def quadratic(X: np.ndarray, y: np.ndarray, start: np.ndarray) -> costs.QuadraticCost:
     return costs.mean_squared_error(X, y, np.ones(len(y))).around(start)
 
 
-def correlated(features: int, seed: int = 0, rows: int = 150) -> costs.Quadratic:
+def correlated(features: int, seed: int = 0, rows: int = 150) -> costs.QuadraticCost:
     """Equicorrelated columns (0.8), a sparse model and noise, standardised."""
     rng = np.random.default_rng(seed)
     covariance = np.full((features, features), 0.8) + 0.2 * np.eye(features)
@@ -197,7 +197,7 @@ def test_supports_beyond_the_table_cost_what_their_size_does(
     assert table.sizes.max() == 2
     np.testing.assert_allclose(table.by_size[:7], best[:7], rtol=1e-8)
     assert table.least[-2] == table.by_size[3]
-    singular = costs.Quadratic(np.ones((9, 9)), np.ones(9), 2.0)
+    singular = costs.QuadraticCost(np.ones((9, 9)), np.ones(9), 2.0)
     table = Supports.of(singular, 6)
     np.testing.assert_allclose(table.by_size, [2.0, *[1.0] * 9], rtol=1e-12)
 
@@ -292,7 +292,7 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     stack = depth_first.workspace(6, 4)
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
-    given = depth_first.Given(
+    given = depth_first.DepthFirstProblem(
         cost.curvature,
         cost.linear,
         cost.constant,
@@ -317,7 +317,7 @@ def test_the_cost_to_come_is_that_of_every_prefix() -> None:
     weights = np.random.default_rng(1).random(4)
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
-    given = depth_first.Given(
+    given = depth_first.DepthFirstProblem(
         cost.curvature,
         cost.linear,
         cost.constant,
@@ -430,7 +430,7 @@ def test_paths_within_bounds_are_brute_force(seed: int) -> None:
 # Given ends
 
 
-def brute_force_to(cost: costs.Quadratic, weights: np.ndarray, end: np.ndarray) -> float:
+def brute_force_to(cost: costs.QuadraticCost, weights: np.ndarray, end: np.ndarray) -> float:
     best = np.inf
     for sequence in itertools.product(range(len(end)), repeat=len(weights)):
         if set(np.flatnonzero(end)) <= set(sequence):
@@ -465,7 +465,7 @@ def test_given_end_is_brute_force(
 
 
 def brute_force_integer(
-    cost: costs.Quadratic,
+    cost: costs.QuadraticCost,
     weights: np.ndarray,
     sizes: range,
     lower: float,
@@ -537,7 +537,7 @@ def test_mip_agrees_with_the_dedicated_searches() -> None:
         given_end.search(PathProblem(cost, weights, end=end)).objective, rel=1e-8
     )
     box = np.full(4, -1.0), np.full(4, 1.0)
-    scaled = costs.Quadratic(
+    scaled = costs.QuadraticCost(
         cost.curvature / 9, cost.linear / 3, cost.constant
     )  # so that integers matter
     for kind in ("any", "unit"):

@@ -22,7 +22,7 @@ PREFACE = """
 import json, re
 import jax, numpy as np
 import jaxrules as jr
-from jaxrules import placement
+from jaxrules.tools import placement
 
 random = np.random.default_rng(0)
 X = random.normal(size=(1003, 5))  # 2, 3 and 4 do not divide 1003

@@ -18,9 +18,8 @@ PREFACE = """
 import jax, jax.numpy as jnp, numpy as np
 import jaxrules as jr
 from jaxrules.ensembles import rulefit
-from jaxrules.solvers.linear import design
 
-rulefit.worth_an_accelerator = design.worth_an_accelerator = lambda entries: True
+rulefit.worth_an_accelerator = lambda entries: True
 random = np.random.default_rng(0)
 X = random.normal(size=(203, 4))
 y = (X[:, 0] + X[:, 1] > 0.3) & (X[:, 2] < 0.5) ^ (random.random(len(X)) < 0.1)

@@ -53,6 +53,7 @@ def rules_of(fit: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("fit", "n_classes", "seeds"), LEARNERS.values(), ids=LEARNERS)
+@pytest.mark.full
 def test_ties_do_not_depend_on_the_rows_order_or_on_weights(
     fit: Fit, n_classes: int, seeds: range
 ) -> None:

@@ -12,12 +12,11 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import jaxrules as jr
 from compiling import compilations
-from jaxrules.ensembles import rulefit
 from jaxrules.learning.cross_validation import folds
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.solvers.linear import on_host
 from jaxrules.tools.fits import Status
-from jaxrules.tools.runs import Deadline, Run
+from jaxrules.tools.runs import Deadline
 
 
 @pytest.fixture(scope="module")
@@ -166,19 +165,6 @@ def test_the_held_out_loss_is_that_of_the_models_on_held_out_rows(cancer, cancer
         ).model
         risks.append(jr.risk(model, X[outside], y[outside]))
     assert found.risk[at] == pytest.approx(np.mean(risks), rel=1e-2)
-
-
-def test_folds_with_linear_terms_share_kernels(cancer):
-    X, y = cancer
-    task = rulefit._Task.of(X, y, None, rulefit.Options(linear_terms=True))
-    fold_of, pool = folds(task.data, 3, 0), task.pool(task.data, Run("test"))
-    pools = task.pools_of_folds(pool, fold_of, Run("test"))
-    assert len({len(one.rules) for one in pools}) > 1
-    problems = [
-        rulefit._Problem.of(task, task.data[fold_of != k], one, [pool, *pools])
-        for k, one in enumerate(pools)
-    ]
-    assert len({problem.design.storage.shape for problem in problems}) == 1
 
 
 def test_linear_terms_are_winsorised_and_win_on_a_linear_target():

@@ -79,6 +79,7 @@ def same(one: jr.Fit[Any], other: jr.Fit[Any]) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if str(case) in OBJECTIVES], ids=str)
+@pytest.mark.full
 def test_the_objective_on_all_rows_is_that_of_independent_code(case: Case) -> None:
     found = jr.fit_on_sample(
         case.learner.fit, PEOPLE, NOISY[case.target], rows=N_ROWS - 20, **case.settings
@@ -90,6 +91,7 @@ def test_the_objective_on_all_rows_is_that_of_independent_code(case: Case) -> No
 
 @each_learner
 @pytest.mark.parametrize("y", [Y, CLASSES], ids=["two", "three"])
+@pytest.mark.full
 def test_values_on_all_rows_are_those_of_the_whole_table(fit: Any, y: Any) -> None:
     found = jr.fit_on_sample(fit, X, y, WEIGHTS, rows=300, block_rows=90, **QUICK[fit])
     rated, whole = found.details.rated, (found.model, X, y, WEIGHTS)
@@ -109,6 +111,7 @@ def test_values_on_all_rows_are_those_of_the_whole_table(fit: Any, y: Any) -> No
 
 
 @each_learner
+@pytest.mark.full
 def test_a_sample_of_all_rows_gives_the_plain_fit(fit: Any) -> None:
     plain = fit(X, Y, **QUICK[fit])
     found = jr.fit_on_sample(fit, blocks_of(X, Y), rows=len(X), **QUICK[fit])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.ensembles.selection import gains, slopes, smallest_close
-from jaxrules.losses import logistic, squared
+from jaxrules.ensembles.selection import gains, smallest_close
+from jaxrules.losses import derivatives, squared
 from jaxrules.solvers.linear.refit import refit_weights
 
 
@@ -33,7 +33,7 @@ def test_gains_of_the_squared_loss_are_the_decrease_by_a_refit(chosen: list[int]
         return scores, float(weights @ squared.value(y, scores)) + ridge / 2 * float(b @ b)
 
     scores, risk = refitted(chosen)
-    first, second = slopes(squared, y[None], scores[None])
+    first, second = (one[None] for one in derivatives(squared, y, scores))
     found = gains(rows, chosen, weights * first, weights * second, ridge, np.zeros((6, 1), int))
     expected = [0.0 if r in chosen else risk - refitted([*chosen, r])[1] for r in range(6)]
     np.testing.assert_allclose(found, expected, atol=1e-10)
@@ -41,20 +41,11 @@ def test_gains_of_the_squared_loss_are_the_decrease_by_a_refit(chosen: list[int]
 
 def test_chosen_rules_and_wrong_signs_have_no_gain() -> None:
     rows, y, weights = problem(2)
-    first, second = slopes(squared, y[None], np.zeros((1, 50)))
+    first, second = (one[None] for one in derivatives(squared, y, np.zeros(50)))
     slope = rows @ (weights * first[0])
     signs = np.array([np.sign(slope[0]), 0, 2, 0, 0, -np.sign(slope[5])])[:, None]
     found = gains(rows, [3], weights * first, weights * second, 1e-3, signs)
     assert (found > 0).tolist() == [False, True, False, False, True, True]
-
-
-def test_slopes_of_two_outputs_are_those_of_the_logistic_loss() -> None:
-    rng = np.random.default_rng(3)
-    y, scores = np.sign(rng.normal(size=20)), rng.normal(size=20)
-    first, second = slopes(logistic, np.stack([-y, y]), np.stack([np.zeros(20), scores]))
-    one, two = slopes(logistic, y[None], scores[None])
-    np.testing.assert_allclose(first[1], one[0])
-    np.testing.assert_allclose(second[1], two[0])
 
 
 def test_the_smallest_close_model_by_hand() -> None:

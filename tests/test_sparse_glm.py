@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
 import hypothesis.strategies as st
 import jax
@@ -18,10 +16,11 @@ from scipy.special import expit, xlogy
 
 from compiling import compilations
 from jaxrules import losses
-from jaxrules.solvers.linear import bit_columns, design, on_host
+from jaxrules.solvers.linear import bit_columns, on_host
 from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import Data, project_out
 from jaxrules.solvers.linear.quadratic import Quadratic
 from jaxrules.tools.fits import Status
@@ -33,20 +32,10 @@ KINDS = ("binary", "real")
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@pytest.fixture(scope="module", autouse=True, params=["kernels", "NumPy"])
-def solver(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both solvers pass all tests: the data are small, and NumPy alone would solve them."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "kernels":
-            patch.setattr(on_host, "FEW", 0)
-            patch.setattr(design, "worth_an_accelerator", lambda entries: True)
-        yield
-
-
 def data(
     kind: str, loss: str, seed: int, rows: int = 60, columns: int = 12
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A problem with signal; at most 64 rows and 63 columns share their compiled kernels."""
+    """A problem with signal."""
     rng = np.random.default_rng(seed)
     X = (
         rng.random((rows, columns)) < rng.uniform(0.2, 0.8, columns)
@@ -264,7 +253,7 @@ def test_conditions_objective_and_bound_hold_independently(
     if loss in ("logistic", "exponential") and not abs(weight @ y) < weight.sum():
         return
     options = {"loss": loss, "sample_weight": weight, "penalty_factors": factors}
-    penalty = glm.max_penalty(X, y, **options) * 10**exponent
+    penalty = glm.Problem.of(X, y, **options).max_penalty() * 10**exponent
     solution = glm.solve(X, y, penalty, tolerance=1e-9, **options)
     objective, violation, intercept_slope = optimality(X, y, solution, loss, weight, factors)
     assert solution.converged
@@ -306,7 +295,7 @@ def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str,
 def test_max_penalty_is_where_the_first_coefficient_enters(seed: int, kind: str, loss: str) -> None:
     X, y = data(kind, loss, seed)
     factors = np.random.default_rng(seed).uniform(0.5, 2, X.shape[1])
-    largest = glm.max_penalty(X, y, loss=loss, penalty_factors=factors)
+    largest = glm.Problem.of(X, y, loss=loss, penalty_factors=factors).max_penalty()
     for penalty, empty in ((largest * 1.5, True), (largest, True), (largest * 0.99, False)):
         solution = glm.solve(X, y, penalty, loss=loss, penalty_factors=factors)
         assert (len(solution.support) == 0) == empty
@@ -386,7 +375,7 @@ def test_working_sets_reach_the_optimum_of_many_correlated_columns(loss: str) ->
     X = np.hstack([base, base[:, pairs[:, 0]] & base[:, pairs[:, 1]]])
     score = X[:, :60] @ rng.normal(size=60) + rng.normal(size=300)
     y = np.where(score > np.median(score), 1.0, -1.0) if loss == "logistic" else score
-    penalty = 0.01 * glm.max_penalty(X, y, loss=loss)
+    penalty = 0.01 * glm.Problem.of(X, y, loss=loss).max_penalty()
     solution = glm.solve(X, y, penalty, loss=loss, tolerance=1e-9)
     assert solution.converged
     assert len(solution.support) > 64
@@ -478,7 +467,7 @@ def test_no_columns() -> None:
     solution = glm.solve(np.zeros((4, 0)), [-1, 1, 1, 1], 0.1, loss="logistic")
     assert solution.converged
     assert solution.intercept == pytest.approx(np.log(3))
-    assert glm.max_penalty(np.zeros((4, 0)), [-1, 1, 1, 1], loss="logistic") == 0.0
+    assert glm.Problem.of(np.zeros((4, 0)), [-1, 1, 1, 1], "logistic").max_penalty() == 0.0
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -486,7 +475,7 @@ def test_columns_without_penalty(loss: str) -> None:
     X, y = data("real", loss, 12)
     y[:10] = -y[:10]
     factors = np.where(np.arange(12) < 2, 0.0, 1.0)
-    largest = glm.max_penalty(X, y, loss=loss, penalty_factors=factors)
+    largest = glm.Problem.of(X, y, loss=loss, penalty_factors=factors).max_penalty()
     null = glm.solve(X, y, largest, loss=loss, penalty_factors=factors)
     np.testing.assert_array_equal(null.support, [0, 1])
     assert optimality(X[:, :2], y, glm.solve(X[:, :2], y, 0.0, loss=loss, tolerance=1e-9), loss)[
@@ -542,29 +531,19 @@ def test_equal_input_gives_equal_output() -> None:
 # The path
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_path_equals_single_solves(loss: str) -> None:
-    X, y = data("real", loss, 18)
-    path = glm.path(X, y, 8, loss=loss, tolerance=1e-9, smallest_ratio=1e-2)
-    assert len(path) == 8
-    assert path.penalties[0] == glm.max_penalty(X, y, loss=loss)
-    assert path.sizes[0] == 0
-    assert path.coefficients.shape == (8, 12)
-    assert path.intercepts.shape == (8,)
-    for solution in path:
-        single = glm.solve(X, y, solution.l1_penalty, loss=loss, tolerance=1e-9)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", ALL)
+def test_a_path_equals_single_solves(kind: str, loss: str) -> None:
+    """A problem keeps products of columns from one penalty to the next."""
+    X, y = data(kind, loss, 18)
+    problem, solution = glm.Problem.of(X, y, loss), None
+    largest = problem.max_penalty()
+    for penalty in largest * np.geomspace(1, 1e-2, 8):
+        solution = problem.solve(penalty, start=solution, tolerance=1e-9)
+        assert (len(solution.support) == 0) == (penalty == largest)
+        single = glm.solve(X, y, penalty, loss=loss, tolerance=1e-9)
         assert solution.objective == pytest.approx(single.objective, rel=1e-8)
         np.testing.assert_allclose(solution.coefficients, single.coefficients, atol=1e-4)
-
-
-def test_path_takes_penalties_in_any_order_and_stops_at_max_support() -> None:
-    X, y = data("real", "squared", 19)
-    path = glm.path(X, y, [0.001, 1.0, 0.1], loss="squared")
-    np.testing.assert_array_equal(path.penalties, [1.0, 0.1, 0.001])
-    short = glm.path(X, y, loss="squared", max_support=4)
-    assert short.sizes[-1] > 4
-    assert (short.sizes[:-1] <= 4).all()
-    assert short[-1] is short.solutions[-1]
 
 
 # The quadratic model
@@ -582,7 +561,7 @@ def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: flo
     slope = -(A.T - A.mean(axis=0)[:, None]) @ target / 200
     penalties = np.full(24, np.abs(slope).max() * 10**exponent)
     tolerance = 1e-6 * penalties[0]
-    b = Quadratic(H, slope, np.zeros(24), penalties).minimum(tolerance)
+    b = Quadratic(H, slope, np.zeros(24), L1(penalties)).minimum(tolerance)
     gradient = slope + H @ b
     violation = np.where(
         b != 0, np.abs(gradient + penalties * np.sign(b)), np.abs(gradient) - penalties
@@ -593,29 +572,18 @@ def test_quadratic_models_with_nearly_collinear_columns(seed: int, exponent: flo
 # Limits, compilation
 
 
-def test_a_second_solve_of_the_same_shapes_compiles_nothing() -> None:
-    def everything(seed: int) -> None:
-        X, y = data("binary", "logistic", seed)
-        glm.solve(X, y, 0.01, loss="logistic")
-        glm.path(X, y, 4, loss="logistic")
-
-    everything(26)
-    # other numbers of rows, columns and penalties within the same padded shapes
-    X, y = data("binary", "logistic", 28, rows=50, columns=30)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", ALL)
+def test_nothing_is_compiled(kind: str, loss: str) -> None:
+    X, y = data(kind, loss, 26)
     with compilations() as compiled:
-        everything(27)
-        glm.solve(X, y, 0.02, loss="logistic")
-    assert compiled == []
+        glm.solve(X, y, 0.01, loss=loss, penalty_factors=np.arange(X.shape[1]) >= 2)
+    assert set(compiled) <= {"stage"}  # JAX's own copy of an array
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_deadline_returns_the_best_so_far(kind: str) -> None:
     X, y = data(kind, "logistic", 29)
-    time = itertools.count()
-    run = Run("test", Deadline(20, clock=lambda: float(next(time))))
-    path = glm.path(X, y, loss="logistic", run=run)
-    assert 1 < len(path) < 100
-    assert run.limit is Status.TIME_LIMIT
     for ticks in range(12):  # wherever the time ends, what was found so far is certified
         short = Deadline(ticks, clock=map(float, itertools.count()).__next__)
         early = glm.solve(X, y, 0.01, loss="logistic", run=Run("test", short))
@@ -627,27 +595,6 @@ def test_the_deadline_returns_the_best_so_far(kind: str) -> None:
     assert at_once.objective == pytest.approx(optimality(X, y, at_once, "logistic")[0])
     best = glm.solve(X, y, 0.01, loss="logistic").objective
     assert at_once.bound <= best <= at_once.objective
-
-
-@pytest.mark.parametrize("loss", ALL)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_free", [0, 2])
-def test_under_a_time_limit_numpy_finds_the_same(kind: str, loss: str, n_free: int) -> None:
-    """However long the limit is, because what is compiled must not depend on a clock."""
-    X, y = data(kind, loss, 32)
-    run = Run("test", Deadline(1e6, clock=lambda: 0.0))
-    asked: Any = {"loss": loss, "penalty_factors": np.arange(X.shape[1]) >= n_free}
-    with compilations() as compiled:
-        largest = glm.max_penalty(X, y, run=run, **asked)
-        start = glm.solve(X, y, largest / 5, run=run, **asked)
-        quick = glm.solve(X, y, largest / 20, start=start, run=run, **asked)
-    assert set(compiled) <= {"stage"}  # JAX's own copy of an array
-    slow = glm.solve(X, y, largest / 20, **asked)
-    assert largest == pytest.approx(glm.max_penalty(X, y, **asked))
-    assert quick.converged
-    assert slow.bound <= quick.objective + 1e-12
-    assert quick.bound <= slow.objective + 1e-12
-    assert quick.objective == pytest.approx(slow.objective, rel=2e-6)
 
 
 @pytest.mark.parametrize("loss", [losses.quantile(0.9, width=0.01), losses.absolute(width=0.05)])
@@ -669,14 +616,6 @@ def test_iteration_limit() -> None:
     assert solution.status is Status.MAX_ITERATIONS
     assert solution.iterations == 1
     assert solution.gap > 0
-
-
-def test_a_path_records_its_steps() -> None:
-    X, y = data("real", "squared", 31)
-    run = Run("test")
-    path = glm.path(X, y, 5, loss="squared", run=run)
-    fit = run.finish(path, 0.0, "min", Status.CONVERGED)
-    assert [step.size for step in fit.history] == path.sizes.tolist()
 
 
 def test_the_global_precision_does_not_matter() -> None:
@@ -747,24 +686,6 @@ def test_designs_refuse() -> None:
     assert glm.solve(uncentred, Y_OK, 0.1, loss="logistic", intercept=False).intercept == 0.0
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: glm.path(X_OK, Y_OK, [], loss="squared"), "penalties must hold at least one"),
-        (lambda: glm.path(X_OK, Y_OK, 0, loss="squared"), "penalties must be at least 1"),
-        (lambda: glm.path(X_OK, Y_OK, [0.1, -1], loss="squared"), "penalties must be finite"),
-        (
-            lambda: glm.path(X_OK, Y_OK, loss="squared", smallest_ratio=1.0),
-            "smallest_ratio must lie",
-        ),
-        (lambda: glm.path(X_OK, Y_OK, loss="squared", max_support=-1), "max_support must be"),
-    ],
-)
-def test_other_functions_refuse(call, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 @pytest.mark.parametrize("loss", ALL)
 def test_large_hessians_are_rough_and_solutions_are_not(
     loss: str, monkeypatch: pytest.MonkeyPatch
@@ -782,8 +703,9 @@ def test_large_hessians_are_rough_and_solutions_are_not(
     ]
     monkeypatch.setattr(on_host, "_LARGE", 0)
     monkeypatch.setattr(bit_columns, "_BLOCK", 3)
-    path = glm.path(X, y, [0.05, 0.02, 0.005], loss=loss, tolerance=1e-9)
-    for one, other in zip(single, path, strict=True):
+    problem, other = glm.Problem.of(X, y, loss), None
+    for one in single:
+        other = problem.solve(one.l1_penalty, start=other, tolerance=1e-9)
         assert other.converged
         assert other.objective == pytest.approx(one.objective, rel=1e-8)
         np.testing.assert_allclose(other.coefficients, one.coefficients, atol=1e-4)

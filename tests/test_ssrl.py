@@ -55,7 +55,7 @@ def random_rules(rng, examples, m):
     conditions = all_conditions(examples)
     chosen = [conditions[i] for i in rng.choice(len(conditions), m, replace=False)]
     labels = tuple(rng.integers(examples.n_classes, size=m).tolist())
-    return ssrl._Rules(
+    return ssrl._InsertedRules(
         examples, 0.5, tuple(chosen), labels, tuple(examples.cover(c) for c in chosen)
     )
 
@@ -182,7 +182,7 @@ def test_bits_and_products_agree(monkeypatch):
         np.random.default_rng(0), random_examples(3, rows=700, literals=5, classes=3), 3
     )
     covers = tuple(examples.cover(c) for c in rules.conditions)
-    rules = ssrl._Rules(examples, 0.5, rules.conditions, rules.labels, covers)
+    rules = ssrl._InsertedRules(examples, 0.5, rules.conditions, rules.labels, covers)
     first = rules.first()
     gains = []
     for few_rows in (0, 10_000):
@@ -202,7 +202,7 @@ def test_the_kernels_of_host_and_accelerators_agree(few_rows, monkeypatch):
     examples = dataclasses.replace(examples, allowed=allowed)
     conditions = ((0,), (1, 5), (2, 3))
     covers = tuple(examples.cover(one) for one in conditions)
-    first = ssrl._Rules(examples, 0.5, conditions, (0, 1, 2), covers).first()
+    first = ssrl._InsertedRules(examples, 0.5, conditions, (0, 1, 2), covers).first()
     problem = Subproblem(examples, first, (0, 1, 2), 0.9, first == 3, 1.0, 4, max_rules=5)
     scores, found = [], []
     for host in (True, False):
@@ -244,7 +244,7 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
         search = search_of(examples, exactly, max_rules=nu, literal_penalty=penalty)
         lists = []
         monkeypatch.setattr(search, "keep", lambda rules, lists=lists: lists.append(rules) or True)
-        search.greedy(ssrl._Rules(examples, penalty), 1)
+        search.greedy(ssrl._InsertedRules(examples, penalty), 1)
         if not lists:
             continue
         tried += 1
@@ -261,7 +261,9 @@ def test_distorted_greedy_keeps_its_guarantee(classes, monkeypatch):
             for chosen_rules in itertools.product(rules_of_one, repeat=size):
                 conditions, given_labels = zip(*chosen_rules, strict=True)
                 covers = tuple(examples.cover(c) for c in conditions)
-                psi, pi = parts(ssrl._Rules(examples, penalty, conditions, given_labels, covers))
+                psi, pi = parts(
+                    ssrl._InsertedRules(examples, penalty, conditions, given_labels, covers)
+                )
                 assert reached >= (1 - 1 / math.e) / (classes - 1) * psi - pi - 1e-3
     assert tried >= 6
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import jaxrules as jr
 from jaxrules.ensembles.lire.bound import TOLERANCE, BranchAndBound, Node, Relaxation
 from jaxrules.ensembles.lire.problem import make_problem
-from jaxrules.ensembles.lire.search import Search
+from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.losses import Loss, loss_by_name
 from jaxrules.rules.rows import Activations
 
@@ -21,7 +21,7 @@ LOSSES = ("exponential", "logistic", "squared")
 
 def small_search(
     seed: int, loss: str, encoding: Any = "signed", rules: int = 5, **options: Any
-) -> Search:
+) -> SupportSearch:
     """A noisy target on a few 0/1 columns, with penalties that leave some of them out."""
     rng = np.random.default_rng(seed)
     satisfied = rng.random((40, rules)) < rng.uniform(0.15, 0.8, rules)
@@ -31,14 +31,14 @@ def small_search(
     problem = make_problem(
         Activations.of_matrix(satisfied), target, weight, loss_by_name(loss), encoding
     )
-    return Search(
+    return SupportSearch(
         problem,
         *rng.choice([0.0, 0.005, 0.03, 0.1], 2),
         **{"l2_penalty": float(rng.choice([0.1, 1.0, 5.0]))} | options,
     )
 
 
-def brute_force(search: Search) -> dict[tuple[int, ...], float]:
+def brute_force(search: SupportSearch) -> dict[tuple[int, ...], float]:
     """The objective of every support, of indices into the columns that may
     enter, by a general solver.
     """

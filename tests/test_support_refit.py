@@ -96,7 +96,7 @@ def test_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with threadpool_limits(2, "blas"):
         before = blas_threads()  # a library without threads may be loaded beside NumPy's
-        search.Search(problem, 0.01, 0.01).start_from(np.arange(3), np.zeros(3))
+        search.SupportSearch(problem, 0.01, 0.01).start_from(np.arange(3), np.zeros(3))
         assert blas_threads() == before
     assert 2 in before
     assert seen[-1] == {1}

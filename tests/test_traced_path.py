@@ -13,8 +13,9 @@ from test_placement import on_four_devices
 
 import jaxrules as jr
 from jaxrules.solvers.linear import sparse_glm, traced_path
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import Iterate, SecondOrder
-from jaxrules.solvers.linear.quadratic import Quadratic, kkt_violation
+from jaxrules.solvers.linear.quadratic import Quadratic
 from jaxrules.tools.float64 import x64_kernel
 
 Floats = Any
@@ -53,7 +54,7 @@ minimum = x64_kernel(
     lambda hessian, linear, anchor, penalties, tolerance, signs: traced_path.minimum(
         SecondOrder(hessian, jnp.zeros(K), jnp.ones(())),
         Iterate(anchor, 0.0, linear, jnp.zeros(()), 0.0, 0.0, 0, True, False),
-        penalties, tolerance, signs,
+        L1(penalties, signs), tolerance,
     )
 )  # fmt: skip
 
@@ -71,8 +72,8 @@ def test_the_quadratic_subproblem_is_the_hosts(seed: int, rank: int, tolerance: 
     signs = (rng.random((2, K)) < 0.8) | (penalties == 0)
     anchor = np.zeros(K)
     b = minimum(hessian, linear, anchor, penalties, tolerance, signs)
-    quadratic = Quadratic(hessian, linear, anchor, penalties, signs)
-    violation = kkt_violation(b, quadratic.gradient(b), penalties, signs).max()
+    quadratic = Quadratic(hessian, linear, anchor, L1(penalties, signs))
+    violation = quadratic.penalty.violation(b, quadratic.gradient(b)).max()
     assert rank < 2 * K or violation <= 2 * tolerance
 
     def value(b: Floats) -> float:

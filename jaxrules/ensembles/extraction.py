@@ -345,12 +345,12 @@ def _fitted(model: Any, data: TrainingData) -> Any:
 # Trees of any library
 
 
-class _Found(NamedTuple):
+class _ForestRules(NamedTuple):
     rules: TreeRules
     table: Table | None
 
 
-def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _Found:
+def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _ForestRules:
     """The rules of the nodes, and `X` as a table."""
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
@@ -372,7 +372,7 @@ def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _Found:
     nodes = np.flatnonzero((trees.parent != NO_NODE) & (trees.is_leaf | (not leaves_only)))
     conjunctions = _merged(edges, trees.parent, nodes, schema, complete)
     conjunctions.validate()
-    return _Found(
+    return _ForestRules(
         TreeRules(conjunctions, trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]), table
     )
 

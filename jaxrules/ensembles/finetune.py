@@ -39,14 +39,14 @@ from jaxrules.data.table import EncodedColumn, TableLike
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.learning.options import RunOptions, learner, option, options
 from jaxrules.learning.training import TrainingData, data_for, held_out, location_and_scale
-from jaxrules.losses import Array, Loss, LossOption, loss_by_name, softmax
+from jaxrules.losses import Array, Loss, LossOption, loss_by_name, of_rows, softmax
 from jaxrules.models.metrics import loss_of
 from jaxrules.models.rule_models import RuleEnsemble, warn_of_threshold
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.lowered import Direction, Directions
 from jaxrules.solvers.adam import adam
-from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.linear.refit import refit_outputs
 from jaxrules.solvers.shapes import bucket
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status, Step
@@ -244,7 +244,6 @@ class _Objective:
     """The training loss of the tuned ensemble."""
 
     loss: Loss
-    together: bool
 
     def __call__(self, lanes: Soft, rows: Array, fixed: Fixed, step: Array) -> Array:
         weights, columns, target, held, lost, offset = rows
@@ -269,15 +268,8 @@ class _Objective:
             operator.mul, [p[:, j] for j in range(p.shape[1])], held.astype(p.dtype)
         )
         scores = (soft.b * fixed.used) @ q + soft.b0[:, None] + offset
-        losses = losses_of(self.loss, self.together, target, scores)
+        losses = of_rows(self.loss, target.T, scores.T)
         return jnp.sum(jnp.where(weights > 0, weights * losses, 0))[None]
-
-
-def losses_of(loss: Loss, together: bool, target: Array, scores: Array) -> Array:
-    """The loss per row, from targets and scores, (outputs, rows): softmax if `together`, else the
-    mean over the outputs.
-    """
-    return softmax(target.T, scores.T) if together else loss.value(target, scores).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +296,7 @@ class _Tuning:
         run: Run,
     ) -> None:
         self.start, self.data, self.options, self.run = model, data, options, run
-        self.together = model.link == "softmax"
+        self.loss = softmax if model.link == "softmax" else data.loss
         self.columns = Standardised.of(data.table, data.weights)
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
@@ -338,7 +330,7 @@ class _Tuning:
 
     def fit(self) -> Fit[RuleEnsemble]:
         """Tune, judge, and finish."""
-        data, options, run = self.data, self.options, self.run
+        options, run = self.options, self.run
         fits = self.shares(~self.validation)
         lanes, rows, fixed = self.arrays(fits)
         history = []
@@ -351,7 +343,7 @@ class _Tuning:
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(data.loss, self.together),
+                _Objective(self.loss),
                 lanes,
                 rows,
                 fixed,
@@ -414,7 +406,7 @@ class _Tuning:
                 loss=data.loss.name,
                 options=self.options.settings(model=model),
             )
-        norm = float((b**2).sum()) / (1 if self.together else len(b0))
+        norm = float((b**2).sum()) / (1 if self.loss == softmax else len(b0))
         risk = float(everything @ self.losses(best.rows, b, b0))
         objective = self.scale**2 * (risk + self.options.l2_penalty / 2 * norm)
         details = FinetuneDetails(
@@ -569,36 +561,16 @@ class _Tuning:
         """
         ridge = self.options.l2_penalty
         b, b0 = soft.b[:, : len(rows)] * (self.b != 0), soft.b0.copy()
-        if self.together:
-            used, signs = (self.b != 0).T, self.signs.T
-            found, b0 = refit_softmax(
-                self.target.T,
-                rows.T,
-                l2_penalty=ridge,
-                sample_weight=weights,
-                start=(b.T, b0),
-                free=used,
-                signs=signs,
-            )
-            return found.T, b0
-        for k, used in enumerate(self.b != 0):
-            b[k, used], b0[k] = refit_weights(
-                self.data.loss,
-                self.target[k],
-                rows[used].T,
-                l2_penalty=ridge,
-                intercept=True,
-                sample_weight=weights,
-                start=(b[k, used], float(b0[k])),
-                offset=self.offset[k],
-                signs=self.signs[k, used],
-            )
-        return b, b0
+        weights, b0 = refit_outputs(
+            self.loss, self.target.T, rows.T, l2_penalty=ridge, sample_weight=weights,
+            start=(b.T, b0), offset=self.offset.T, free=(self.b != 0).T, signs=self.signs.T,
+        )  # fmt: skip
+        return weights.T, b0
 
     def losses(self, rows: Rows, b: Floats, b0: Floats) -> Floats:
         """The loss of every row, with rules that hold for these rows."""
         scores = b @ rows + b0[:, None] + self.offset
-        return np.asarray(losses_of(self.data.loss, self.together, self.target, scores))
+        return np.asarray(of_rows(self.loss, self.target.T, scores.T))
 
     def shares(self, some: Rows) -> Floats:
         """The weights of some rows, with a sum of one; NaN if there are none."""

@@ -50,7 +50,7 @@ from jaxrules.data.table import EncodedColumn, Schema, TableLike, conform
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.ensembles.selection import gains, per_complexity, slopes, smallest_close
+from jaxrules.ensembles.selection import gains, per_complexity, smallest_close
 from jaxrules.learning.cross_validation import (
     along_paths,
     fit_of_best_setting,
@@ -68,13 +68,22 @@ from jaxrules.learning.training import (
     sample_in_time,
     warn_if_worse,
 )
-from jaxrules.losses import Array, Loss, LossOption, best_constant, logistic, merge_rows, softmax
+from jaxrules.losses import (
+    Array,
+    Loss,
+    LossOption,
+    best_constant,
+    derivatives,
+    logistic,
+    merge_rows,
+    of_rows,
+)
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import needed
 from jaxrules.solvers.adam import adam
-from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.linear.refit import refit_outputs
 from jaxrules.solvers.shapes import bucket
 from jaxrules.tools import checks
 from jaxrules.tools.bits import distinct, pack
@@ -455,11 +464,6 @@ def penalty(net: Net, l1: Array | float, binary: Array | float) -> Array:
     return binary * w_shaped(net.v).sum() + l1 * (jnp.abs(net.w).sum() + jnp.abs(net.b).sum())
 
 
-def losses_of(loss: Loss, target: Array, scores: Array) -> Array:
-    """The loss per row of targets and scores, (outputs, rows): several classes by softmax."""
-    return softmax(target.T, scores.T) if len(target) > 1 else loss.value(target[0], scores[0])
-
-
 @dataclass(frozen=True)
 class _Objective:
     """The penalised training risk of every network."""
@@ -471,9 +475,8 @@ class _Objective:
         weights, columns, target = rows
 
         def risk(net: Net, l1: Array, binary: Array, steepness: Array) -> Array:
-            losses = losses_of(
-                self.loss, target, forward(net, columns, steepness, self.straight_through)
-            )
+            scores = forward(net, columns, steepness, self.straight_through)
+            losses = of_rows(self.loss, target.T, scores.T)
             return jnp.sum(jnp.where(weights > 0, weights * losses, 0)) + penalty(net, l1, binary)
 
         return jax.vmap(risk)(nets, *fixed)
@@ -606,7 +609,7 @@ class _Training:
         self.weights = data.weights / data.weights.sum()
         self.first_ridge = first_ridge(options.l2_penalty, data)
         self.centre, self.scale = location_and_scale(data)
-        self.target = (data.outputs - self.centre) / self.scale
+        self.loss, self.target = data.row_loss, (data.outputs - self.centre) / self.scale
         self.began = False
         self.directions = self.columns.directions(constraints)
         # For each rule of each start: rises (1) or falls (-1) with constrained columns, or uses
@@ -637,10 +640,8 @@ class _Training:
         t = np.take_along_axis(
             np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1
         )[..., 0]
-        if outputs > 1:  # the constant softmax: log shares of the classes, coded as -1 and 1
-            constants = np.log((1 + self.target) / 2 @ self.weights)
-        else:
-            constants = np.array([best_constant(self.data.loss, self.target[0], self.weights)])
+        target = self.target.T if outputs > 1 else self.target[0]
+        constants = np.atleast_1d(best_constant(self.loss, target, self.weights))
         v, b = (
             random.uniform(size=shape),
             random.normal(scale=0.3, size=(options.restarts, outputs, options.max_rules)),
@@ -695,7 +696,7 @@ class _Training:
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(self.data.loss, options.straight_through),
+                _Objective(self.loss, options.straight_through),
                 nets,
                 rows,
                 (l1, binary, np.full(len(l1), options.steepness)),
@@ -764,10 +765,9 @@ class _Training:
         weights, rows = weights[kept], rows[kept]
         model = RuleEnsemble(
             rules, weights, intercept, None,
-            "softmax" if len(intercept) > 1 else data.loss.link,
-            ridge.kept(options.settings(loss=data.loss)), data.loss.name,
+            self.loss.link, ridge.kept(options.settings(loss=data.loss)), data.loss.name,
         )  # fmt: skip
-        losses = losses_of(data.loss, data.outputs, weights.T @ rows + intercept[:, None])
+        losses = of_rows(self.loss, data.outputs.T, rows.T @ weights + intercept)
         objective = float(self.weights @ losses) + ridge.value / 2 * float((weights**2).sum())
         if combined:
             net = self.network([combined.rules[r] for r in kept], weights.T, intercept)
@@ -820,9 +820,9 @@ class _Training:
         while len(order) < min(self.options.max_rules, len(pool.rules)):
             if self.run.stopped():
                 return None
-            scores = steps[-1].weights.T @ steps[-1].rows + steps[-1].intercept[:, None]
-            first, second = slopes(self.data.loss, self.target, scores)
-            first, second = self.weights * first, self.weights * second
+            scores = steps[-1].rows.T @ steps[-1].weights + steps[-1].intercept
+            each = derivatives(self.loss, self.target.T, scores)
+            first, second = (self.weights * one.T for one in each)
             found = gains(pool.rows, order, first, second, ridge, signs)
             if not found.any():
                 break
@@ -886,7 +886,7 @@ class _Training:
                     one.rules, rows, one.weights, one.intercept, among=(target, weights * ~held)
                 )
                 scores[:, held] = b.T @ rows[:, held] + b0[:, None]
-            losses[k] = losses_of(self.data.loss, self.target, scores[:, merged])
+            losses[k] = of_rows(self.loss, self.target.T, scores.T[merged])
         return losses
 
     def merged(
@@ -895,16 +895,12 @@ class _Training:
         """Rows of one fold on which the same rules hold, as one: the first of each, the number of
         every row's, and their targets and weights. All rows if the loss forbids it.
         """
-        loss, outputs = self.data.loss, len(self.target)
-        if outputs == 1 and not loss.mergeable:
+        if not self.loss.mergeable:
             same = np.arange(len(self.weights))
             return same, same, self.target, self.weights
         first, number = distinct(pack(np.vstack([rows, folds]).T))
-        parts = [
-            merge_rows(loss if outputs == 1 else logistic, one, self.weights, number, len(first))
-            for one in self.target
-        ]
-        return first, number, np.stack([one.target for one in parts]), parts[0].weight
+        target, weights, _ = merge_rows(self.loss, self.target.T, self.weights, number, len(first))
+        return first, number, target.T, weights
 
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules of a network."""
@@ -982,9 +978,7 @@ class _Training:
         """Rules with their final weights, and their risk."""
         rows, b = rows.reshape(-1, len(self.weights)), b.reshape(-1, len(b0))
         b, b0 = self.refitted(rules, rows, b, b0)
-        risk = float(
-            self.weights @ losses_of(self.data.loss, self.target, b.T @ rows + b0[:, None])
-        )
+        risk = self.risk(rows, b, b0)
         size = sum(np.abs(one.w).sum() for rule in rules for one in rule) + np.abs(b).sum()
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
 
@@ -1004,18 +998,14 @@ class _Training:
         b, b0 = self.refitted(best.rules, rows, best.weights, best.intercept)
         if not self.options.refit or self.options.l2_penalty is not None:
             return b, b0, Ridge(self.first_ridge)
-        ridge = self.by_noise(rows, b, b0)
+        target = self.target.T if len(b0) > 1 else self.target[0]
+        risk = self.risk(rows, b, b0)
+        ridge = Ridge.of_rules(self.loss, target, self.data.weights, risk, len(rows))
         return *self.refitted(best.rules, rows, b, b0, ridge.value), ridge
 
-    def by_noise(self, rows: Rows, b: Floats, b0: Floats) -> Ridge:
-        """The ridge of the last refit, after one with the small ridge."""
-        loss, weights = self.data.loss, self.data.weights
-        risk = float(self.weights @ losses_of(loss, self.target, b.T @ rows + b0[:, None]))
-        if len(b0) == 1:
-            return Ridge.of_output(loss, self.target[0], weights, risk, len(rows))
-        shares = (self.target > 0) @ self.weights  # softmax: entropy, and the mean of p (1 - p)
-        left = risk / -float(shares @ np.log(shares))
-        return Ridge.by_noise(left, float(np.mean(shares * (1 - shares))), weights, len(rows))
+    def risk(self, rows: Rows, b: Floats, b0: Floats) -> float:
+        """The mean loss of rules that hold for these rows."""
+        return float(self.weights @ of_rows(self.loss, self.target.T, rows.T @ b + b0))
 
     def refitted(
         self,
@@ -1036,18 +1026,7 @@ class _Training:
         if not self.options.refit:
             return b, b0
         signs, free = self.signs(rules)
-        if len(b0) > 1:
-            return refit_softmax(
-                target.T,
-                rows.T,
-                l2_penalty=ridge,
-                sample_weight=row_weights,
-                start=(b, b0),
-                free=free,
-                signs=signs,
-            )
-        weights, intercept = refit_weights(
-            self.data.loss, target[0], rows.T, l2_penalty=ridge, intercept=True,
-            sample_weight=row_weights, start=(b[:, 0], float(b0[0])), signs=signs[:, 0],
+        return refit_outputs(
+            self.loss, target.T, rows.T, l2_penalty=ridge, sample_weight=row_weights,
+            start=(b, b0), free=free, signs=signs,
         )  # fmt: skip
-        return weights[:, None], np.array([intercept])

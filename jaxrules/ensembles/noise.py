@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.learning.training import TrainingData
-from jaxrules.losses import Loss, best_constant, derivatives, mean_loss, squared
+from jaxrules.losses import Loss, best_constant, derivatives, mean_loss, softmax, squared
 from jaxrules.tools.fits import Settings
 
 Floats = NDArray[np.float64]
@@ -30,6 +30,13 @@ def first_ridge(given: float | None, data: TrainingData) -> float:
     return _SMALL_RIDGE * unit(data.loss, data.target, data.weights) if given is None else given
 
 
+def ridges(loss: Loss) -> float:
+    """The ridge on a weight, in units of `l2_penalty`: for classes together it is twice as large,
+    so that two classes, whose weights are -v / 2 and v / 2, are the binary problem of v.
+    """
+    return 2.0 if loss == softmax else 1.0
+
+
 def unit(loss: Loss, y: Floats, weights: Floats) -> float:
     """The unit of default ridges: the curvature of a row at the best constant, which follows the
     unit of the target; 1 for classes and the squared loss, which have none to follow.
@@ -44,11 +51,13 @@ def rounded(ridge: float, unit: float) -> float:
     return float(f"{ridge / unit:.2g}") * unit
 
 
-def share_left(loss: Loss, y: Floats, weights: Floats, risk: float, constant: float) -> float:
-    """A mean loss as a share of that of a constant score, both above the least loss of any
-    scores.
+def share_left(
+    loss: Loss, y: Floats, weights: Floats, risk: float, constant: Floats | float
+) -> float:
+    """A mean loss as a share of that of a constant score, one per class for `softmax`, both above
+    the least loss of any scores.
     """
-    nothing, floor = np.zeros(len(y)), 0.0
+    nothing, floor = np.zeros(y.shape), 0.0
     if loss.conjugate is not None:
         floor = -float(np.average(loss.conjugate(y, nothing), weights=weights))
     whole = mean_loss(loss, y, nothing + constant, weights) - floor
@@ -69,10 +78,10 @@ def noise_over_signal(noise: float) -> float:
     return noise / (1 - noise)
 
 
-def curvature(loss: Loss, y: Floats, weights: Floats, constant: float) -> float:
-    """The mean curvature of a row at a constant score, 1 if it is zero."""
-    of_row = derivatives(loss, y, np.full(len(y), constant))[1]
-    return float(np.average(of_row, weights=weights)) or 1.0
+def curvature(loss: Loss, y: Floats, weights: Floats, constant: Floats | float) -> float:
+    """The mean curvature of a row, and of its classes, at a constant score; 1 if it is zero."""
+    of_row = derivatives(loss, y, np.zeros(y.shape) + constant)[1]
+    return float(np.mean(np.average(of_row, axis=0, weights=weights))) or 1.0
 
 
 class Ridge(NamedTuple):
@@ -101,8 +110,10 @@ class Ridge(NamedTuple):
         return cls(value, f"l2_penalty={value:g}: {why}")
 
     @classmethod
-    def of_output(cls, loss: Loss, y: Floats, weights: Floats, risk: float, rules: int) -> Ridge:
-        """The default ridge for one output, whose rules have this mean loss."""
+    def of_rules(cls, loss: Loss, y: Floats, weights: Floats, risk: float, rules: int) -> Ridge:
+        """The default ridge for the rules of one output, or of classes together, that have this
+        mean loss.
+        """
         constant = best_constant(loss, y, weights)
         left = share_left(loss, y, weights, risk, constant)
         of_row = curvature(loss, y, weights, constant)

@@ -372,7 +372,7 @@ def _with_rules_of(
     pool = rule_pool(model.conjunctions, task.data, seed, run, True, task.constraints)
     problem = _Problem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
     if l1_penalty is None:
-        l1_penalty = _WITHOUT_FOLDS * max(master.max_penalty(run) for master in problem.masters)
+        l1_penalty = _WITHOUT_FOLDS * max(master.max_penalty() for master in problem.masters)
     return _walk(problem, [l1_penalty], run, start=problem.begun(model))[0]
 
 
@@ -400,7 +400,7 @@ def path(
     run = options.run("rulefit path")
     task = _Task.of(X, y, sample_weight, options)
     problem = _Problem.of(task, task.data, task.pool(task.data, run))
-    penalties = options.l1_penalties or _default_penalties(problem, options.n_penalties, run)
+    penalties = options.l1_penalties or _default_penalties(problem, options.n_penalties)
     return _walk(problem, penalties, run)
 
 
@@ -577,13 +577,8 @@ class _Problem:
     signs: list[Bools] | None
 
     @classmethod
-    def of(
-        cls, task: _Task, data: TrainingData, pool: RulePool, others: Sequence[RulePool] = (),
-        compiled: bool = True,
-    ) -> _Problem:  # fmt: skip
-        """With room for other pools on as many rows: with linear terms, all of them share compiled
-        kernels. See `BitColumns` for `compiled`.
-        """
+    def of(cls, task: _Task, data: TrainingData, pool: RulePool, compiled: bool = True) -> _Problem:
+        """See `BitColumns` for `compiled`."""
         options, linear, factors = task.options, None, np.ones(len(pool.rules))
         row = pool.activations.pattern
         matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits, compiled)
@@ -597,9 +592,7 @@ class _Problem:
             matrix = BitColumns(bits, compiled)
         if options.linear_terms or not data.loss.mergeable:  # no rows are merged
             row = np.arange(len(row))
-        size = len(factors) - len(pool.rules)
-        room = (len(row), max(len(other.rules) + size for other in (pool, *others)))
-        design = sparse_glm.Design.of(matrix, inverse=row, room=room)
+        design = sparse_glm.Design.of(matrix, inverse=row)
         signs = task.signs(pool.rules, linear)
         # An expert's rules have no penalty, except where monotone fixes their signs.
         free = np.arange(len(factors)) < len(task.first)
@@ -621,13 +614,9 @@ class _Problem:
 
     def _masters(self, sample_weight: Floats) -> list[sparse_glm.Problem]:
         signs: Sequence[Bools | None] = self.signs or [None] * len(self.data.outputs)
-        numpy = self.traced or self.task.options.engine == "numpy"
         return [
-            replace(
-                sparse_glm.Problem.of(
-                    self.design, target, self.data.loss, sample_weight, True, self.factors, own
-                ),
-                without_kernels=numpy,
+            sparse_glm.Problem.of(
+                self.design, target, self.data.loss, sample_weight, True, self.factors, own
             )
             for target, own in zip(self.data.outputs, signs, strict=True)
         ]
@@ -754,13 +743,10 @@ class _Problem:
 
     def details(self, solved: _Solved) -> RuleFitDetails:
         """What a fit reports; by class, if they are one-vs-rest."""
-        master = self.masters[0]
-        kernels = isinstance(master, sparse_glm.Problem) and master.by_kernels
-        compiled = self.traced or (kernels and not self.task.options.limited)
         common: dict[str, Any] = {
             "l1_penalty": solved.l1_penalty,
             "n_candidates": len(self.pool.rules),
-            "engine": "jax" if compiled else "numpy",
+            "engine": "jax" if self.traced else "numpy",
         }
         if len(solved.outputs) == 1:
             return RuleFitDetails(**common)
@@ -772,9 +758,9 @@ class _Problem:
 # Fits along a path
 
 
-def _default_penalties(problem: _Problem, n: int, run: Run) -> tuple[float, ...]:
+def _default_penalties(problem: _Problem, n: int) -> tuple[float, ...]:
     """From the least penalty at which every weight is zero, downwards."""
-    largest = max(master.max_penalty(run) for master in problem.masters)
+    largest = max(master.max_penalty() for master in problem.masters)
     return tuple((largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)).tolist())
 
 
@@ -839,8 +825,8 @@ def _cross_validated(
     pools = task.pools_of_folds(pool, fold_of, search)
     if (few := _before_folds(task, tried, options.n_folds, run)) is not None:
         return few
-    problem = _Problem.of(task, data, pool, pools)
-    penalties = _default_penalties(problem, _STEPS, search) if tried is None else tried
+    problem = _Problem.of(task, data, pool)
+    penalties = _default_penalties(problem, _STEPS) if tried is None else tried
     models: list[list[RuleEnsemble]] = [[] for _ in range(options.n_folds)]
     shared = None  # linear terms of a fold are winsorised on its own rows
     if not depends_on_labels(options.rules) and not options.linear_terms:
@@ -849,7 +835,7 @@ def _cross_validated(
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
             return
-        fold, solved = _Problem.of(task, inside, pools[k], [pool, *pools]), None
+        fold, solved = _Problem.of(task, inside, pools[k]), None
         n_outputs = len(data.outputs)
         own = slice(k * n_outputs, (k + 1) * n_outputs)
         ahead = shared or fold.ahead(penalties, _ROUGH)

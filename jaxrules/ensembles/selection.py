@@ -12,9 +12,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
-
-from jaxrules.losses import Loss, derivatives
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -24,17 +21,6 @@ _BLOCK = 2048
 """Rows that are multiplied at a time, for the processor's cache."""
 _NEGLIGIBLE = 1e-6
 """A rule of less variance given the others repeats them."""
-
-
-def slopes(loss: Loss, target: Floats, scores: Floats) -> tuple[Floats, Floats]:
-    """First and second derivatives of the loss by the scores, all (outputs, rows); under the
-    softmax loss, for more than one output, the diagonal of the second.
-    """
-    if len(target) == 1:
-        first, second = derivatives(loss, target[0], scores[0])
-        return first[None], second[None]
-    p = special.softmax(scores, axis=0)
-    return p - (target > 0), p * (1 - p)
 
 
 def gains(

@@ -212,7 +212,7 @@ def fit_on_sample(
             **options | option,
         )  # fmt: skip
         loss = None if isinstance(sample.given, str) else sample.loss
-        sums = _Sums.of(found.model, block, loss)
+        sums = _BlockSums.of(found.model, block, loss)
         rated = None if whole else _rated(found.model, source, sample, loss, run)
         return _on_all_rows(found, sums, rated or sums, sample, whole, run, reading.limit)
 
@@ -247,8 +247,8 @@ def _time_to_fit(run: Run, whole: bool) -> Deadline | None:
 
 def _on_all_rows(
     found: Fit[Any],
-    sums: _Sums,
-    rated: _Sums,
+    sums: _BlockSums,
+    rated: _BlockSums,
     sample: _Sample,
     whole: bool,
     run: Run,
@@ -583,7 +583,7 @@ def _kind(target: NDArray[Any]) -> str:
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _BlockSums:
     """Sums over rows.
 
     Attributes:
@@ -600,7 +600,7 @@ class _Sums:
     covered: Floats | float
 
     @classmethod
-    def of(cls, model: Any, block: Block, loss: Any) -> _Sums:
+    def of(cls, model: Any, block: Block, loss: Any) -> _BlockSums:
         """Of a block; `loss` is a user's, None for that of the fit."""
         X, y, sample_weight = block
         check_order(X, y=y, sample_weight=sample_weight)
@@ -620,9 +620,9 @@ class _Sums:
             covered = weights @ model.conjunctions.satisfied(table)
         return cls(len(weights), total, lost, right, covered)
 
-    def __add__(self, other: _Sums) -> _Sums:
+    def __add__(self, other: _BlockSums) -> _BlockSums:
         mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
-        return _Sums(*(a + b for a, b in zip(mine, others, strict=True)))
+        return _BlockSums(*(a + b for a, b in zip(mine, others, strict=True)))
 
     def rated(self, objective: float, bound: float | None) -> Rated:
         shares = (
@@ -631,16 +631,16 @@ class _Sums:
         return Rated(self.rows, self.weight, objective, bound, *shares)
 
 
-def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> _Sums | None:
+def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> _BlockSums | None:
     """The model on the blocks that the sample was drawn from, as far as there is time; None if
     there is none.
     """
-    found: _Sums | None = None
+    found: _BlockSums | None = None
     with run:
         run.phase = "evaluation"
         for block in () if run.stopped() else itertools.islice(source(), sample.blocks):
             if _n_rows(block[0]):
-                one = _Sums.of(model, block, loss)
+                one = _BlockSums.of(model, block, loss)
                 found = one if found is None else found + one
                 run.report(found.rows)
             if run.stopped():
@@ -654,7 +654,7 @@ def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> 
     return found if rows else None
 
 
-def _objective(fit: Fit[Any], sample: _Sums, rated: _Sums) -> float:
+def _objective(fit: Fit[Any], sample: _BlockSums, rated: _BlockSums) -> float:
     """The objective of the fit to the sample on the rated rows, at the same penalties."""
     if isinstance(fit.model, RuleList):
         if fit.sense == "min":  # DRNet: the error
@@ -670,7 +670,7 @@ def _objective(fit: Fit[Any], sample: _Sums, rated: _Sums) -> float:
     return rated.loss / rated.weight + penalties
 
 
-def _coverage(fit: Fit[Any], sums: _Sums) -> float:
+def _coverage(fit: Fit[Any], sums: _BlockSums) -> float:
     """LIRE's penalty on the mean coverage of the rules in use, mean over outputs."""
     used = np.asarray(fit.model.weights) != 0
     if fit.model.link == "softmax":

@@ -198,6 +198,11 @@ class TrainingData:
         return np.atleast_2d(self.target.T)
 
     @property
+    def row_loss(self) -> Loss:
+        """The loss of a whole row of the target: `softmax` for classes fitted together."""
+        return self.loss if self.target.ndim == 1 else softmax
+
+    @property
     def constant_loss(self) -> float:
         """The mean over the outputs of the loss of the best constant; default penalties are
         relative to it.
@@ -208,6 +213,13 @@ class TrainingData:
         return float(
             np.mean([mean_loss(self.loss, y, constant, self.weights) for y, constant in constants])
         )
+
+    def constant_loss_of(self, together: bool) -> float:
+        """`constant_loss`, or that of the classes together."""
+        if not together:
+            return self.constant_loss
+        constant = np.zeros_like(self.target) + best_constant(softmax, self.target, self.weights)
+        return mean_loss(softmax, self.target, constant, self.weights)
 
     @property
     def labels(self) -> NDArray[np.float64] | NDArray[np.int64]:
@@ -443,16 +455,9 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
 
 def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsemble]:
     """Returns the fit; warns if the best constant has a smaller loss on the training rows."""
-    scores, weights = np.asarray(decision_function(fit.model, data.table), np.float64), data.weights
     with np.errstate(over="ignore", invalid="ignore"):
-        if fit.model.link == "softmax":
-            shares = np.average(data.target > 0, axis=0, weights=weights)
-            constant = -float(shares @ np.log(shares))
-            reached = float(np.average(softmax(data.target, scores), weights=weights))
-        else:
-            constant = data.constant_loss
-            by_output = zip(data.outputs, np.atleast_2d(scores.T), strict=True)
-            reached = float(np.mean([mean_loss(data.loss, y, f, weights) for y, f in by_output]))
+        reached = model_loss(fit.model, data)
+        constant = data.constant_loss_of(together=fit.model.link == "softmax")
     if not reached <= constant + _ROUNDING * max(abs(constant), abs(reached)):
         checks.warn(
             f"the model's mean {data.loss.name} loss on its own training rows is {reached:.4g}, "
@@ -639,7 +644,7 @@ def model_loss(
     """
     scores = scale * np.asarray(decision_function(model, data.table), np.float64)
     if getattr(model, "link", None) == "softmax":
-        return float(np.average(softmax(data.target, scores), weights=data.weights))
+        return mean_loss(softmax, data.target, scores, data.weights)
     pairs = zip(data.outputs, scores.reshape(len(data.target), -1).T, strict=True)
     loss = data.loss if loss is None else loss
     return float(np.mean([mean_loss(loss, y, score, data.weights) for y, score in pairs]))

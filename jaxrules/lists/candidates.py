@@ -28,7 +28,7 @@ _MOST_REGROUPED = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class ListCandidates:
     """Conditions, each a set of parts (literals, or the user's rules), on rows merged into groups.
 
     Attributes:
@@ -124,18 +124,18 @@ def candidates_of(
     max_length: int | None,
     least: float,
     stopped: Callable[[], bool] = lambda: False,
-) -> Candidates:
+) -> ListCandidates:
     """The conditions that a list may use.
 
     Args:
         parts: literals; or, with `max_length` None, the conditions themselves.
         table: the rows.
         class_weights: the weight of every class in every row, (rows, classes).
-        constraints, penalty, defaults: see `Candidates`.
+        constraints, penalty, defaults: see `ListCandidates`.
         max_length: the most literals of a condition.
         least: the least weight that a condition made of literals covers.
         stopped: checked between parts; if True, long conditions may be missing,
-            see `Candidates.complete`.
+            see `ListCandidates.complete`.
 
     Raises:
         ValueError: if there are none, or too many for the memory.
@@ -169,7 +169,7 @@ def candidates_of(
         merged = Activations.of_words(transposed(covers, rows.n_patterns), len(covers))
         covers, group, totals = merged.bits, merged.pattern[group], merged.totals(totals)
     propositions = np.append(parts.propositions, 0)
-    return Candidates(
+    return ListCandidates(
         parts,
         members,
         covers,

@@ -24,7 +24,8 @@ class "x < t". See `jaxrules.rules.constraints`.
 
 The paper has two classes. With more, classes are learned one after the other, the rarest first (as
 in RIPPER, Cohen, ICML 1995), each against the rest on the rows that no rule covers yet. The default
-is the most frequent class among the remaining rows.
+is the most frequent class among the remaining rows; with two classes it is the first, if there is a
+rule, since rules speak for the second.
 
 >>> import numpy as np
 >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
@@ -317,8 +318,10 @@ class _Task:
     def fit(self, options: Options, run: Run) -> Fit[RuleList]:
         """Train, and make a list of the sets."""
         if self.data.target.ndim == 1:
-            only = _Training(self.data, self.pool, self.may_say[1], options, run).fit()
-            return _as_list(self, [(1, only)], 0, only.errors, options, run)
+            only = _ListTraining(self.data, self.pool, self.may_say[1], options, run).fit()
+            # A list without a rule says what most rows are, as that of several classes.
+            default = 0 if only.rules else _most_frequent(self.data.codes, self.data.weights)
+            return _as_list(self, [(1, only)], default, only.errors, options, run)
         sets, default = _class_by_class(self, options, run)
         errors = tuple(found.errors for _, found in sets)
         return _as_list(self, sets, default, errors, options, run)
@@ -384,7 +387,7 @@ def scores(w: Array, rule_gates: Array, literals: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Objective:
+class _ListObjective:
     """The penalised loss of each network as a function of one layer; the other
     is among the fixed arrays.
     """
@@ -421,7 +424,7 @@ class RuleSet(NamedTuple):
     history: list[Step]
 
 
-class _Training:
+class _ListTraining:
     """The data as literals, training and discretisation.
 
     `may_be` says whether the weight of each literal may be negative, and positive, (2, literals).
@@ -478,7 +481,7 @@ class _Training:
                 )
                 penalty = options.literal_penalty if of_and_layer else options.rule_penalty
                 for descent in adam(
-                    _Objective(of_and_layer),
+                    _ListObjective(of_and_layer),
                     trained,
                     rows,
                     (others, draws, penalty, float(len(self.pool))),
@@ -600,13 +603,17 @@ def _class_by_class(
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
             name = f"{run.task}, class {classes[code]}"
             child = run.child(1 / (len(order) - 1 - k), name, options.iterations)
-            found = _Training(part, task.pool, task.may_say[code], options, child).fit()
+            found = _ListTraining(part, task.pool, task.may_say[code], options, child).fit()
             run.shortened |= child.shortened
             history = [replace(step, seconds=began + step.seconds) for step in found.history]
             sets.append((code, found._replace(history=history)))
             left = left[~found.rows]
     rest = left if len(left) else np.arange(len(codes))
-    return sets, int(np.bincount(codes[rest], data.weights[rest]).argmax())
+    return sets, _most_frequent(codes[rest], data.weights[rest])
+
+
+def _most_frequent(codes: NDArray[np.integer], weights: Floats) -> int:
+    return int(np.bincount(codes, weights).argmax())
 
 
 def _as_list(

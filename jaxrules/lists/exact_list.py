@@ -53,7 +53,7 @@ from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
@@ -437,7 +437,7 @@ class _Best(NamedTuple):
     """What a search for the best list found."""
 
     run: Run
-    certificate: Certificate[Choice]
+    certificate: LayeredCertificate[Choice]
     objective: float  # with the expert's rules
     bound: float
     status: Status
@@ -529,7 +529,7 @@ def _searched(
     )
 
 
-def _offer_ssrl(problem: ListProblem, certificate: Certificate[Choice], run: Run) -> None:
+def _offer_ssrl(problem: ListProblem, certificate: LayeredCertificate[Choice], run: Run) -> None:
     """Offer SSRL's list, restricted to conditions in the pool, if it may
     still help and there is time.
     """

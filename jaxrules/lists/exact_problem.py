@@ -15,7 +15,7 @@ from jaxrules.data.table import Label, Table
 from jaxrules.learning.options import option, options
 from jaxrules.learning.training import TrainingData
 from jaxrules.learning.warm_start import given_start
-from jaxrules.lists.candidates import Candidates, candidates_of
+from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import SMALL_PENALTY, Left
@@ -116,7 +116,7 @@ class ListProblem:
     data: TrainingData
     literals: PropositionPool | None
     max_cut_points: int | None
-    candidates: Candidates
+    candidates: ListCandidates
     max_rules: int
     max_length: int
     first: FirstRules

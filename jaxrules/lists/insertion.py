@@ -88,7 +88,7 @@ class Examples:
     counts: Floats
     default: int
     allowed: Bools | None = None
-    sample: Sample | None = None
+    sample: DrawnExamples | None = None
 
     FEW_ROWS: ClassVar[int] = 512
     """Up to this many distinct rows, products over the distinct rows are faster than bit counts
@@ -130,14 +130,14 @@ class Examples:
         return covered
 
     def sampled(self, rows: NDArray[np.intp], classes: NDArray[np.intp], weight: float) -> Examples:
-        """The same rows, with drawn ones for beam searches; see `Sample`."""
+        """The same rows, with drawn ones for beam searches; see `DrawnExamples`."""
         counts = (classes[:, None] == np.arange(self.n_classes)).astype(np.float64)
         drawn = Examples(np.take(self.literals, rows, axis=1), counts, self.default, self.allowed)
-        return replace(self, sample=Sample(drawn, rows, weight))
+        return replace(self, sample=DrawnExamples(drawn, rows, weight))
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class DrawnExamples:
     """Rows drawn with a probability in proportion to their weight, for beam searches on large data.
 
     Attributes:
@@ -255,7 +255,7 @@ def gains_of(
 # The input of the kernels
 
 
-class _Problem(NamedTuple):
+class _InsertionProblem(NamedTuple):
     """A sub-problem on the device. Blocks are sorted by position, the last first; padding rows
     belong to no state.
 
@@ -325,7 +325,7 @@ class _Blocks(NamedTuple):
     cells: NDArray[Any]  # sums over the rows of each position, see `_worth`; (cells, positions)
 
 
-def _on_device(problem: Subproblem) -> _Problem:
+def _on_device(problem: Subproblem) -> _InsertionProblem:
     """Sort the rows into blocks, in NumPy's arrays for the host's kernels, else in a mesh's. All
     sub-problems of lists of up to `max_rules` rules have the same shapes.
     """
@@ -338,7 +338,7 @@ def _on_device(problem: Subproblem) -> _Problem:
         np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
     )
     room = problem.max_rules - m
-    found = _Problem(
+    found = _InsertionProblem(
         blocks.literals,
         blocks.literals.T,
         blocks.everything,
@@ -357,7 +357,7 @@ def _on_device(problem: Subproblem) -> _Problem:
         return found
     axes = {"literals": 0, "covers": 1, "everything": 0}
     axes |= {} if counted else {"cell": 2}
-    return _Problem(
+    return _InsertionProblem(
         *(placement.place(one, axes.get(name)) for name, one in found._asdict().items())
     )
 
@@ -366,10 +366,19 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     """For rows of one class each: all rows of a block have the same position, class and charge."""
     examples, m, n = problem.examples, len(problem.rule_labels), problem.examples.n_rows
     classes, K = np.asarray(examples.labels), examples.n_classes
+    # Covering a row changes the list by its class, by whether a rule (never the default, label -1)
+    # already classifies it correctly, and by whether it is charged: 2 K + 2 kinds. A kind is the
+    # index of the cell in which its rows are counted (`_worth`).
     right = np.array([*problem.rule_labels, -1])[problem.first] == classes
     charged = problem.mask & (classes == examples.default)
     kinds, size, rows = 2 * K + 2, 32 * _WORDS * _devices(), np.flatnonzero(classes >= 0)
+    # Positions in descending order: a rule at position k reaches the rows with F >= k, so that the
+    # running sum of the blocks up to the end of position k is all that it can change.
     group = (m - problem.first) * kinds + np.where(charged, K, classes) + (K + 1) * right
+    # The most blocks of any list, so that all sub-problems share a shape: full blocks, and one
+    # begun block for each group. A position has at most K + 1 kinds of rows, as its rule classifies
+    # one class correctly and the others not, and only the default class divides into charged and
+    # not.
     capacity = -(-n // size) + problem.max_rules * (K + 1)
     row, sizes, blocks = _sorted_rows(group[rows], rows, kinds * (m + 1), size, capacity, n)
     ends = np.cumsum(blocks)
@@ -377,6 +386,7 @@ def _blocks_of_bits(problem: Subproblem) -> _Blocks:
     cell[: ends[-1]] = np.repeat(np.arange(len(sizes)) % kinds, blocks)
     row = _by_device(row, capacity)
     return _Blocks(
+        # the bits of every literal over the rows in the new order, 64 rows a word
         _kernels().pack(examples.literal_bits, row.reshape(-1, 64), len(examples.literals)),
         np.packbits(row < n, bitorder="little").view(np.uint32),
         cell,
@@ -393,6 +403,8 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     right = np.where(decided >= 0, examples.counts[rows, decided], 0.0)
     gain = examples.counts - right[:, None]
     charged = (problem.mask * examples.counts[:, examples.default])[:, None]
+    # Per row, divided by alpha: what a rule of each label gains, the positive part after the charge
+    # (for bounds), and the charge itself
     values = np.hstack([gain, np.maximum(gain - charged / problem.alpha, 0.0), charged])
     size = _WEIGHTED * _devices()
     capacity = -(-n // size) + problem.max_rules
@@ -423,6 +435,7 @@ def _sorted_rows(
     sizes = np.bincount(group, minlength=n_groups)
     blocks = -(-sizes // size)
     row = np.full(size * capacity, padding, np.int32)
+    # How far each group moves to the right because the groups before it fill whole blocks
     gaps = size * (np.cumsum(blocks) - blocks) - (np.cumsum(sizes) - sizes)
     # NumPy sorts numbers of at most 16 bits by their digits
     order = np.argsort(group.astype(np.min_scalar_type(n_groups)), kind="stable")
@@ -456,7 +469,7 @@ def _kernels() -> Any:
     return insertion_kernels
 
 
-def score(conditions: Array, rows: Array, problem: _Problem) -> _Scores:
+def score(conditions: Array, rows: Array, problem: _InsertionProblem) -> _Scores:
     """See `_score`; by numba if the problem is in NumPy's arrays."""
     if not isinstance(problem.literals, np.ndarray):
         return _score(conditions, rows, problem)
@@ -472,14 +485,14 @@ def score(conditions: Array, rows: Array, problem: _Problem) -> _Scores:
 
 
 @jax.jit
-def _score(conditions: jax.Array, rows: jax.Array, problem: _Problem) -> _Scores:
+def _score(conditions: jax.Array, rows: jax.Array, problem: _InsertionProblem) -> _Scores:
     """Score every condition "state and literal", penalty included; -inf if it is not allowed or
     covers the same rows as the state.
 
     Args:
         conditions: bool (states, literals).
-        rows: the rows that each state covers, coded like `_Problem.everything`: (states, words or
-            rows).
+        rows: the rows that each state covers, coded like `_InsertionProblem.everything`: (states,
+            words or rows).
         problem: the sub-problem.
     """
     bits, n_blocks = rows.dtype == jnp.uint32, len(problem.cell)
@@ -557,7 +570,7 @@ def _needed(best: Array) -> Array:
     return best + _TOLERANCE * (1.0 + abs(best))
 
 
-def descend(beam: _Beam, problem: _Problem) -> _Beam:
+def descend(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     """Refine the states of a beam layer by layer; then drop single literals
     from the best conditions.
     """
@@ -570,7 +583,7 @@ def descend(beam: _Beam, problem: _Problem) -> _Beam:
 
 
 @jax.jit
-def _descend(beam: _Beam, problem: _Problem) -> _Beam:
+def _descend(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     beam = jax.lax.while_loop(_open, lambda beam: _layer(beam, problem), beam)
     return _leave_one_out(beam, problem)
 
@@ -592,7 +605,7 @@ def _top_k(values: Array, k: int) -> tuple[Array, Array]:
     return _kernels().top_k(values, k)
 
 
-def _layer(beam: _Beam, problem: _Problem) -> _Beam:
+def _layer(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     """Evaluate the children of all states: record the best, and keep the leaders by each score and
     label in turn.
     """
@@ -630,7 +643,7 @@ def _layer(beam: _Beam, problem: _Problem) -> _Beam:
     return _Beam(child(index[kept]), rows, found[order], gains, idle)
 
 
-def _leave_one_out(beam: _Beam, problem: _Problem) -> _Beam:
+def _leave_one_out(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     """A beam that starts from the best conditions, each without one of its literals."""
     xp = _numpy_or_jax(problem.literals)
     n_states, n_literals = beam.conditions.shape
@@ -713,7 +726,7 @@ def exactly(
 
 def _begun(
     problem: Subproblem,
-    on_device: _Problem,
+    on_device: _InsertionProblem,
     width: int,
     literals: int | None,
     stopped: Callable[[], bool],
@@ -738,7 +751,7 @@ def _one_literal(problem: Subproblem) -> Literals:
 
 
 def _screened_search(
-    problem: _Problem, width: int, literals: int | None, stopped: Callable[[], bool]
+    problem: _InsertionProblem, width: int, literals: int | None, stopped: Callable[[], bool]
 ) -> tuple[float, list[Literals]] | None:
     """A beam search among the best literals by each score and label, in turn."""
     n_literals = problem.literals.shape[1]
@@ -761,7 +774,7 @@ def _screened_search(
 
 
 def _beam_search(
-    problem: _Problem, width: int, stopped: Callable[[], bool]
+    problem: _InsertionProblem, width: int, stopped: Callable[[], bool]
 ) -> tuple[float, list[Literals]] | None:
     """Keep some children of every layer; then leave literals out of the best conditions, as long as
     that leads to better ones. Returns the best gain and those with enough gain, best first; None if
@@ -796,7 +809,7 @@ def _placed(rows: NDArray[Any]) -> Array:
 _descend_in_time, _score_in_time = Patient(descend), Patient(score)
 
 
-class _State(NamedTuple):
+class _OpenCondition(NamedTuple):
     """A condition of the exact search: a bound on the gain of its refinements, its literals, and
     the rows that it covers.
     """
@@ -810,17 +823,21 @@ class _State(NamedTuple):
 
 
 def _exhaust(
-    problem: _Problem, best: float, found: Literals, limit: int, stopped: Callable[[], bool]
+    problem: _InsertionProblem,
+    best: float,
+    found: Literals,
+    limit: int,
+    stopped: Callable[[], bool],
 ) -> tuple[Literals, float]:
     """Layer by layer, keep every child that can still win, of equal covers the shortest; returns
     the best condition and a bound on all gains.
     """
     literals, labels = placement.to_host(problem.covers), placement.to_host(problem.labels)
-    states = [_State(np.inf, (), placement.to_host(problem.everything))]
+    states = [_OpenCondition(np.inf, (), placement.to_host(problem.everything))]
     penalty = float(problem.penalty)
     seen: set[bytes] = set()
     for length in range(1, limit + 1):
-        children: list[_State] = []
+        children: list[_OpenCondition] = []
         for start in range(0, len(states), _BLOCK):
             block = states[start : start + _BLOCK]
             conditions = np.zeros((_BLOCK, len(literals)), bool)
@@ -852,7 +869,7 @@ def _exhaust(
                 if key not in seen:
                     seen.add(key)
                     children.append(
-                        _State(
+                        _OpenCondition(
                             float(potential[row, literal]), block[row].with_literal(literal), cover
                         )
                     )

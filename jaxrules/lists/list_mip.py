@@ -20,19 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from jaxrules.lists.candidates import Candidates
+from jaxrules.lists.candidates import ListCandidates
 from jaxrules.lists.prefixes import Choice
 from jaxrules.solvers import mip
-from jaxrules.solvers.layered import Certificate, never
+from jaxrules.solvers.layered import LayeredCertificate, never
 
 GAP = 1e-6
 """Absolute tolerance of the certificate: what the solver's feasibility tolerance resolves."""
 
 
 def search(
-    candidates: Candidates,
+    candidates: ListCandidates,
     max_rules: int,
-    certificate: Certificate[Choice],
+    certificate: LayeredCertificate[Choice],
     stopped: Callable[[], bool] = never,
     remaining: Callable[[], float] = lambda: math.inf,
 ) -> None:

@@ -174,7 +174,7 @@ class NearOptimal:
         return tuple(lines)
 
 
-class _Found(NamedTuple):
+class _FoundLists(NamedTuple):
     """Lists or prefixes of one length: what they capture, and how they were built."""
 
     keys: Words  # of the set of the sets of rows that the rules capture, (lists, 2)
@@ -183,18 +183,18 @@ class _Found(NamedTuple):
     parents: NDArray[np.int64]
     moves: NDArray[np.int64]
 
-    def take(self, chosen: Any) -> _Found:
-        return _Found(*(part[chosen] for part in self))
+    def take(self, chosen: Any) -> _FoundLists:
+        return _FoundLists(*(part[chosen] for part in self))
 
     @classmethod
-    def merged(cls, some: list[_Found]) -> _Found:
+    def merged(cls, some: list[_FoundLists]) -> _FoundLists:
         """All of them; of those with equal keys, the best."""
         found = cls(*(np.concatenate(parts) for parts in zip(*some, strict=True)))
         order = np.argsort(-found.values, kind="stable")
         return found.take(order[distinct(np.ascontiguousarray(found.keys[order]))[0]])
 
 
-_NONE = _Found(np.zeros((0, 2), np.uint64), *np.zeros((2, 0)), *np.zeros((2, 0), np.int64))
+_NONE = _FoundLists(np.zeros((0, 2), np.uint64), *np.zeros((2, 0)), *np.zeros((2, 0), np.int64))
 
 
 class Enumeration:
@@ -223,7 +223,7 @@ class Enumeration:
         self.threshold = self.least - problem.offset - self.rounding
         self.floor, self.lost, self.ran = self.threshold, 0, False
         empty = np.full(1, self.candidates.evaluate(()))
-        none = _Found(
+        none = _FoundLists(
             np.zeros((1, 2), np.uint64), empty, empty, np.zeros(1, np.int64), np.zeros(1, np.int64)
         )
         self.ended = [none.take(empty > self.threshold)]  # the lists of no rule, of one, ...
@@ -242,13 +242,20 @@ class Enumeration:
             np.full(1, self.bound),
         )
         n, R, depth = self.search.chunk, len(self.candidates), self.search.max_rules
+        # Invariant: every list of at most `step` rules above the floor is in `ended`, and every
+        # longer one continues a prefix of the layer. What is given up raises the floor to its
+        # bound, and the number of lists that it could have contained is added to `lost`; `longer`
+        # is the number of ways to continue a list by at least one rule (conditions that repeat
+        # included).
         for step in range(depth):
             after = depth - 1 - step
             longer = sum(R**k for k in range(1, after + 1))  # lists that continue a given one
             grown, ended = [_NONE], [_NONE]
             self.ended.append(_NONE)
             for start in range(0, len(bounds), n):
-                if stopped():  # lost: the prefixes not expanded, and what continues the children
+                if stopped():
+                    # Lost: the children of prefixes not expanded, as lists and as prefixes, and the
+                    # continuations of the children found so far; as lists these are in `ended`.
                     self.end(ended)
                     self.lose(float(bounds[start:].max()), (len(bounds) - start) * R * (1 + longer))
                     for children in grown:
@@ -261,15 +268,19 @@ class Enumeration:
                 parents, moves, most, values, stops = self.search.children(
                     layer, some, after, self.floor
                 )
+                # `children` leaves out bounds up to the floor. While the floor is the threshold,
+                # nothing near-optimal is among these; once it has risen, any of them may be.
                 if self.floor > self.threshold:
                     self.lost += (len(bounds[some]) * R - len(parents)) * (1 + longer)
                 parents = parents + start
                 # The set of the captured sets identifies a list: a sum of hashes, in any order.
                 captures = layer.free[parents] & self.candidates.covers[moves]
-                found = _Found(keys[parents] + _hashes(captures), stops, stops, parents, moves)
+                found = _FoundLists(keys[parents] + _hashes(captures), stops, stops, parents, moves)
                 ended.append(found.take(stops > self.floor))
                 if after:
+                    # as a prefix its value is that of its rules alone, without the default
                     grown.append(found._replace(values=values, bounds=most))
+                # Keep memory bounded while a layer grows, not only at its end.
                 if sum(len(children.bounds) for children in grown) > self.search.max_open:
                     grown = [self.kept(grown, longer)]
                 if sum(len(lists.bounds) for lists in ended) > _MOST_PREFIXES:
@@ -289,11 +300,13 @@ class Enumeration:
         self.floor = max(self.floor, bound)
         self.lost += lists
 
-    def end(self, some: list[_Found]) -> None:
+    def end(self, some: list[_FoundLists]) -> None:
         """Add lists of the newest length; keep the best of all lists, up to the limit."""
-        self.ended[-1] = _Found.merged([self.ended[-1], *some])
+        self.ended[-1] = _FoundLists.merged([self.ended[-1], *some])
         objectives = np.concatenate([found.bounds for found in self.ended])
         if len(objectives) > self.limit:
+            # The limit's last place decides: lists below it go, and of those equal to it the later
+            # ones.
             least = -np.partition(-objectives, self.limit - 1)[self.limit - 1]
             self.lose(float(least), 0)
             spare = self.limit - int((objectives > least).sum())
@@ -304,9 +317,9 @@ class Enumeration:
                 self.lost += int((~kept).sum())
                 self.ended[length] = found.take(kept)
 
-    def kept(self, grown: list[_Found], longer: int) -> _Found:
+    def kept(self, grown: list[_FoundLists], longer: int) -> _FoundLists:
         """The prefixes that may become lists above the floor, as many as memory allows."""
-        children = _Found.merged(grown)
+        children = _FoundLists.merged(grown)
         inside = children.bounds > self.floor
         if self.floor > self.threshold:
             self.lost += int((~inside).sum()) * longer

@@ -3,8 +3,8 @@
 
 The rows that a prefix has captured determine its continuations: for all conditions at once, the
 classes of the rows that each would capture are counted. These give the value of stopping there and
-a bound on what can still be gained. Functions that Python calls take `Given` as a plain tuple:
-numba needs far longer to recognise named ones.
+a bound on what can still be gained. Functions that Python calls take `PrefixProblem` as a plain
+tuple: numba needs far longer to recognise named ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Words = NDArray[np.uint64]
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
-class Given(NamedTuple):
+class PrefixProblem(NamedTuple):
     """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
 
     covers: Words  # the groups that each condition covers, uint64 (conditions, words)
@@ -98,7 +98,7 @@ def _capture(
 
 
 @_jit
-def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
+def _captures(given: PrefixProblem, free: Words, sums: Floats, right: Floats) -> Ints:
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
 
@@ -137,6 +137,8 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
     else:
         _capture(free, words, free, given.counts, given.members, given.scale, one)
         sums[:, R] = one
+        # Rows are counted on the smaller side of a condition: inside it, or outside it and
+        # subtracted from the total.
         others = np.empty_like(free)
         for r in range(R):
             cover, inside, outside = given.covers[r], np.uint64(0), np.uint64(0)
@@ -165,7 +167,7 @@ def expand(
     """The prefixes with one further rule that may lead to a list better than `settled`.
 
     Args:
-        given: the problem, a `Given`.
+        given: the problem, a `PrefixProblem`.
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
         values: the weight that its rules classify correctly minus their penalties, (prefixes,).
         used: the required features that it uses.
@@ -177,7 +179,7 @@ def expand(
     Returns:
         The number of children.
     """
-    given = Given(*given)
+    given = PrefixProblem(*given)
     R, K, prices = len(given.covers), len(given.scale), given.prices
     cheapest = prices.min()
     sums, right = np.empty((K + 1, R + 1)), np.empty(R)
@@ -190,6 +192,7 @@ def expand(
         for d in range(K):
             for r in range(R):
                 potential = sums[K, r] - sums[d, r] - prices[r]
+                # insertion into a sorted list: `after` + 1 potentials are kept, see below
                 if potential > top[d, after]:
                     i = after
                     while i > 0 and top[d, i - 1] < potential:
@@ -236,7 +239,7 @@ def finish(
         The prefix, its two conditions (the second -1 for a single rule), and the list's objective;
         the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
-    given = Given(*given)
+    given = PrefixProblem(*given)
     R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices
     sums, right, got, left = (
         np.empty((K + 1, R + 1)),
@@ -251,6 +254,7 @@ def finish(
         for d in range(K):
             if not given.defaults[d]:
                 continue
+            # 1. Every single rule r, and the highest objective that one reaches
             highest = -np.inf
             for r in range(R):
                 gain[r] = right[r] - sums[d, r] - prices[r]
@@ -258,6 +262,8 @@ def finish(
                 highest = max(highest, stop[r])
                 if stop[r] > settled and used[s] | given.uses[r] == given.required:
                     settled, best, first, second = stop[r], s, r, -1
+            # 2. Second rules q worth a look: even the best first rule plus all that q could add
+            # must win.
             n = 0
             for q in range(R):
                 potential[q] = sums[K, q] - sums[d, q] - prices[q]
@@ -270,11 +276,14 @@ def finish(
             for r in range(R):
                 if stop[r] + potential[some[0]] <= settled:
                     continue
-                # what a later rule may gain by leaving its rows to r
+                # What q may gain when r takes rows from it: q changes a group by n_l - n_d, so that
+                # a group which q would classify worse than the default is better left to r. If l
+                # is the other of two classes, max(n) - n_l bounds this gain; with more, n_d does.
                 spoiled = sums[K, r] - sums[1 - d, r] if K == 2 else sums[d, r]
                 for w in words:
                     left[w] = free[s, w] & ~given.covers[r, w]
                 for q in some:
+                    # q come by falling potential: no later one can win either
                     if stop[r] + potential[q] <= settled:
                         break
                     if stop[r] + gain[q] + spoiled <= settled:

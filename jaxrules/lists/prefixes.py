@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.lists.candidates import Candidates, alike
+from jaxrules.lists.candidates import ListCandidates, alike
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children
+from jaxrules.solvers.layered import Children, LayeredCertificate
 from jaxrules.tools.bits import Words, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -63,7 +63,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         evaluations: the number of conditions tried after prefixes.
     """
 
-    def __init__(self, candidates: Candidates, max_rules: int) -> None:
+    def __init__(self, candidates: ListCandidates, max_rules: int) -> None:
         self.candidates, self.max_rules = candidates, max_rules
         self.pairs = max_rules > 1 and len(candidates) <= _MOST_PAIRED
         self.depth = max_rules - 1 if self.pairs else max_rules
@@ -74,7 +74,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
     @cached_property
     def given(self) -> tuple[Any, ...]:
-        """The input of the kernels, see `prefix_kernels.Given`."""
+        """The input of the kernels, see `prefix_kernels.PrefixProblem`."""
         c = self.candidates
         bits = 64 * c.covers.shape[1]
         counts = np.zeros((bits, c.n_classes + 1))
@@ -99,10 +99,10 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             c.required,
         )
 
-    def certificate(self, start: Choice = (), **options: Any) -> Certificate[Choice]:
+    def certificate(self, start: Choice = (), **options: Any) -> LayeredCertificate[Choice]:
         """A certificate that starts from some list."""
         c = self.candidates
-        return Certificate(
+        return LayeredCertificate(
             start,
             c.evaluate,
             float(c.counts.max(axis=1).sum()),

@@ -356,11 +356,11 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Sea
     weights = np.bincount(task.codes, task.data.weights)
     wrong = float(task.data.weights @ ~task.first.right)
 
-    def left(rules: _Rules) -> Left:
+    def left(rules: _InsertedRules) -> Left:
         literals = sum(map(len, rules.conditions))
         return Left(wrong - rules.right(), literals, float(weights.sum() - weights.max()))
 
-    def promising(rules: _Rules) -> bool:
+    def promising(rules: _InsertedRules) -> bool:
         errors, _, of = left(rules)
         return errors < _HOPELESS * of
 
@@ -686,7 +686,7 @@ class _Task:
         run: Run,
         room: int = 0,
         start: _Start = (),
-        promising: Callable[[_Rules], bool] | None = None,
+        promising: Callable[[_InsertedRules], bool] | None = None,
     ) -> _Search:
         """A finished search on rows with these weights, for the rules after the expert's.
 
@@ -753,7 +753,7 @@ def _pool(table: Table, options: _Lists) -> PropositionPool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rules:
+class _InsertedRules:
     """A rule list under construction."""
 
     examples: Examples
@@ -783,10 +783,10 @@ class _Rules:
         """f, Eq. 14."""
         return self.right() - self.penalty * sum(map(len, self.conditions))
 
-    def insert(self, rule: Insertion) -> _Rules:
+    def insert(self, rule: Insertion) -> _InsertedRules:
         """This list with one more rule."""
         order = [*range(rule.position), len(self), *range(rule.position, len(self))]
-        return _Rules(
+        return _InsertedRules(
             self.examples,
             self.penalty,
             (*self.conditions, rule.condition),
@@ -794,10 +794,10 @@ class _Rules:
             (*self.covers, self.examples.cover(rule.condition)),
         ).take(order)
 
-    def take(self, order: Sequence[int]) -> _Rules:
+    def take(self, order: Sequence[int]) -> _InsertedRules:
         """These rules, in this order."""
         conditions, labels, covers = self.conditions, self.labels, self.covers
-        return _Rules(
+        return _InsertedRules(
             self.examples,
             self.penalty,
             tuple(conditions[k] for k in order),
@@ -805,7 +805,7 @@ class _Rules:
             tuple(covers[k] for k in order),
         )
 
-    def merged(self) -> _Rules:
+    def merged(self) -> _InsertedRules:
         """The same list on rows merged by the rules that cover them, which suffices for deleting
         and reordering rules.
         """
@@ -813,7 +813,9 @@ class _Rules:
             return self
         rows = Activations.of_matrix(np.stack(self.covers, axis=1))
         examples = Examples(rows.by_rule, rows.totals(self.examples.counts), self.examples.default)
-        return _Rules(examples, self.penalty, self.conditions, self.labels, tuple(rows.by_rule))
+        return _InsertedRules(
+            examples, self.penalty, self.conditions, self.labels, tuple(rows.by_rule)
+        )
 
 
 class _Search:
@@ -832,7 +834,7 @@ class _Search:
         required: Sequence[Bools] = (),
         first: FirstRules | None = None,
         start: _Start = (),
-        promising: Callable[[_Rules], bool] | None = None,
+        promising: Callable[[_InsertedRules], bool] | None = None,
     ) -> None:
         self.promising = promising  # None for always
         self.examples, self.options, self.watch, self.find = examples, options, run, find
@@ -843,7 +845,7 @@ class _Search:
         self.max_rules = options.max_rules - self.before
         # few sizes of kernels: lists of one to four rules share them, those of five to eight, ...
         self.room = 4 * -(-max(room, options.max_rules) // 4)
-        self.best = _Rules(examples, self.penalty)
+        self.best = _InsertedRules(examples, self.penalty)
         self.start = replace(
             self.best,
             conditions=tuple(rule for rule, _ in start),
@@ -856,7 +858,7 @@ class _Search:
         self.replaced: set[tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]] = set()
         self.exhausted = False
 
-    def keep(self, rules: _Rules) -> bool:
+    def keep(self, rules: _InsertedRules) -> bool:
         """Keep this list if it is the best so far; returns whether it is."""
         objective = rules.objective()
         better = objective > self.best_objective + self.tie
@@ -865,7 +867,7 @@ class _Search:
         self.step(objective, rules)
         return better
 
-    def step(self, objective: float, rules: _Rules) -> None:
+    def step(self, objective: float, rules: _InsertedRules) -> None:
         """Report a list, with the expert's rules before it."""
         self.watch.step(self.offset + objective, self.before + len(rules))
 
@@ -889,7 +891,7 @@ class _Search:
             with self.watch:
                 self.step(self.best_objective, self.best)
 
-    def n_used(self, rules: _Rules) -> int:
+    def n_used(self, rules: _InsertedRules) -> int:
         """The number of required columns that a list uses."""
         return sum(
             any(literals[list(condition)].any() for condition in rules.conditions)
@@ -953,7 +955,7 @@ class _Search:
 
     def solve(
         self,
-        rules: _Rules,
+        rules: _InsertedRules,
         first: NDArray[np.intp],
         alpha: float,
         mask: Bools,
@@ -969,7 +971,7 @@ class _Search:
         )  # fmt: skip
         return best_insertion(problem, self.find, self.watch.stopped)
 
-    def greedy(self, known: _Rules, bound: int) -> bool:
+    def greedy(self, known: _InsertedRules, bound: int) -> bool:
         """Algorithm 1 with d bounded at a known list. The bound d_1 (Eq. 17) charges a rule for all
         rows of the default label that it covers (a rule of the known list only for those that it
         alone covers); d_2 (Eq. 18) charges it for those that the known list does not cover.
@@ -997,7 +999,7 @@ class _Search:
                 key=lambda rule: rule.gain,
             )
 
-        rules, better, step = _Rules(examples, self.penalty), False, 1
+        rules, better, step = _InsertedRules(examples, self.penalty), False, 1
         while step <= nu and not self.watch.stopped():
             found = best(step)
             if found.gain > 0:

@@ -226,7 +226,7 @@ def risk(
         scores = scores + total_offset(offset, exposure, len(scores), chosen.link == "log")
     together = getattr(model, "link", None) == "softmax" and chosen == logistic
     with np.errstate(over="ignore", invalid="ignore"):
-        losses = np.asarray(softmax(target, scores) if together else chosen.value(target, scores))
+        losses = np.asarray((softmax if together else chosen).value(target, scores))
     checks.require(
         np.isfinite(losses).all(), "the loss of some rows of X and y is too large for float64"
     )

@@ -22,7 +22,7 @@ from jaxrules.paths.exact import SHARE
 from jaxrules.paths.problem import Changes, PathProblem, constrained_path
 from jaxrules.paths.supports import Supports, bits
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 MAX_FEATURES = 14
 """Limited by a quadratic program per support."""
@@ -34,27 +34,27 @@ PIVOTS = 40
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path of real steps within bounds, for at most MAX_FEATURES features; see
     `exact.search`.
     """
     certificate = certificate or problem.certificate()
     certificate.relative = GAP
     if not stopped() and not certificate.closed:
-        prefixes = _Prefixes(problem)
+        prefixes = _BoundedPrefixes(problem)
         certificate.prove(float(prefixes.rest[0, 0]))
         layered.search(prefixes, certificate, WIDTHS, stopped)
     return certificate
 
 
-class _Layer(NamedTuple):
+class _BoundedLayer(NamedTuple):
     sequences: Sequence  # shape (states, steps so far)
     masks: NDArray[np.int64]  # their supports as bit masks
 
 
-class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
+class _BoundedPrefixes(layered.LayeredProblem[_BoundedLayer, Changes]):
     """Sequences of features; a move is a feature."""
 
     chunk = 500
@@ -92,10 +92,10 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
             )
         return least
 
-    def root(self) -> _Layer:
-        return _Layer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))
+    def root(self) -> _BoundedLayer:
+        return _BoundedLayer(np.zeros((1, 0), np.int64), np.zeros(1, np.int64))
 
-    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+    def expand(self, states: _BoundedLayer, some: slice, step: int, incumbent: float) -> Children:
         sequences, masks = states.sequences[some], states.masks[some]
         count, d = len(sequences), self.problem.n_features
         parents, moves = np.divmod(np.arange(count * d), d)
@@ -122,10 +122,10 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         box = (bound[sequences] for bound in self.problem.bounds)
         return weights.sum() * self.cost.constant + least_in_box(H, h, *box)
 
-    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
+    def grow(self, states: _BoundedLayer, children: Children, step: int) -> _BoundedLayer:
         parents, moves = children.parents, children.moves
         masks = states.masks[parents] | bits(self.problem.n_features)[moves]
-        return _Layer(np.column_stack([states.sequences[parents], moves]), masks)
+        return _BoundedLayer(np.column_stack([states.sequences[parents], moves]), masks)
 
     def solution(self, moves: Sequence) -> Changes:
         return Changes(moves, constrained_path(self.problem, moves))

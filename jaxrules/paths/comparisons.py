@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import MissingRule, TableLike
-from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.costs import Array, QuadraticCost, Sequence
 from jaxrules.paths.data import (
     MOST_STEPS,
     Coefficients,
@@ -162,7 +162,7 @@ def lasso_sequence(
     return space.sequence(np.array(models))
 
 
-def _best_order(cost: Quadratic, change: Array, step_weights: Array) -> Sequence:
+def _best_order(cost: QuadraticCost, change: Array, step_weights: Array) -> Sequence:
     """The order of the changes with the least weighted sum of costs."""
     d = len(change)
     if d > MAX_ORDERED:

@@ -26,7 +26,7 @@ INTERCEPT_ITERATIONS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
+class QuadraticCost:
     """c(b) = constant - 2 linear'b + b' curvature b; or a stack of such, with a leading axis.
 
     Attributes:
@@ -40,7 +40,7 @@ class Quadratic:
     constant: float | Array
 
     @classmethod
-    def stack(cls, costs: Iterable[Quadratic]) -> Quadratic:
+    def stack(cls, costs: Iterable[QuadraticCost]) -> QuadraticCost:
         """One cost per step."""
         curvature, linear, constant = zip(
             *((c.curvature, c.linear, c.constant) for c in costs), strict=True
@@ -55,13 +55,13 @@ class Quadratic:
         """Half the gradient, Q b - g, shape (features,)."""
         return self.curvature @ model - self.linear
 
-    def around(self, start: Array) -> Quadratic:
+    def around(self, start: Array) -> QuadraticCost:
         """The cost as a function of the change b - start."""
-        return Quadratic(self.curvature, -self.gradient(start), float(self(start)))
+        return QuadraticCost(self.curvature, -self.gradient(start), float(self(start)))
 
-    def restricted(self, features: Sequence) -> Quadratic:
+    def restricted(self, features: Sequence) -> QuadraticCost:
         """The cost where only these features may differ from zero."""
-        return Quadratic(
+        return QuadraticCost(
             self.curvature[..., features[:, None], features],
             self.linear[..., features],
             self.constant,
@@ -160,7 +160,7 @@ class LossCost:
             best = np.where(settled, best, np.where(inside, newton, (low + high) / 2))
         return best
 
-    def quadratic(self, reference: Array) -> Quadratic:
+    def quadratic(self, reference: Array) -> QuadraticCost:
         """The second-order model around a reference, with the intercept minimised out."""
         scores = self._scores(reference[None])
         scores = (scores + self._best_intercepts(scores)[:, None])[0]
@@ -174,12 +174,12 @@ class LossCost:
         g = Q @ reference - half_gradient - self.l2_penalty * (reference + self.centre)
         # Value and gradient at the reference are those of the cost itself.
         constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
-        return Quadratic(Q, g, float(constant))
+        return QuadraticCost(Q, g, float(constant))
 
 
 def mean_squared_error(
     X: Array, y: Array, sample_weight: Array, l2_penalty: float = 0.0
-) -> Quadratic:
+) -> QuadraticCost:
     """sum_i w_i (y_i - x_i'b)^2 / sum_i w_i + l2_penalty |b|^2 as a quadratic of b.
 
     Args:

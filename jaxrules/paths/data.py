@@ -26,7 +26,7 @@ from jaxrules.data.table import (
 )
 from jaxrules.learning.options import FitOptions, option, options
 from jaxrules.losses import logistic, squared
-from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
+from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence
 from jaxrules.paths.model import (
     CoordinatePath,
     ModelSequence,
@@ -102,7 +102,7 @@ class ModelSpace:
         allowed: the columns that steps may change, ascending.
     """
 
-    cost: Quadratic | LossCost
+    cost: QuadraticCost | LossCost
     schema: Schema
     columns: tuple[EncodedColumn, ...]
     centre: Array
@@ -172,13 +172,13 @@ class ModelSpace:
         return column_names(self.schema, self.columns)
 
     @property
-    def squared(self) -> Quadratic:
+    def squared(self) -> QuadraticCost:
         """The squared cost of the changes of the allowed columns from the start."""
-        assert isinstance(self.cost, Quadratic)
+        assert isinstance(self.cost, QuadraticCost)
         return self.cost.around(self.start).restricted(self.allowed)
 
     @property
-    def cost_of_changes(self) -> Quadratic | LossCost:
+    def cost_of_changes(self) -> QuadraticCost | LossCost:
         """c as a function of the changes of the allowed columns from the start."""
         return self.cost.around(self.start).restricted(self.allowed)
 
@@ -366,7 +366,7 @@ class ModelSpace:
         return change
 
 
-_Read = tuple[Quadratic | LossCost, Schema, float, float]
+_Read = tuple[QuadraticCost | LossCost, Schema, float, float]
 
 
 def _read_classes(

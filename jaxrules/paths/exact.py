@@ -37,11 +37,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrules.paths import local
-from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic, Sequence
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
 from jaxrules.paths.supports import Supports
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 WIDTH = 256
 FEW = 12
@@ -61,14 +61,14 @@ SLICE = 20_000
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
     starts: Iterable[Sequence] = (),
     *,
     batch: int = 2,
     restarts: int = 0,
     seed: int = 0,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path without side conditions, proved to a relative 1e-9 if the certificate is
     closed.
 
@@ -89,7 +89,7 @@ def search(
         improved = certificate.objective
     if certificate.closed or stopped():
         return certificate
-    prefixes = _Prefixes(problem, certificate.objective, stopped)
+    prefixes = _ExactPrefixes(problem, certificate.objective, stopped)
     certificate.prove(float(prefixes.rest[0, 0]))
     layered.search(prefixes, certificate, (WIDTH,), stopped)
     if not certificate.closed and not stopped():
@@ -101,12 +101,12 @@ def search(
     return certificate
 
 
-class _Layer(NamedTuple):
+class _ExactLayer(NamedTuple):
     sequences: Sequence  # shape (states, steps so far)
     supports: Sequence  # positions of their supports in the tables
 
 
-class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
+class _ExactPrefixes(layered.LayeredProblem[_ExactLayer, Changes]):
     """Prefixes of sequences of the features that have an effect, scaled to a unit diagonal, and the
     tables of bounds.
     """
@@ -116,7 +116,7 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.features = np.flatnonzero(np.diag(problem.cost.curvature) > 0)
         restricted = problem.cost.restricted(self.features)
         scale = np.sqrt(np.diag(restricted.curvature))
-        self.cost = Quadratic(
+        self.cost = QuadraticCost(
             restricted.curvature / np.outer(scale, scale),
             restricted.linear / scale,
             restricted.constant,
@@ -133,11 +133,11 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         self.shares[self.depth] = 0.0
         self.rest = self.supports.remainders(self.weights, self.shares)
 
-    def root(self) -> _Layer:
+    def root(self) -> _ExactLayer:
         empty = np.zeros(1, np.int64)  # the empty support comes first
-        return _Layer(np.zeros((1, 0), np.int64), empty)
+        return _ExactLayer(np.zeros((1, 0), np.int64), empty)
 
-    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+    def expand(self, states: _ExactLayer, some: slice, step: int, incumbent: float) -> Children:
         sequences, supports = states.sequences[some], states.supports[some]
         count, d = len(sequences), len(self.features)
         values = extension_values(
@@ -149,17 +149,17 @@ class _Prefixes(layered.LayeredProblem[_Layer, Changes]):
         parents, moves = np.divmod(np.arange(count * d), d)
         return Children(parents, moves, bounds.ravel(), bounds.ravel())
 
-    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
+    def grow(self, states: _ExactLayer, children: Children, step: int) -> _ExactLayer:
         parents, moves = children.parents, children.moves
         sequences = np.column_stack([states.sequences[parents], moves])
-        return _Layer(sequences, self.supports.larger[moves, states.supports[parents]])
+        return _ExactLayer(sequences, self.supports.larger[moves, states.supports[parents]])
 
     def solution(self, moves: Sequence) -> Changes:
         return self.problem.along(self.features[moves])
 
 
 def extension_values(
-    cost: Quadratic, step_weights: Array, share: float, sequences: Sequence
+    cost: QuadraticCost, step_weights: Array, share: float, sequences: Sequence
 ) -> Array:
     """The least objective of every sequence with every feature appended, shape
     (sequences, features).
@@ -209,14 +209,14 @@ def extension_values(
 
 
 def _depth_first_search(
-    prefixes: _Prefixes, certificate: Certificate[Changes], stopped: Callable[[], bool]
+    prefixes: _ExactPrefixes, certificate: LayeredCertificate[Changes], stopped: Callable[[], bool]
 ) -> None:
     """Prove the incumbent, or find a better one; bounds are tightened until they suffice."""
     from jaxrules.paths import depth_first  # numba loads when it is needed
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
     given = tuple(
-        depth_first.Given(
+        depth_first.DepthFirstProblem(
             cost.curvature, cost.linear, float(cost.constant), prefixes.weights, prefixes.shares,
             prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats,
         )
@@ -251,7 +251,7 @@ def _depth_first_search(
             spent += nodes
             certificate.nodes += nodes
             if value < known:
-                certificate.offer(prefixes.solution(depth_first.Stack(*stack).best.copy()))
+                certificate.offer(prefixes.solution(depth_first.PathStack(*stack).best.copy()))
         unproved = depth_first.open_bound(stack, 0, level, certificate.objective)
         certificate.prove(unproved if level >= 0 else certificate.settled)
         if level < 0 or stopped():

@@ -38,7 +38,7 @@ from jaxrules.paths.data import (
 from jaxrules.paths.logistic import SequentialCertificate
 from jaxrules.paths.model import CoordinatePath, complexity_loss, encoded_columns
 from jaxrules.paths.problem import Changes, IntegerSteps, PathProblem
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
@@ -325,7 +325,7 @@ def _problem(space: ModelSpace, options: Options) -> PathProblem:
 def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinatePath]:
     """The best path that the method finds."""
     problem, cost = _problem(space, options), space.cost_of_changes
-    certificate: Certificate[Changes] = (
+    certificate: LayeredCertificate[Changes] = (
         SequentialCertificate.of(cost, problem)
         if isinstance(cost, LossCost)
         else problem.certificate()
@@ -348,7 +348,7 @@ def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinateP
 
 def _search(
     problem: PathProblem,
-    certificate: Certificate[Changes],
+    certificate: LayeredCertificate[Changes],
     options: Options,
     run: Run,
     *,
@@ -376,7 +376,7 @@ def _search(
 
 
 def _solve(
-    problem: PathProblem, certificate: Certificate[Changes], options: Options, run: Run
+    problem: PathProblem, certificate: LayeredCertificate[Changes], options: Options, run: Run
 ) -> Status:
     """Improve the certificate by the method that the user named."""
     batch, restarts, seed = options.reassigned, options.restarts, options.seed
@@ -389,7 +389,7 @@ def _solve(
 
 def prove(
     problem: PathProblem,
-    certificate: Certificate[Changes],
+    certificate: LayeredCertificate[Changes],
     method: Literal["exact", "mip"],
     run: Run,
     *,

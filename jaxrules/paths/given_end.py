@@ -19,7 +19,7 @@ from jaxrules.paths.costs import RANK_TOLERANCE, Array, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, constrained_path
 from jaxrules.paths.supports import schur_values
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 MAX_FEATURES = 11
 """Limited by the memory for 3^d supports."""
@@ -29,9 +29,9 @@ FREE, PIN = 1, 2
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path of real steps to the problem's end, for at most MAX_FEATURES features;
     see `exact.search`.
     """
@@ -41,13 +41,13 @@ def search(
     return certificate
 
 
-class _Layer(NamedTuple):
+class _GivenEndLayer(NamedTuple):
     supports: Sequence
     # cost-to-come of the free coefficients and the constant, shape (d + 1, d + 1, states)
     forms: Array
 
 
-class _Pins(layered.LayeredProblem[_Layer, Changes]):
+class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
     """Prefixes of free steps and pins. A support is a number with a digit 0, FREE or PIN for every
     feature.
 
@@ -109,10 +109,12 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
             rest[p, :-1] = (self.problem.step_weights[p] * least + rest[p + 1])[after].min(axis=1)
         return rest
 
-    def root(self) -> _Layer:
-        return _Layer(np.zeros(1, np.int64), np.zeros((len(self.end) + 1, len(self.end) + 1, 1)))
+    def root(self) -> _GivenEndLayer:
+        return _GivenEndLayer(
+            np.zeros(1, np.int64), np.zeros((len(self.end) + 1, len(self.end) + 1, 1))
+        )
 
-    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+    def expand(self, states: _GivenEndLayer, some: slice, step: int, incumbent: float) -> Children:
         after = self.after(states.supports[some])
         parents, moves = np.nonzero(np.isfinite(self.rest[step + 1, after]))
         supports = after[parents, moves]
@@ -121,10 +123,12 @@ class _Pins(layered.LayeredProblem[_Layer, Changes]):
         bounds = values + self.rest[step + 1, supports]
         return Children(parents, moves, bounds, bounds)
 
-    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
+    def grow(self, states: _GivenEndLayer, children: Children, step: int) -> _GivenEndLayer:
         parents, moves = children.parents, children.moves
         supports = self.after(states.supports[parents])[np.arange(len(moves)), moves]
-        return _Layer(supports, self._append(states.forms[:, :, parents], supports, moves, step))
+        return _GivenEndLayer(
+            supports, self._append(states.forms[:, :, parents], supports, moves, step)
+        )
 
     def _append(self, forms: Array, supports: Sequence, moves: Sequence, step: int) -> Array:
         """The cost-to-come after a further step: minimise out the old coefficient, add the cost of

@@ -18,7 +18,7 @@ from jaxrules.paths.costs import Array, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, steps_between
 from jaxrules.paths.supports import Supports, bits
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Certificate, Children, never
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 
 WIDTHS = (100, 2_000, 40_000, 400_000)
 """Points kept per layer; the next width is tried if points were dropped."""
@@ -30,9 +30,9 @@ bounded.
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path of integer steps; those of any size need positive step weights. See
     `exact.search`.
     """
@@ -42,12 +42,12 @@ def search(
     return certificate
 
 
-class _Layer(NamedTuple):
+class _IntegerLayer(NamedTuple):
     points: Array  # whole numbers, shape (states, features)
     spent: Array  # their cost so far, shape (states,)
 
 
-class _Lattice(layered.LayeredProblem[_Layer, Changes]):
+class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
     """Points of the lattice; a move is a feature and its new coefficient, shape (moves, 2)."""
 
     chunk = 20_000
@@ -58,10 +58,10 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
         self.supports = Supports.of(self.cost, self.depth)
         self.rest = self.supports.remainders(problem.step_weights, np.zeros(self.depth + 1))
 
-    def root(self) -> _Layer:
-        return _Layer(np.zeros((1, self.problem.n_features)), np.zeros(1))
+    def root(self) -> _IntegerLayer:
+        return _IntegerLayer(np.zeros((1, self.problem.n_features)), np.zeros(1))
 
-    def expand(self, states: _Layer, some: slice, step: int, incumbent: float) -> Children:
+    def expand(self, states: _IntegerLayer, some: slice, step: int, incumbent: float) -> Children:
         points, spent = states.points[some], states.spent[some]
         low, high = self._steps(points, spent, step, incumbent)
         numbers = np.maximum(high - low + 1, 0).astype(np.int64)
@@ -118,13 +118,13 @@ class _Lattice(layered.LayeredProblem[_Layer, Changes]):
             low, high = np.ceil(best - radius), np.floor(best + radius)
         return np.maximum(low, np.ceil(lower - 1e-9)), np.minimum(high, np.floor(upper + 1e-9))
 
-    def keys(self, states: _Layer, children: Children) -> Sequence:
+    def keys(self, states: _IntegerLayer, children: Children) -> Sequence:
         return self._points(states, children).astype(np.int64)
 
-    def grow(self, states: _Layer, children: Children, step: int) -> _Layer:
-        return _Layer(self._points(states, children), children.reached)
+    def grow(self, states: _IntegerLayer, children: Children, step: int) -> _IntegerLayer:
+        return _IntegerLayer(self._points(states, children), children.reached)
 
-    def _points(self, states: _Layer, children: Children) -> Array:
+    def _points(self, states: _IntegerLayer, children: Children) -> Array:
         points = states.points[children.parents]
         features, values = children.moves.T
         points[np.arange(len(points)), features] = values

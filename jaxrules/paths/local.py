@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.costs import Array, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, weighted_sums
-from jaxrules.solvers.layered import Certificate, never
+from jaxrules.solvers.layered import LayeredCertificate, never
 from jaxrules.solvers.patience import Patient
+from jaxrules.solvers.shapes import bucket
 from jaxrules.tools.float64 import x64_kernel
 
 JITTER = 1e-12
@@ -33,13 +34,13 @@ MAX_CANDIDATES = 2**13
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
     *,
     batch: int = 2,
     restarts: int = 20,
     seed: int = 0,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The best of local improvement from the greedy sequence and random ones, without a proof; see
     `exact.search`.
     """
@@ -59,7 +60,7 @@ def random_sequences(n_features: int, steps: int, restarts: int, seed: int) -> S
 
 
 def improve(
-    cost: Quadratic,
+    cost: QuadraticCost,
     step_weights: Array,
     starts: Sequence,
     *,
@@ -83,7 +84,7 @@ def improve(
     choices = np.array(list(itertools.combinations(range(steps), batch)), np.int32)
     rng = np.random.default_rng(seed)
     orders = np.stack([rng.permutation(len(choices)) for _ in starts])
-    padded_steps, padded_d = _bucket(steps), _bucket(d)
+    padded_steps, padded_d = bucket(steps, 4), bucket(d, 4)
     P = np.zeros((padded_steps, padded_d, padded_d))
     P[:steps, :d, :d] = curvatures
     G = np.zeros((padded_steps, padded_d))
@@ -106,16 +107,10 @@ def improve(
     return sequences[np.argsort(objectives, kind="stable"), :steps].astype(np.int64)
 
 
-def _bucket(n: int) -> int:
-    """Shapes are padded to multiples of 4, beyond 32 of 8."""
-    unit = 4 if n <= 32 else 8
-    return -(-n // unit) * unit
-
-
 def _pad(choices: NDArray[np.int32]) -> NDArray[np.int32]:
     """Pad the choices of steps, shape (starts, choices, q), to a power of two."""
-    length = 1 << (choices.shape[1] - 1).bit_length()
-    return np.pad(choices, ((0, 0), (0, length - choices.shape[1]), (0, 0)))
+    more = bucket(choices.shape[1], digits=1) - choices.shape[1]
+    return np.pad(choices, ((0, 0), (0, more), (0, 0)))
 
 
 # of a descent: the sequence, its objective, the next choice, choices since the last improvement

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jaxrules.paths import local
-from jaxrules.paths.costs import Array, LossCost, Quadratic, Sequence
+from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence
 from jaxrules.paths.problem import Changes, PathProblem, best_path
-from jaxrules.solvers.layered import Certificate, never
+from jaxrules.solvers.layered import LayeredCertificate, never
 from jaxrules.tools.fits import Status
 
 ROUNDS = 10
@@ -27,13 +27,13 @@ NEWTON_STEPS = 50
 
 
 @dataclass
-class SequentialCertificate(Certificate[Changes]):
+class SequentialCertificate(LayeredCertificate[Changes]):
     """The best path by its true cost, and the certificate of the last quadratic model; the bound is
     trivial.
     """
 
     cost: LossCost = field(kw_only=True)
-    model: Certificate[Changes] = field(kw_only=True)
+    model: LayeredCertificate[Changes] = field(kw_only=True)
 
     @classmethod
     def of(cls, cost: LossCost, problem: PathProblem) -> SequentialCertificate:
@@ -52,7 +52,7 @@ class SequentialCertificate(Certificate[Changes]):
 def search(
     problem: PathProblem,
     certificate: SequentialCertificate,
-    solve: Callable[[PathProblem, Certificate[Changes]], object],
+    solve: Callable[[PathProblem, LayeredCertificate[Changes]], object],
     stopped: Callable[[], bool],
     *,
     batch: int,
@@ -99,14 +99,14 @@ def search(
     return Status.MAX_ITERATIONS
 
 
-def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> Quadratic | None:
+def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> QuadraticCost | None:
     """The quadratic models of the cost around every step's own model; None if that is stopped."""
-    found: list[Quadratic] = []
+    found: list[QuadraticCost] = []
     for model in models:
         if stopped():
             return None
         found.append(cost.quadratic(model))
-    return Quadratic.stack(found)
+    return QuadraticCost.stack(found)
 
 
 def newton_path(

@@ -23,7 +23,7 @@ from jaxrules.paths.costs import Array
 from jaxrules.paths.problem import Changes, PathProblem, constrained_path
 from jaxrules.paths.supports import Supports
 from jaxrules.solvers import mip
-from jaxrules.solvers.layered import Certificate, never
+from jaxrules.solvers.layered import LayeredCertificate, never
 
 GAP = 1e-8
 """Relative tolerance of the certificate: what the solver's feasibility tolerance resolves."""
@@ -40,10 +40,10 @@ _OPTIONS = {
 
 def search(
     problem: PathProblem,
-    certificate: Certificate[Changes] | None = None,
+    certificate: LayeredCertificate[Changes] | None = None,
     stopped: Callable[[], bool] = never,
     remaining: Callable[[], float] = lambda: math.inf,
-) -> Certificate[Changes]:
+) -> LayeredCertificate[Changes]:
     """The least-cost path under side conditions, proved to a relative 1e-8 if the certificate is
     closed.
 
@@ -64,7 +64,9 @@ def search(
     return certificate
 
 
-def _offer_relaxed(problem: PathProblem, certificate: Certificate[Changes], relaxed: Array) -> None:
+def _offer_relaxed(
+    problem: PathProblem, certificate: LayeredCertificate[Changes], relaxed: Array
+) -> None:
     """Offer the exact path along the sequence of a relaxed solution; nothing else is trusted."""
     end = problem.end
     steps = np.diff(relaxed, axis=0, prepend=0.0)
@@ -115,7 +117,7 @@ def _largest_changes(problem: PathProblem, radius: Array) -> Array:
 
 def _solve_relaxation(
     problem: PathProblem,
-    certificate: Certificate[Changes],
+    certificate: LayeredCertificate[Changes],
     tangents: list[Array],
     stopped: Callable[[], bool],
     remaining: Callable[[], float],

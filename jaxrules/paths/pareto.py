@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike
 from jaxrules.learning.options import learner, option, options
 from jaxrules.paths import exact
-from jaxrules.paths.costs import Array, Quadratic, Sequence
+from jaxrules.paths.costs import Array, QuadraticCost, Sequence
 from jaxrules.paths.data import (
     MOST_STEPS,
     Coefficients,
@@ -28,7 +28,7 @@ from jaxrules.paths.data import (
 from jaxrules.paths.fitting import check_method, prove
 from jaxrules.paths.model import CoordinatePath, weighted_loss
 from jaxrules.paths.problem import Changes, PathProblem, tail_sums
-from jaxrules.solvers.layered import Certificate
+from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
@@ -226,7 +226,7 @@ def pareto(
     alpha, lambdas, max_steps = options.alpha, options.lambdas, options.max_steps
     run = options.run(total=max_steps * len(lambdas))
     space = ModelSpace.of(X, y, sample_weight, options)
-    sums = _Sums(space, space.problem(alpha).cost, alpha, lambdas, options.seed)
+    sums = _CostSums(space, space.problem(alpha).cost, alpha, lambdas, options.seed)
     enumerated = (
         sum(len(space.allowed) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
     )
@@ -245,13 +245,13 @@ def pareto(
     return Front(tuple(front), boxes, status, run.seconds())
 
 
-class _Sums(NamedTuple):
+class _CostSums(NamedTuple):
     """The weighted sums c(b_K) + lambda sum_k alpha_k c(b_k) (Eq. 8), and the points that minimise
     them.
     """
 
     space: ModelSpace
-    cost: Quadratic
+    cost: QuadraticCost
     alpha: Array
     tradeoffs: Array  # lambdas, descending
     seed: int
@@ -387,7 +387,7 @@ class _Fronts(NamedTuple):
     last: Array  # the cost of the last model, likewise
 
 
-def _fronts(cost: Quadratic, alpha: Array, tradeoffs: Array, max_steps: int) -> list[_Fronts]:
+def _fronts(cost: QuadraticCost, alpha: Array, tradeoffs: Array, max_steps: int) -> list[_Fronts]:
     """By number of steps, each from the path of least loss to the one of least last cost."""
     tradeoffs = np.append(1 / SMALLEST_TRADEOFF, tradeoffs)
     found = []
@@ -398,14 +398,16 @@ def _fronts(cost: Quadratic, alpha: Array, tradeoffs: Array, max_steps: int) -> 
     return found
 
 
-def _costs(cost: Quadratic, alpha: Array, sequences: NDArray[np.int64], tradeoff: float) -> Array:
+def _costs(
+    cost: QuadraticCost, alpha: Array, sequences: NDArray[np.int64], tradeoff: float
+) -> Array:
     """Costs of the models on the best paths, shape (sequences, steps)."""
     return cost(
         _best_paths(cost, _tradeoff_weights(alpha[: sequences.shape[1]], tradeoff), sequences)
     )
 
 
-def _unsupported(cost: Quadratic, fronts: list[_Fronts]) -> list[tuple[Sequence, float]]:
+def _unsupported(cost: QuadraticCost, fronts: list[_Fronts]) -> list[tuple[Sequence, float]]:
     """The sequences and tradeoffs of all points that no other point dominates."""
     loss, last = (
         np.concatenate([getattr(front, name).ravel() for front in fronts])
@@ -425,7 +427,7 @@ def _unsupported(cost: Quadratic, fronts: list[_Fronts]) -> list[tuple[Sequence,
 
 
 def _below(
-    cost: Quadratic, alpha: Array, fronts: list[_Fronts], loss: float, last: float
+    cost: QuadraticCost, alpha: Array, fronts: list[_Fronts], loss: float, last: float
 ) -> tuple[Sequence, float] | None:
     """The path of at most this loss with the least last cost, as its sequence and tradeoff, if that
     is below `last`.
@@ -453,7 +455,7 @@ def _below(
 
 
 def _at_loss(
-    cost: Quadratic, alpha: Array, sequence: Sequence, loss: float, low: float, high: float
+    cost: QuadraticCost, alpha: Array, sequence: Sequence, loss: float, low: float, high: float
 ) -> tuple[float, float]:
     """The tradeoff between two at which the best path of a sequence has this loss, and the cost of
     its last model. By bisection: the loss falls with the tradeoff.
@@ -465,7 +467,7 @@ def _at_loss(
     return high, float(_costs(cost, alpha, sequence[None], high)[0, -1])
 
 
-def _best_paths(cost: Quadratic, weights: Array, sequences: NDArray[np.int64]) -> Array:
+def _best_paths(cost: QuadraticCost, weights: Array, sequences: NDArray[np.int64]) -> Array:
     """`best_path` of many sequences at once, shape (sequences, steps, features).
 
     The inner problem of Eq. 10: the change of step j is part of the models of all steps from j on,
@@ -557,7 +559,7 @@ def interpretability(
         details = InterpretabilityDetails(losses={0: 0.0}, all_lengths=True)
         return run.finish(path, 0.0, "min", Status.OPTIMAL, 0.0, details)
     least = max(float(whole.cost(whole.cost.minimiser())), 0.0)
-    certificates: list[Certificate[Changes]] = []  # of the lengths from the shortest on
+    certificates: list[LayeredCertificate[Changes]] = []  # of the lengths from the shortest on
     all_lengths = False
     with run:
         lengths = range(shortest, options.max_steps + 1)
@@ -576,7 +578,7 @@ def interpretability(
     return run.finish(path, path.loss, "min", found.status, bound, details)
 
 
-def _best(certificates: list[Certificate[Changes]]) -> Certificate[Changes]:
+def _best(certificates: list[LayeredCertificate[Changes]]) -> LayeredCertificate[Changes]:
     return min(certificates, key=lambda certificate: certificate.objective)
 
 
@@ -586,7 +588,7 @@ def _cut(whole: PathProblem, steps: int) -> PathProblem:
 
 
 def _prove_by_length(
-    certificates: list[Certificate[Changes]],
+    certificates: list[LayeredCertificate[Changes]],
     whole: PathProblem,
     lengths: range,
     least: float,

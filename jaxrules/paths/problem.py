@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic, Sequence
-from jaxrules.solvers.layered import Certificate
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost, Sequence
+from jaxrules.solvers.layered import LayeredCertificate
 
 IntegerSteps = Literal["any", "unit"]
 
@@ -47,7 +47,7 @@ class PathProblem:
             or None.
     """
 
-    cost: Quadratic
+    cost: QuadraticCost
     step_weights: Array
     kind: IntegerSteps | None = None
     lower: Array | float = -np.inf
@@ -91,7 +91,7 @@ class PathProblem:
             return Changes(sequence, np.zeros((0, self.n_features)))
         return Changes(sequence, best_path(self.cost, self.step_weights, sequence))
 
-    def certificate(self) -> Certificate[Changes]:
+    def certificate(self) -> LayeredCertificate[Changes]:
         """The certificate before any search: the greedy path, and the least cost of any model in
         every step.
 
@@ -104,7 +104,7 @@ class PathProblem:
         total = float(self.step_weights.sum())
         least = float(self.cost(self.cost.minimiser())) * total
         rounding = 1e-13 * abs(float(self.cost.constant)) * total
-        return Certificate(first, self.objective, least, absolute=rounding)
+        return LayeredCertificate(first, self.objective, least, absolute=rounding)
 
 
 def geometric_weights(gamma: float, steps: int) -> Array:
@@ -120,7 +120,7 @@ def tail_sums(weighted: Array) -> Array:
     return np.cumsum(weighted[::-1], axis=0)[::-1]
 
 
-def weighted_sums(cost: Quadratic, step_weights: Array) -> tuple[Array, Array, float]:
+def weighted_sums(cost: QuadraticCost, step_weights: Array) -> tuple[Array, Array, float]:
     """P_k = sum_{m >= k} alpha_m Q_m, G_k = sum_{m >= k} alpha_m g_m, and sum_m alpha_m s_m.
 
     Args:
@@ -142,7 +142,7 @@ def path_along(sequence: Sequence, changes: Array, n_features: int) -> Array:
     return np.cumsum(steps, axis=0)
 
 
-def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array:
+def best_path(cost: QuadraticCost, step_weights: Array, sequence: Sequence) -> Array:
     """The least-cost path from zero along a sequence of features: b_1, ..., b_K, shape
     (steps, features).
 
@@ -152,7 +152,7 @@ def best_path(cost: Quadratic, step_weights: Array, sequence: Sequence) -> Array
     P, G, _ = weighted_sums(cost.restricted(sequence), step_weights)
     order = np.arange(len(sequence))
     H = P[np.maximum.outer(order, order), order[:, None], order]
-    changes = Quadratic(H, G[order, order], 0.0).minimiser()
+    changes = QuadraticCost(H, G[order, order], 0.0).minimiser()
     return path_along(sequence, changes, cost.linear.shape[-1])
 
 

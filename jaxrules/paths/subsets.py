@@ -14,13 +14,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from jaxrules.paths.costs import Array, Quadratic
+from jaxrules.paths.costs import Array, QuadraticCost
 
 BUDGET = 300_000
 """The most sets examined; then the open ones bound the rest."""
 
 
-def least_by_size(cost: Quadratic, smallest: int, largest: int) -> Array:
+def least_by_size(cost: QuadraticCost, smallest: int, largest: int) -> Array:
     """Lower bounds on the cost of k features, for k = smallest, ..., largest; exact if the search
     ends within its budget.
 

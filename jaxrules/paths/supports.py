@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.paths.costs import RANK_TOLERANCE, Array, Quadratic
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost
 
 LARGEST_BIT = 62
 MAX_SUPPORTS = 2**18
@@ -68,7 +68,7 @@ class Supports:
     unexplained: Array
 
     @classmethod
-    def of(cls, cost: Quadratic, steps: int) -> Supports:
+    def of(cls, cost: QuadraticCost, steps: int) -> Supports:
         """Tables for all supports of at most `steps` features, or of the largest size that fits in
         memory.
         """
@@ -77,7 +77,7 @@ class Supports:
 
     @classmethod
     def reachable(
-        cls, cost: Quadratic, step_weights: Array, objective: float, stopped: Callable[[], bool]
+        cls, cost: QuadraticCost, step_weights: Array, objective: float, stopped: Callable[[], bool]
     ) -> Supports:
         """Tables for the supports of all paths below an objective, size by size, within memory and
         time.
@@ -126,7 +126,7 @@ class Supports:
     @classmethod
     def _tables(
         cls,
-        cost: Quadratic,
+        cost: QuadraticCost,
         masks: NDArray[np.int64],
         sizes: NDArray[np.int64],
         by_size: Array | None,
@@ -212,7 +212,7 @@ class Supports:
 
 
 def _least_squares(
-    cost: Quadratic, masks: NDArray[np.int64], size: int
+    cost: QuadraticCost, masks: NDArray[np.int64], size: int
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """m(U) of supports of one size, log det of Q on U, and whether its columns are independent."""
     least, logarithms = np.empty((2, len(masks)))
@@ -230,7 +230,9 @@ def _least_squares(
     return least, logarithms, independent
 
 
-def _least_by_size(cost: Quadratic, least: Array, sizes: NDArray[np.int64], largest: int) -> Array:
+def _least_by_size(
+    cost: QuadraticCost, least: Array, sizes: NDArray[np.int64], largest: int
+) -> Array:
     """The least costs by size: from the table, and for sizes beyond it up to `largest` by leaps and
     bounds.
     """

@@ -9,7 +9,7 @@ the next layer, up to a width. The bounds of dropped children enter the certific
 is a beam search with a proved gap, and a search that drops nothing is a proof.
 
 One rule decides when to prune and when to stop: objectives that differ by at most
-`Certificate.tolerance` count as equal. A state is pruned unless its bound is better than the
+`LayeredCertificate.tolerance` count as equal. A state is pruned unless its bound is better than the
 incumbent by more than that; a certificate is closed unless its own bound is.
 """
 
@@ -23,6 +23,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.solvers.limits import never as never
 from jaxrules.tools.bits import distinct
 from jaxrules.tools.fits import Status
 
@@ -32,13 +33,8 @@ SolutionT = TypeVar("SolutionT")
 StatesT = TypeVar("StatesT")
 
 
-def never() -> bool:
-    """`stopped` for searches without a limit."""
-    return False
-
-
 @dataclass
-class Certificate(Generic[SolutionT]):
+class LayeredCertificate(Generic[SolutionT]):
     """The best solution of a search so far, and a proved bound on all solutions.
 
     Attributes:
@@ -217,7 +213,7 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
 
 def search(
     problem: LayeredProblem[StatesT, SolutionT],
-    certificate: Certificate[SolutionT],
+    certificate: LayeredCertificate[SolutionT],
     widths: Iterable[int],
     stopped: Callable[[], bool] = never,
 ) -> None:
@@ -247,7 +243,7 @@ class _Layers(Generic[StatesT, SolutionT]):
     def __init__(
         self,
         problem: LayeredProblem[StatesT, SolutionT],
-        certificate: Certificate[SolutionT],
+        certificate: LayeredCertificate[SolutionT],
         width: int,
     ) -> None:
         self.problem, self.certificate, self.width = problem, certificate, width

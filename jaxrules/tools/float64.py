@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxrules.tools import placement
 
@@ -74,6 +76,14 @@ def x64_kernel(function: Callable[..., Any] | None = None, *, static: tuple[str,
     call = functools.wraps(function)(in_x64(jitted))
     call.jitted = jitted  # type: ignore[attr-defined]  # functions accept attributes
     return call
+
+
+def numpy_of(*arrays: Any) -> Any:
+    """`jax.numpy` if an array is JAX's, else NumPy: for formulas of both."""
+    for array in arrays:  # a loop, as small problems ask very often
+        if isinstance(array, jax.Array):
+            return jnp
+    return np
 
 
 _WORTH_IT = 1 << 20

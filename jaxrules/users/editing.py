@@ -31,7 +31,7 @@ from jaxrules.data.table import (
     effective_row,
 )
 from jaxrules.learning.training import TrainingData, data_for, without_offset
-from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name
+from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name, softmax
 from jaxrules.models.metrics import known_labels, loss_of
 from jaxrules.models.rule_models import (
     RuleEnsemble,
@@ -43,7 +43,7 @@ from jaxrules.models.rule_models import (
 )
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.rows import Activations, needed
-from jaxrules.solvers.linear.refit import refit_softmax, refit_weights
+from jaxrules.solvers.linear.refit import refit_outputs, refit_weights
 from jaxrules.tools import checks
 from jaxrules.users.inspection import OperatingPoint
 
@@ -199,27 +199,13 @@ class _Refit:
 
     def model(self) -> RuleEnsemble:
         """With the best weights."""
-        old, weights, intercept = (
-            self.old,
-            self.start.copy(),
-            np.array(self.old.intercept, np.float64),
-        )
+        old, intercept = self.old, np.array(self.old.intercept, np.float64)
         moves = dict(old.options).get("intercept") is not False
-        given: dict[str, Any] = {"l2_penalty": self.ridge, "sample_weight": self.weights}
-        if old.link == "softmax":
-            weights, intercept = refit_softmax(
-                self.target.T, self.columns, start=(weights, intercept), free=self.free, **given
-            )
-        else:
-            for k, free in enumerate(self.free.T):
-                fixed = self.columns[:, ~free] @ weights[~free, k] + (
-                    0.0 if moves else intercept[k]
-                )
-                weights[free, k], found = refit_weights(
-                    self.loss, self.target[k], self.columns[:, free], intercept=moves, offset=fixed,
-                    start=(weights[free, k], float(intercept[k])), **given,
-                )  # fmt: skip
-                intercept[k] = found if moves else intercept[k]
+        weights, intercept = refit_outputs(
+            softmax if old.link == "softmax" else self.loss, self.target.T, self.columns,
+            l2_penalty=self.ridge, sample_weight=self.weights, start=(self.start, intercept),
+            intercept=moves, free=self.free,
+        )  # fmt: skip
         n, linear = len(old.conjunctions), old.linear
         if linear is not None:
             linear = dataclasses.replace(linear, coefficients=weights[n:] / self.scale[n:, None])

@@ -134,7 +134,7 @@ def scorecard(
     given = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
     ridge = ridge_of(model, data) if given is None else given
     total = float(weight.sum())
-    problem = _Problem(merged.dense.astype(np.float64), share, weight / total, ridge / total)
+    problem = _PointsProblem(merged.dense.astype(np.float64), share, weight / total, ridge / total)
     doubled = 2.0 if model.link == "exponential" else 1.0
     weights = doubled * np.asarray(model.weights, np.float64)[:, 0]
     before = merged.dense @ weights + doubled * float(model.intercept[0])
@@ -171,7 +171,7 @@ _Card = tuple[NDArray[np.int64], float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _PointsProblem:
     """Merged rows.
 
     Attributes:
@@ -258,7 +258,7 @@ def _roundings(weights: Floats, limit: int) -> NDArray[np.int64]:
     return np.unique(np.rint(np.outer(scales, weights)).astype(np.int64), axis=0)
 
 
-def _improved(problem: _Problem, found: _Card, limit: int, tried: int) -> tuple[_Card, int]:
+def _improved(problem: _PointsProblem, found: _Card, limit: int, tried: int) -> tuple[_Card, int]:
     """Change the points of one rule at a time as long as that helps."""
     while True:
         points = found[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import PEERS, said
+from benchmarks.peers import said
 from paper_reproductions.framework import Cell, Experiment, Row, Settings
 from paper_reproductions.lire import protocol
 
@@ -38,6 +38,4 @@ def measure(cell: Cell, settings: Settings) -> list[Row]:
     return list(said("aix360", PROGRAM, arrays, *GRID))
 
 
-authors_glrm = Experiment(
-    "aix360", cells, measure, protocol.files, lambda: (PROGRAM, PEERS["aix360"]), lambda cell: True
-)
+authors_glrm = Experiment("aix360", cells, measure, protocol.files, lambda cell: True)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import PEERS, NotRun, python_of
+from benchmarks.peers import NotRun, python_of
 from jaxrules.data.datasets import Dataset
 from paper_reproductions.framework import Cell, Experiment, Row, Settings
 from paper_reproductions.optimal_rule_boosting import data, scores
@@ -101,10 +101,6 @@ def measure_area(cell: Cell, settings: Settings) -> list[Row]:
     ]
 
 
-def _depends() -> tuple[Any, ...]:
-    return PROGRAM, PEERS["realkd"].requirements, PEERS["realkd"].without_dependencies
-
-
 areas = Experiment(
     "realkd",
     lambda settings: [] if settings.quick else [
@@ -114,7 +110,6 @@ areas = Experiment(
     ],
     measure_area,
     data.files,
-    _depends,
     lambda cell: True,
 )  # fmt: skip
 
@@ -167,6 +162,4 @@ def measure_counts(cell: Cell, settings: Settings) -> Row:
     }  # fmt: skip
 
 
-counts = Experiment(
-    "realkd_counts", count_cells, measure_counts, data.files, _depends, lambda cell: True
-)
+counts = Experiment("realkd_counts", count_cells, measure_counts, data.files, lambda cell: True)

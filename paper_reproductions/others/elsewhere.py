@@ -1,38 +1,27 @@
-"""Programs of others in environments of their own (`benchmarks/peers.py`), run by `programs`."""
+"""Programs of others in environments of their own (`benchmarks.peers`), run by
+`benchmarks.peer_programs`.
+"""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import PEERS, NotRun, Peer, python_of
+from benchmarks import peers
 from jaxrules.data.datasets import Dataset
 
 Part = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64]]
 """Columns and target of training rows, columns of test rows."""
 
 
-def depends(*environments: str) -> Callable[[], tuple[Path, dict[str, Peer]]]:
-    """What cells of these environments also depend on: the script, and the
-    versions that are installed.
-    """
-    return lambda: (
-        Path(__file__).with_name("programs.py"),
-        {name: PEERS[name] for name in environments},
-    )
-
-
 def said(
     environment: str, task: str, parts: Sequence[Part], options: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """A dict per program of the environment and part, as `programs` prints them.
+    """A dict per program of the environment and part, as `peer_programs` prints them.
 
     Raises:
         NotRun: if the environment cannot be installed, or ends with an error.
@@ -40,24 +29,8 @@ def said(
     arrays: dict[str, Any] = {"splits": len(parts)}
     for k, (X, y, X_test) in enumerate(parts):
         arrays |= {f"X_{k}": X, f"y_{k}": y, f"X_test_{k}": X_test}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "data.npz"
-        np.savez(file, **arrays)
-        script = Path(__file__).with_name("programs.py")
-        command = [
-            str(python_of(environment)),
-            str(script),
-            environment,
-            task,
-            str(file),
-            json.dumps(options or {}),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotRun(
-            f"{environment} ended with code {done.returncode}: {done.stderr.strip()[-200:]}"
-        )
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    given = json.dumps(options or {})
+    return peers.said(environment, peers.PROGRAMS, arrays, environment, task, given)
 
 
 def codes(data: Dataset) -> NDArray[Any]:

@@ -107,7 +107,6 @@ peers = Experiment(
     cells,
     measure,
     lambda cell: (cell["data"],),
-    depends=elsewhere.depends(*ENVIRONMENTS),
     elsewhere=lambda cell: cell["method"] in ENVIRONMENTS,
 )
 

@@ -105,7 +105,6 @@ splits = Experiment(
     cells,
     measure,
     lambda cell: (PROBLEMS[cell["problem"]].file,),
-    depends=elsewhere.depends("aix360"),
     elsewhere=lambda cell: cell["method"] not in OURS,
 )
 

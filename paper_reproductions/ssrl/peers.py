@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import PEERS, OutOfTime, said
+from benchmarks.peers import OutOfTime, said
 from paper_reproductions.framework import Cell, Experiment, Row, Settings
 from paper_reproductions.ssrl import protocol
 
@@ -70,8 +70,4 @@ def candidates(X: NDArray[np.bool_], classes: NDArray[Any]) -> int:
     return int(np.triu(together).sum())
 
 
-def _depends() -> tuple[Any, ...]:
-    return PROGRAM, {name: PEERS[name] for name in ENVIRONMENTS.values()}
-
-
-peers = Experiment("peers", cells, measure, protocol.files, _depends, lambda cell: True)
+peers = Experiment("peers", cells, measure, protocol.files, lambda cell: True)

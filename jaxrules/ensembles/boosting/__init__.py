@@ -56,7 +56,8 @@ In the order of reading:
 """
 
 from jaxrules.ensembles.boosting.choice import cross_validate
-from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
+from jaxrules.ensembles.boosting.details import BoostingDetails
+from jaxrules.ensembles.boosting.details import BoostingStage as Stage
 from jaxrules.ensembles.boosting.fitting import fit, model_in_time, path
 from jaxrules.ensembles.boosting.options import (
     PAPER,

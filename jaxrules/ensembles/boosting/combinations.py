@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.directions import (
+    ObliqueProposition,
     ObliqueSpace,
-    Proposition,
     best_rule,
     improved,
     seconds_to_make,
 )
-from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
-from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.learning.training import TrainingData
 from jaxrules.rules.conditions import Condition
 from jaxrules.rules.constraints import Constraints
@@ -30,7 +30,7 @@ from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
-Rules = TypeVar("Rules", Ensemble, JointEnsemble)
+Rules = TypeVar("Rules", BoostedEnsemble, JointEnsemble)
 _WORTH_CHANGING = 1e-4
 """A sweep keeps a change only if it lowers the risk by at least this share."""
 
@@ -48,10 +48,10 @@ class Combinations:
     space: ObliqueSpace
     options: Options
     constraints: Constraints
-    known: dict[Condition, Proposition | None] = field(default_factory=dict)
+    known: dict[Condition, ObliqueProposition | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: TrainingData, task: Task, run: Run) -> Combinations | None:
+    def of(cls, data: TrainingData, task: BoostingTask, run: Run) -> Combinations | None:
         """None if fewer than two columns vary, or if there is no time to standardise them."""
         if seconds_to_make(data.table) > run.deadline.work_left() / 2:
             run.shortened = True
@@ -64,7 +64,7 @@ class Combinations:
         )  # fmt: skip
         return cls(space, options, task.constraints) if len(space.values) > 1 else None
 
-    def better(self, state: Ensemble | JointEnsemble, found: Found, stage: Run) -> Found:
+    def better(self, state: BoostedEnsemble | JointEnsemble, found: Found, stage: Run) -> Found:
         """The better of two rules: the one that the search on single columns found, and the best
         one with a direction. Nothing is proved once directions are allowed.
         """
@@ -116,7 +116,9 @@ class Combinations:
         before, after = state.step().risk, trial.step().risk
         return trial if after < before - _WORTH_CHANGING * abs(before) else state
 
-    def _known(self, state: Ensemble | JointEnsemble, place: int) -> Proposition | None:
+    def _known(
+        self, state: BoostedEnsemble | JointEnsemble, place: int
+    ) -> ObliqueProposition | None:
         """A proposition of the pool in standardised columns; None if it has no threshold to
         move.
         """
@@ -126,7 +128,10 @@ class Combinations:
         return self.known[condition]
 
     def _add(
-        self, state: Ensemble | JointEnsemble, one: Proposition, among: NDArray[np.bool_]
+        self,
+        state: BoostedEnsemble | JointEnsemble,
+        one: ObliqueProposition,
+        among: NDArray[np.bool_],
     ) -> int:
         """Add a proposition to those of the ensemble; returns its place."""
         condition, rows = self.space.condition(one, among)

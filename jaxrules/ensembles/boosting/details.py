@@ -10,7 +10,7 @@ from jaxrules.tools.fits import Details, Status
 
 
 @dataclass(frozen=True)
-class Stage:
+class BoostingStage:
     """How one stage found its rule.
 
     Attributes:
@@ -70,7 +70,7 @@ class BoostingDetails(Details):
         pruning: what `prune` cost, None without it. The risks are those before.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[BoostingStage, ...]
     propositions: int
     risks: tuple[float, ...]
     gains: tuple[float, ...]

@@ -95,7 +95,7 @@ _DISTINCT = 1e-9
 """Values of a direction closer than this are equal up to rounding."""
 
 
-class Proposition(NamedTuple):
+class ObliqueProposition(NamedTuple):
     """w'x + b >= 0, in standardised columns; `missing`: whether a missing number satisfies it."""
 
     w: Floats
@@ -108,8 +108,8 @@ class Proposition(NamedTuple):
         return 1 + int(np.count_nonzero(self.w))
 
     @property
-    def complement(self) -> Proposition:
-        return Proposition(-self.w, -self.b, not self.missing)
+    def complement(self) -> ObliqueProposition:
+        return ObliqueProposition(-self.w, -self.b, not self.missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +121,17 @@ class ObliqueRule:
         worth: objective divided by complexity.
     """
 
-    propositions: tuple[Proposition, ...]
+    propositions: tuple[ObliqueProposition, ...]
     worth: float
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
+class _ObliqueCandidate:
     """A conjunction being built: its gain and gain per complexity on the screened rows, and the
     signs that its weight may have.
     """
 
-    propositions: tuple[Proposition, ...]
+    propositions: tuple[ObliqueProposition, ...]
     gain: float
     worth: float
     may: Signs
@@ -222,7 +222,7 @@ class ObliqueSpace:
             result[k, : len(gaps)] = (order[k, gaps] + order[k, gaps + 1]) / 2
         return result
 
-    def holds(self, one: Proposition, rows: Any = slice(None)) -> Rows:
+    def holds(self, one: ObliqueProposition, rows: Any = slice(None)) -> Rows:
         """On which rows a proposition holds."""
         on = np.flatnonzero(one.w)
         holds = one.w[on] @ self.values[on][:, rows] + one.b >= 0
@@ -231,13 +231,13 @@ class ObliqueSpace:
             holds = np.where(lost, one.missing, holds)
         return holds
 
-    def condition(self, one: Proposition, among: Rows) -> tuple[Condition, Rows]:
+    def condition(self, one: ObliqueProposition, among: Rows) -> tuple[Condition, Rows]:
         """The proposition as a condition on the original columns, with as few digits as these rows
         allow, and the rows that satisfy it.
         """
         return readable(self.columns, self.table, one.w, one.b, one.missing, among)
 
-    def proposition(self, condition: Condition) -> Proposition | None:
+    def proposition(self, condition: Condition) -> ObliqueProposition | None:
         """A threshold on a single column as a proposition, midway between the values on its two
         sides: a threshold that is a value itself could change sides when it is standardised. None
         for other conditions, and if no two values are on different sides.
@@ -256,7 +256,7 @@ class ObliqueSpace:
         above = float(values[known & held].min(initial=math.inf))
         if not -math.inf < below < above < math.inf:
             return None
-        return Proposition(side * self.units[j], -(below + above) / 2, condition.missing)
+        return ObliqueProposition(side * self.units[j], -(below + above) / 2, condition.missing)
 
     def signs(self, directions: Floats) -> Signs:
         """Which weights a rule with the condition w'x >= t may have, (directions, 2)."""
@@ -298,7 +298,7 @@ class _Stage:
         self.scale *= self.terms.shape[1] / few.shape[1]
         self.everywhere = np.ones(few.shape[1], bool)
 
-    def rows(self, propositions: Iterable[Proposition], rows: Any = None) -> Rows:
+    def rows(self, propositions: Iterable[ObliqueProposition], rows: Any = None) -> Rows:
         """On which of these rows (None: the screened ones) all propositions hold."""
         rows = self.space.screened if rows is None else rows
         held = np.ones(self.terms.shape[1], bool)[rows]
@@ -354,11 +354,11 @@ class _Stage:
     def cut(
         self,
         directions: Floats,
-        sets: Sequence[_Candidate],
+        sets: Sequence[_ObliqueCandidate],
         held: Rows,
         cuts: Floats | None = None,
         n_cuts: int | None = None,
-    ) -> list[list[_Candidate]]:
+    ) -> list[list[_ObliqueCandidate]]:
         """The best cut of every direction, for each of some sets of rows.
 
         Args:
@@ -371,7 +371,7 @@ class _Stage:
             For each set, its extensions, at most one per direction.
         """
         space = self.space
-        found: list[list[_Candidate]] = [[] for _ in sets]
+        found: list[list[_ObliqueCandidate]] = [[] for _ in sets]
         if not len(directions) or not sets:
             return found
         values, lost = space.project(directions)
@@ -397,15 +397,19 @@ class _Stage:
         lost: Rows,
         cuts: Floats,
         terms: NDArray[np.float32],
-        sets: Sequence[_Candidate],
-    ) -> list[list[_Candidate | None]]:
+        sets: Sequence[_ObliqueCandidate],
+    ) -> list[list[_ObliqueCandidate | None]]:
         """The best extension of each set by each of a few directions; None if there is none."""
         shape = (len(sets), len(self.few))
         above = _sums_above(values, cuts, terms).reshape(*cuts.shape, *shape)
         absent = (lost.astype(np.float32) @ terms).reshape(len(lost), 1, *shape)
         total = terms.sum(axis=0).reshape(shape)
         below = total - above
-        ways = [above, below]
+        # A cut gives a rule for either side, and each may take in the rows with a missing number or
+        # leave them out: four ways. These rows are never `above` (their value is NaN), so that they
+        # are in `below`, and only the two other ways need their sums (`absent`). The order of the
+        # ways is decoded below: odd ones are the lower side, the last two take in missing numbers.
+        ways = [above, below]  # without missing numbers, the first two
         if len(lost):
             ways = [above, below - absent, above + absent, below]
         sums = (
@@ -421,27 +425,28 @@ class _Stage:
         place = (gains >= gains.max(axis=1, keepdims=True) * (1 - _EQUAL)).argmax(axis=1)
         gain = np.take_along_axis(gains, place[:, None], axis=1)[:, 0]
         n_ways = len(ways)
-        result: list[list[_Candidate | None]] = []
+        result: list[list[_ObliqueCandidate | None]] = []
         for k, w in enumerate(directions):
-            row: list[_Candidate | None] = []
+            row: list[_ObliqueCandidate | None] = []
             for s, one in enumerate(sets):
                 cut, way = divmod(int(place[k, s]), n_ways)
                 if not gain[k, s] > 0:
                     row.append(None)
                     continue
+                # w'x >= cut for the upper side, -w'x >= -cut for the lower one
                 side = -1.0 if way % 2 else 1.0
-                new = Proposition(side * w, -side * float(cuts[k, cut]), way > 1)
+                new = ObliqueProposition(side * w, -side * float(cuts[k, cut]), way > 1)
                 propositions = (*one.propositions, new)
                 worth = gain[k, s] / self.objective.divisor(
                     len(propositions), one.units + new.units
                 )
                 row.append(
-                    _Candidate(propositions, float(gain[k, s]), float(worth), may[way, k, s])
+                    _ObliqueCandidate(propositions, float(gain[k, s]), float(worth), may[way, k, s])
                 )
             result.append(row)
         return result
 
-    def _may(self, directions: Floats, sets: Sequence[_Candidate]) -> Signs:
+    def _may(self, directions: Floats, sets: Sequence[_ObliqueCandidate]) -> Signs:
         """The signs that the weight of an extension may have, (ways, directions, sets, 2)."""
         above = self.space.signs(directions)
         both = np.stack([above, above[:, ::-1], above, above[:, ::-1]])[:, :, None]
@@ -504,7 +509,7 @@ def best_rule(
         stopped: asked between the parts of the search.
     """
     stage = _Stage(space, objective, gradient, curvature, stopped)
-    root = _Candidate((), 0.0, 0.0, np.ones(2, bool))
+    root = _ObliqueCandidate((), 0.0, 0.0, np.ones(2, bool))
     every = stage.everywhere[None]
     reused = _distinct(earlier, len(space.values))
     reused_cuts = space.cuts(*space.project(reused), space.n_cuts)
@@ -516,6 +521,8 @@ def best_rule(
     ]
     found, length, most = list(level), 1, -math.inf
     while (longest is None or length < longest) and level and not stopped():
+        # Longer rules are worth trying while the best worth still rises from one length to the
+        # next.
         best = max(one.worth for one in level)
         if length > 1 and best <= most:
             break
@@ -527,26 +534,31 @@ def best_rule(
 
 
 def _extended(
-    stage: _Stage, level: list[_Candidate], reused: Floats, reused_cuts: Floats
-) -> list[_Candidate]:
+    stage: _Stage, level: list[_ObliqueCandidate], reused: Floats, reused_cuts: Floats
+) -> list[_ObliqueCandidate]:
     """The best conjunctions of a level, each with one further condition."""
     space = stage.space
     parents = _best_first(level, "worth")[:_PARENTS]
     parents += [one for one in _best_first(level, "gain")[:_PARENTS] if one not in parents]
-    sets: list[_Candidate] = []
+    sets: list[_ObliqueCandidate] = []
     fits: list[bool] = []
     for place, parent in enumerate(parents):
         sets.append(parent)
         if len(parent.propositions) == 1:
+            # The complement of a good condition may be the better one to extend: what its rows
+            # lack, a second condition can add. Longer conjunctions have no complement that is a
+            # conjunction.
             other = parent.propositions[0].complement
             sets.append(
-                _Candidate((other,), parent.gain, parent.worth, space.signs(other.w[None])[0])
+                _ObliqueCandidate(
+                    (other,), parent.gain, parent.worth, space.signs(other.w[None])[0]
+                )
             )
         fits += [place < _FITTED] * (len(sets) - len(fits))
     held = np.stack([stage.rows(one.propositions) for one in sets])
     enough = held.sum(axis=1) >= _FEWEST_ROWS
     slanted = np.array([one.is_oblique for one in sets]) & enough
-    found: list[_Candidate] = []
+    found: list[_ObliqueCandidate] = []
     for some, directions, cuts in (
         (slanted, space.units, space.unit_cuts),
         (enough, reused, reused_cuts),
@@ -562,14 +574,16 @@ def _extended(
     return found
 
 
-def _best_first(found: Iterable[_Candidate], by: Literal["worth", "gain"]) -> list[_Candidate]:
+def _best_first(
+    found: Iterable[_ObliqueCandidate], by: Literal["worth", "gain"]
+) -> list[_ObliqueCandidate]:
     """By descending worth or gain; equal ones stay in their order."""
     every = list(found)
     values = np.array([getattr(one, by) for one in every])
     return [every[k] for k in best_first(values, _EQUAL)]
 
 
-def _best_on_all_rows(stage: _Stage, found: list[_Candidate]) -> ObliqueRule | None:
+def _best_on_all_rows(stage: _Stage, found: list[_ObliqueCandidate]) -> ObliqueRule | None:
     """The best of some rules on all rows, in full precision."""
     if not found:
         return None
@@ -593,11 +607,11 @@ def improved(
     objective: Objective,
     gradient: Floats,
     curvature: Floats,
-    proposition: Proposition,
+    proposition: ObliqueProposition,
     others: Rows,
     signs: Signs,
     stopped: Callable[[], bool],
-) -> Proposition | None:
+) -> ObliqueProposition | None:
     """A better condition on the same columns, with the other conditions of its rule fixed; None if
     none is found.
 
@@ -617,6 +631,8 @@ def improved(
     on = np.flatnonzero(w)
     tried = [w]
     if len(on) > 1:
+        # The Newton response on the rows of the other conditions, with the intercept that follows:
+        # the weighted least squares of -g / h on the same columns
         values = space.few_values[on][:, held]
         for g, h in zip(stage.few_gradient[:, held], stage.few_curvature[:, held], strict=True):
             centred = values - (values @ h / max(h.sum(), 1e-300))[:, None]
@@ -626,7 +642,7 @@ def improved(
         turned = [w + turn * space.units[j] for j in on for turn in _TURNS]
         tried += [u / np.linalg.norm(u) for u in turned if np.count_nonzero(u) == len(on)]
     n_cuts = None if space.n_cuts is None else 2 * space.n_cuts
-    root = _Candidate((), 0.0, 0.0, signs)
+    root = _ObliqueCandidate((), 0.0, 0.0, signs)
     found = stage.cut(np.array(tried), [root], held[None], None, n_cuts)[0]
     if not found:
         return None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, Term
+from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, LinearColumnTerm
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.learning.training import TrainingData
@@ -27,7 +27,7 @@ objective stays finite.
 """
 
 
-class Step(NamedTuple):
+class EnsembleStep(NamedTuple):
     """An ensemble and its regularised risk; weights (rules, outputs), intercept (outputs,), and
     the linear terms, if any.
     """
@@ -39,7 +39,7 @@ class Step(NamedTuple):
     linear: LinearTerms | None = None
 
 
-class Ensemble:
+class BoostedEnsemble:
     """The rules so far: their weights, the scores of the training rows, and the
     derivatives of the loss there.
     """
@@ -144,7 +144,7 @@ class Ensemble:
             else np.column_stack([rows, self.columns.values[:, moving]])
         )
 
-    def add_term(self, term: Term) -> float:
+    def add_term(self, term: LinearColumnTerm) -> float:
         """Append a linear term and refit all weights; returns its coefficient, for the column
         divided by its scale.
         """
@@ -222,7 +222,7 @@ class Ensemble:
         on = pool.feature[list(rule)] - len(pool.schema.features)
         return 1 + 2 * len(rule) + int((pool.directions.nonzeros[on[on >= 0]] - 1).sum())
 
-    def replaced(self, r: int, others: Sequence[tuple[int, ...]]) -> Ensemble:
+    def replaced(self, r: int, others: Sequence[tuple[int, ...]]) -> BoostedEnsemble:
         """A copy with other rules in the place of rule r, each with its weight; not refitted."""
         ensemble = copy.copy(self)
         ensemble.rules = [*self.rules[:r], *others, *self.rules[r + 1 :]]
@@ -238,18 +238,18 @@ class Ensemble:
         ]
         return ensemble
 
-    def under(self, l2_penalty: float) -> Ensemble:
+    def under(self, l2_penalty: float) -> BoostedEnsemble:
         """A copy with another ridge; not refitted."""
         ensemble = copy.copy(self)
         ensemble.l2_penalty = l2_penalty
         return ensemble
 
-    def refitted(self) -> Ensemble:
+    def refitted(self) -> BoostedEnsemble:
         """Itself, with all weights refitted."""
         self._refit()
         return self
 
-    def eliminated(self, allowed: float, stopped: Callable[[], bool]) -> Ensemble:
+    def eliminated(self, allowed: float, stopped: Callable[[], bool]) -> BoostedEnsemble:
         """A copy without the rules and conditions that reduce the risk by less than `allowed` per
         unit of complexity.
 
@@ -257,7 +257,7 @@ class Ensemble:
         """
         kept, risk = self, self.step().risk
         while True:
-            rises: list[tuple[float, Ensemble]] = []
+            rises: list[tuple[float, BoostedEnsemble]] = []
             for simpler, units in kept._simpler():
                 if stopped():
                     return kept
@@ -267,7 +267,7 @@ class Ensemble:
                 return kept
             kept, risk = cheapest, cheapest.step().risk
 
-    def _simpler(self) -> Iterator[tuple[Ensemble, int]]:
+    def _simpler(self) -> Iterator[tuple[BoostedEnsemble, int]]:
         """Every ensemble with one rule, condition or linear term fewer, and the decrease in
         complexity.
         """
@@ -309,7 +309,7 @@ class Ensemble:
         mean = max(losses / self.total_weight, float(np.finfo(np.float64).tiny))
         return self.total_weight / 2 * math.log(mean)
 
-    def step(self) -> Step:
+    def step(self) -> EnsembleStep:
         """The current ensemble and risk."""
         penalty = (
             self.l2_penalty
@@ -323,7 +323,7 @@ class Ensemble:
         if self.columns is not None:
             coefficients = np.array(self.coefficients).reshape(-1, 1)
             linear, shift = self.columns.weighed(self.terms, coefficients)
-        return Step(
+        return EnsembleStep(
             tuple(self.rules[r] for r in kept),
             np.array(self.weights)[np.array(kept, int)][:, None],
             self.intercept + shift,

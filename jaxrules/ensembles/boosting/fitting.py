@@ -21,7 +21,7 @@ from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_f
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.size import check_likelihood
 from jaxrules.ensembles.boosting.stages import Boosted, boosted
-from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
@@ -140,12 +140,12 @@ def path(
     )
 
 
-def _path(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+def _path(data: TrainingData, task: BoostingTask, run: Run) -> list[Fit[RuleEnsemble]]:
     fits = _boosted(data, task, run, task.sizes).fits()
     return [*fits[:-1], run.whole(fits[-1])]
 
 
-def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> Boosted:
+def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int]) -> Boosted:
     """The ensembles of these sizes for a target of one output, with the ridge that the data choose
     if none is given.
 
@@ -185,7 +185,9 @@ def _boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> 
     return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
 
 
-def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options) -> Task:
+def task_of(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+) -> BoostingTask:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
     loss = loss_for(y, options.loss)
@@ -220,7 +222,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     def candidates() -> Candidates:
         pool = _pool(data.table, propositions, options)
         if all_values and options.longest(len(pool)) != 1:
-            splits = _splits(data, constraints, options)
+            splits = _splits(data, thresholds, constraints, options)
             room = max(0, int(most_propositions(data.table.n_rows)) - len(pool))
             pool = PropositionPool.concatenate([pool, splits.take(range(min(room, len(splits))))])
         pool = constraints.pool(pool, data.table, n_outputs)
@@ -238,7 +240,7 @@ def task_of(X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options
     size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
     sizes = range(constraints.fewest(first), options.most_rules + 1)
-    return Task(
+    return BoostingTask(
         data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch,
         thresholds=thresholds,
     )  # fmt: skip
@@ -258,10 +260,14 @@ def _columns(table: Table, options: Options) -> int:
     return round(columns)
 
 
-def _splits(data: TrainingData, constraints: Constraints, options: Options) -> PropositionPool:
+def _splits(
+    data: TrainingData, thresholds: Thresholds | None, constraints: Constraints, options: Options
+) -> PropositionPool:
     """Thresholds that the data choose, for the search for pairs."""
     some = _some(data, _ROWS_OF_SPLITS, options.seed)
-    return split_points(some, Thresholds.of(some, constraints), ridge_for(some, options, 0.0))
+    if some is not data or thresholds is None:
+        thresholds = Thresholds.of(some, constraints)
+    return split_points(some, thresholds, ridge_for(some, options, 0.0))
 
 
 def _some(data: TrainingData, most: int, seed: int) -> TrainingData:
@@ -327,7 +333,7 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
     return PropositionPool.build(schema, [[condition] for condition in found])
 
 
-def or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
+def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]:
     """The model of the sample, evaluated on all rows, if time ran out before the fit on all rows
     matched it; without a sample, a few rules of one if there is no rule at all.
     """
@@ -350,7 +356,7 @@ def or_sketch(found: Fit[RuleEnsemble], task: Task) -> Fit[RuleEnsemble]:
     return task.run.finish(model, risk, found.sense, Status.TIME_LIMIT, details=details)
 
 
-def _rows_without_rule(found: Fit[RuleEnsemble], task: Task) -> TrainingData | None:
+def _rows_without_rule(found: Fit[RuleEnsemble], task: BoostingTask) -> TrainingData | None:
     """The rows for a few rules if a limit ended the fit to many rows before it had one."""
     options, run, data = task.options, task.run, task.data
     free = options.propositions is None and not task.constraints.required

@@ -44,8 +44,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax as shares
 
-from jaxrules.ensembles.boosting.ensemble import SMALLEST_CURVATURE, Step
-from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term
+from jaxrules.ensembles.boosting.ensemble import SMALLEST_CURVATURE, EnsembleStep
+from jaxrules.ensembles.boosting.linear_terms import LinearColumns, LinearColumnTerm
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.learning.options import ONE_VS_REST
@@ -153,7 +153,7 @@ class JointEnsemble:
         self._refit()
         return tuple(self.weights[-1].tolist())
 
-    def add_term(self, term: Term) -> tuple[float, ...]:
+    def add_term(self, term: LinearColumnTerm) -> tuple[float, ...]:
         """Append a linear term and refit all weights; returns its coefficients, for the column
         divided by its scale.
         """
@@ -229,7 +229,7 @@ class JointEnsemble:
         """The sum of the losses."""
         return self.total_weight * self._log_loss(self.scores)
 
-    def step(self) -> Step:
+    def step(self) -> EnsembleStep:
         """The current ensemble and risk."""
         weights = np.concatenate([self.weights, self.coefficients])
         return self._step(self.rules, self.terms, weights, self.intercept, self.scores)
@@ -241,25 +241,27 @@ class JointEnsemble:
         weights: Floats,
         intercept: Floats,
         scores: Floats,
-    ) -> Step:
+    ) -> EnsembleStep:
         n, linear = len(rules), None
         if self.columns is not None:
             linear, shift = self.columns.weighed(terms, weights[n:])
             intercept = intercept + shift
-        return Step(tuple(rules), weights[:n], intercept, self._risk(weights, scores), linear)
+        return EnsembleStep(
+            tuple(rules), weights[:n], intercept, self._risk(weights, scores), linear
+        )
 
     def _risk(self, weights: Floats, scores: Floats) -> float:
         ridge = self.ridge / (2.0 * self.total_weight) * float((weights**2).sum())
         return self._log_loss(scores) + ridge
 
     def _log_loss(self, scores: Floats) -> float:
-        return float(self.sample_weight @ softmax(self.signs, scores)) / self.total_weight
+        return float(self.sample_weight @ softmax.value(self.signs, scores)) / self.total_weight
 
     def _error(self, scores: Floats) -> float:
         wrong = scores.argmax(axis=1) != self.classes.argmax(axis=1)
         return float(self.sample_weight @ wrong) / self.total_weight
 
-    def pruned(self, step: Step, prune: float | int) -> tuple[Step, Pruning]:
+    def pruned(self, step: EnsembleStep, prune: float | int) -> tuple[EnsembleStep, Pruning]:
         """The ensemble of a step with only this number or share of its weights, and what that
         cost.
         """

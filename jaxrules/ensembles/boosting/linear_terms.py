@@ -39,7 +39,7 @@ _SECONDS_PER_ENTRY = 5e-7
 """Time to winsorise a column, per row."""
 
 
-class Term(NamedTuple):
+class LinearColumnTerm(NamedTuple):
     """A candidate linear term: its place, and its objective per unit of complexity."""
 
     place: int
@@ -92,11 +92,11 @@ class LinearColumns:
         either = self.signs.astype(int)
         return either[:, 1] - either[:, 0]
 
-    def name(self, term: Term, schema: Schema) -> str:
+    def name(self, term: LinearColumnTerm, schema: Schema) -> str:
         """The name of its column."""
         return schema.names[int(self.terms.feature[term.place])]
 
-    def best(self, objective: Objective, used: Sequence[int]) -> Term | None:
+    def best(self, objective: Objective, used: Sequence[int]) -> LinearColumnTerm | None:
         """The unused term with the largest objective; None if no objective is positive.
 
         Args:
@@ -111,7 +111,7 @@ class LinearColumns:
         gains = np.where(sums[0] > 0, self.signs[:, 0], self.signs[:, 1]) * gains
         gains[list(used)] = 0.0
         best = int(gains.argmax())
-        return Term(best, float(gains[best])) if gains[best] > 0 else None
+        return LinearColumnTerm(best, float(gains[best])) if gains[best] > 0 else None
 
     def weighed(
         self, used: Sequence[int], coefficients: Floats

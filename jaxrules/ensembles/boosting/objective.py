@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxrules.ensembles.boosting.directions import PRICE
-from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.solvers.rule_search import (
@@ -20,7 +20,9 @@ from jaxrules.solvers.rule_search import (
 )
 
 
-def objective_of(state: Ensemble | JointEnsemble, options: Options, sign: int = 0) -> Objective:
+def objective_of(
+    state: BoostedEnsemble | JointEnsemble, options: Options, sign: int = 0
+) -> Objective:
     """What the next rule maximises, among rules whose weight has this sign (0 for any)."""
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0

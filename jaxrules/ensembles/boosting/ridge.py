@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles import noise as noises
 from jaxrules.ensembles.boosting.options import FEW_RULES, Options
 from jaxrules.learning.training import TrainingData
-from jaxrules.losses import best_constant
+from jaxrules.losses import best_constant, softmax
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Fit
 
@@ -52,31 +52,24 @@ def share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> 
     """The share of the constant's loss that a model leaves, both above the least loss of any
     scores.
     """
-    loss, y, weights, model = data.loss, data.target, data.weights, fit.model
+    loss, y, weights, model = data.row_loss, data.target, data.weights, fit.model
     ridge = fit.details["l2_penalty"] / (2 * weights.sum()) * np.sum(np.square(model.weights))
-    if y.ndim > 1:  # classes fitted together: the entropy of their shares, and twice the ridge
-        shares = shares_of(data)
-        return float((fit.objective - 2 * ridge) / -(shares @ np.log(shares)))
-    risk = fit.objective - ridge
+    risk = fit.objective - noises.ridges(loss) * ridge
     return noises.share_left(loss, y, weights, risk, constant_of(data, options))
 
 
 def ridge_for(data: TrainingData, options: Options, noise: float) -> float:
-    """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal."""
+    """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal, for
+    several classes at least 1.
+    """
     rows = max(FEWEST_ROWS, _ROWS * noises.noise_over_signal(noise))
-    if data.target.ndim > 1:
-        ridge = max(1.0, rows * float(np.mean(shares_of(data) * (1 - shares_of(data)))))
-    else:
-        constant = constant_of(data, options)
-        ridge = rows * noises.curvature(data.loss, data.target, data.weights, constant)
+    constant = constant_of(data, options)
+    ridge = rows * noises.curvature(data.row_loss, data.target, data.weights, constant)
+    if data.row_loss == softmax:  # each of many classes has few rows, and little curvature
+        ridge = max(1.0, ridge)
     return noises.rounded(ridge, noises.unit(data.loss, data.target, data.weights))
 
 
-def shares_of(data: TrainingData) -> NDArray[np.float64]:
-    """The share of each class, (classes,)."""
-    return np.asarray(np.average(data.target > 0, axis=0, weights=data.weights))
-
-
-def constant_of(data: TrainingData, options: Options) -> float:
-    """The score that boosting starts from."""
-    return best_constant(data.loss, data.target, data.weights) if options.intercept else 0.0
+def constant_of(data: TrainingData, options: Options) -> NDArray[np.float64] | float:
+    """The score that boosting starts from, or those of the classes."""
+    return best_constant(data.row_loss, data.target, data.weights) if options.intercept else 0.0

@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
+from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
-from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.rule_search import (
     Found,
@@ -34,7 +34,10 @@ from jaxrules.tools.runs import Run
 
 
 def next_rule(
-    state: Ensemble | JointEnsemble, task: Task, must: list[NDArray[np.bool_]], stage: Run
+    state: BoostedEnsemble | JointEnsemble,
+    task: BoostingTask,
+    must: list[NDArray[np.bool_]],
+    stage: Run,
 ) -> Found:
     """The next rule. If it must use one of some columns, `must` flags the propositions on each."""
     options = task.options
@@ -69,7 +72,7 @@ def next_rule(
 
 def _of_other_rows(
     found: Found,
-    state: Ensemble | JointEnsemble,
+    state: BoostedEnsemble | JointEnsemble,
     side: Side,
     objective: Objective,
     options: Options,

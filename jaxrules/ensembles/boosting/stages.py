@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.combinations import Combinations
-from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
-from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble, Step
+from jaxrules.ensembles.boosting.details import BoostingDetails, BoostingStage
+from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, BoostedEnsemble, EnsembleStep
 from jaxrules.ensembles.boosting.joint import JointEnsemble
-from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
+from jaxrules.ensembles.boosting.linear_terms import (
+    LinearColumns,
+    LinearColumnTerm,
+    seconds_to_make,
+)
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
-from jaxrules.ensembles.boosting.task import Task
+from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.noise import Ridge
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
@@ -34,7 +38,7 @@ of complexity.
 """
 
 
-def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble:
+def _start(data: TrainingData, task: BoostingTask, run: Run) -> BoostedEnsemble | JointEnsemble:
     """The ensemble before the first stage; it has no linear terms if there is no time to make
     them.
     """
@@ -44,7 +48,7 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     elif task.options.linear_terms:
         n_outputs = len(task.candidates.signs)
         columns = LinearColumns.of(data, task.options.winsorise, task.constraints, n_outputs)
-    kind = JointEnsemble if task.joint else Ensemble
+    kind = JointEnsemble if task.joint else BoostedEnsemble
     return kind(data, task.candidates, task.options, columns)
 
 
@@ -61,9 +65,9 @@ class _Grown:
     """
 
     state: Any
-    step: Step
+    step: EnsembleStep
     risks: tuple[float, ...]
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[BoostingStage, ...] = ()
     gains: tuple[float, ...] = ()
     raised: tuple[float, ...] = ()
     history: tuple[Progressed, ...] = ()
@@ -83,7 +87,7 @@ class Boosted:
     """The ensembles of several sizes, for one output or classes fitted together."""
 
     data: TrainingData
-    task: Task
+    task: BoostingTask
     run: Run
     grown: list[_Grown]
 
@@ -139,7 +143,7 @@ class Boosted:
         return self.run.earlier(fit, one.history, status)
 
 
-def boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> Boosted:
+def boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int]) -> Boosted:
     """The ensembles with these values of `max_rules`, ascending; fewer if boosting ends early.
 
     All start with the same rules. A size that has to use required columns leaves these for its
@@ -148,7 +152,7 @@ def boosted(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> B
     return Boosted(data, task, run, _grown(data, task, run, sizes))
 
 
-def _grown(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> list[_Grown]:
+def _grown(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int]) -> list[_Grown]:
     """The ensembles of these sizes; at least one, unfinished if the run is stopped."""
     state = _start(data, task, run)
     step = state.step()
@@ -184,7 +188,7 @@ def _grown(data: TrainingData, task: Task, run: Run, sizes: Sequence[int]) -> li
 
 def _longer(
     grown: _Grown,
-    task: Task,
+    task: BoostingTask,
     combinations: Combinations | None,
     must: list[NDArray[np.bool_]],
     stage: Run,
@@ -226,11 +230,11 @@ def _longer(
 
 def _next(
     state: Any,
-    task: Task,
+    task: BoostingTask,
     combinations: Combinations | None,
     must: list[NDArray[np.bool_]],
     stage: Run,
-) -> tuple[Found, float | None, Term | None]:
+) -> tuple[Found, float | None, LinearColumnTerm | None]:
     """The next rule, the bound on rules of single columns, and the linear term if one is worth more
     than the rule; objective and bound of the result are then those over terms and rules.
     """
@@ -262,12 +266,12 @@ def _stage(
     seconds: float,
     bound: float | None,
     linear_term: str,
-) -> Stage:
+) -> BoostingStage:
     """The record of a search that took these seconds; `limit` says why its run ended early, if it
     did.
     """
     why = limit or found.status if found.status is Status.TIME_LIMIT else found.status
-    return Stage(
+    return BoostingStage(
         found.objective, found.bound, why, weight, len(found.propositions), found.evaluations,
         seconds, found.counts, bound, linear_term,
     )  # fmt: skip

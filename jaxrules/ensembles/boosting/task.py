@@ -20,7 +20,7 @@ from jaxrules.tools.runs import Run
 
 
 @dataclass(frozen=True)
-class Task:
+class BoostingTask:
     """The data and the propositions of a fit.
 
     Attributes:
@@ -49,11 +49,11 @@ class Task:
     sketch: RuleEnsemble | None = None
     thresholds: Thresholds | None = None
 
-    def with_options(self, ridge: DefaultRidge | None = None, **options: Any) -> Task:
+    def with_options(self, ridge: DefaultRidge | None = None, **options: Any) -> BoostingTask:
         """The same task with other options, and a ridge that the data chose."""
         return replace(self, options=replace(self.options, **options), ridge=ridge)
 
-    def on(self, data: TrainingData) -> Task:
+    def on(self, data: TrainingData) -> BoostingTask:
         """The same propositions on other rows, without other thresholds."""
         return replace(self, data=data, candidates=self.candidates.on(data), thresholds=None)
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.directions import row_terms
-from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
+from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
 from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
@@ -69,18 +69,16 @@ class Thresholds:
             f for f, one in enumerate(schema.features)
             if one.is_numeric and f not in constraints.forbidden
         ]  # fmt: skip
-        signs = {}
-        for f in numeric:
-            sides = PropositionPool.build(
-                schema, [[Condition.at_most(f, 0.0)], [Condition.above(f, 0.0)]]
-            )
-            signs[f] = np.stack([constraints.signs(sides, output, n) for output in range(n)])
+        sides = (side for f in numeric for side in (Condition.at_most(f, 0), Condition.above(f, 0)))
+        pool = PropositionPool.build(schema, [[side] for side in sides])
+        allowed = np.stack([constraints.signs(pool, output, n) for output in range(n)])
+        signs = {f: allowed[:, 2 * k : 2 * k + 2] for k, f in enumerate(numeric)}
         columns = {f: SortedColumn.of(data.table.columns[f]) for f in numeric}
         return cls(columns, signs, constraints, data.loss, data.weights)
 
     def better(
         self,
-        state: Ensemble | JointEnsemble,
+        state: BoostedEnsemble | JointEnsemble,
         found: Found,
         options: Options,
         stopped: Callable[[], bool],
@@ -113,7 +111,7 @@ class Thresholds:
 
     def _moved(
         self,
-        state: Ensemble | JointEnsemble,
+        state: BoostedEnsemble | JointEnsemble,
         found: Found,
         objective: Objective,
         terms: Floats,
@@ -145,7 +143,7 @@ class Thresholds:
         return replace(found, propositions=tuple(rule), objective=worth, bound=bound)
 
     def _best(
-        self, state: Ensemble | JointEnsemble, objective: Objective, terms: Floats, sign: int
+        self, state: BoostedEnsemble | JointEnsemble, objective: Objective, terms: Floats, sign: int
     ) -> Split | None:
         """The best single condition that does not repeat an earlier rule."""
         columns = {}
@@ -182,7 +180,7 @@ class Thresholds:
         values = self.columns[split.column].values
         return values > split.low if split.above else values <= split.low
 
-    def _add(self, state: Ensemble | JointEnsemble, split: Split) -> int:
+    def _add(self, state: BoostedEnsemble | JointEnsemble, split: Split) -> int:
         """Add the condition to the propositions of the ensemble; returns its place."""
         condition, rows = self.condition(split), self.rows(split)
         state.candidates = state.candidates.extended(condition, rows, self.constraints)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.options import Prices
 from jaxrules.ensembles.glrm.problem import Problem, Rule
-from jaxrules.solvers.linear.quadratic import pull
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.rule_search import (
     Found,
     GradientSum,
@@ -66,7 +66,7 @@ def price(problem: Problem, state: Master, run: Run) -> Priced:
     if problem.linear is not None:  # within its tolerance, the master problem may violate theirs
         sums = problem.linear_values.T @ slopes
         pulls = (
-            pull(sums[:, 0], problem.linear_signs.T)
+            L1(problem.linear_price, problem.linear_signs.T).pull(sums[:, 0])
             if sums.shape[1] == 1
             else np.linalg.norm(sums, axis=1)
         )

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from jaxrules.ensembles.lire.descents import Descent, Descents, Output, Watch, minimise
+from jaxrules.ensembles.lire.descents import DescentRequest, Descents, Output, Watch, minimise
 from jaxrules.ensembles.lire.options import Options
-from jaxrules.ensembles.lire.search import Incumbent, Search
+from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.ensembles.lire.traced import TracedSearch, descend_all
 
 
@@ -33,7 +33,7 @@ class Member:
     """
 
     output: Output
-    search: Search
+    search: SupportSearch
     watch: Watch
     options: Options
     exhausted: bool = False
@@ -47,7 +47,7 @@ class Member:
         if previous.watch.best is None or self.watch.run.stopped():
             return
         self.watch.start, self.search.moves = "previous", self.options.max_iterations
-        reached = yield Descent(self.search, self.at_these(previous.watch.best))
+        reached = yield DescentRequest(self.search, self.at_these(previous.watch.best))
         self.exhausted |= self.search.moves <= 0
         if reached is self.watch.best:
             self.watch.certified = self.search.certified
@@ -95,7 +95,7 @@ def side_by_side(tasks: Sequence[Descents[None]]) -> None:
 
 def _answers(
     answered: Iterable[tuple[Descents[None], Incumbent | None]],
-) -> Iterator[tuple[Descents[None], Descent]]:
+) -> Iterator[tuple[Descents[None], DescentRequest]]:
     """What each task asks for next, given the result of its last descent; finished tasks are left
     out.
     """

@@ -58,7 +58,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.lire.search import Incumbent, Search
+from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.rules.rows import check_memory
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ class Node(NamedTuple):
     intercept: float
 
 
-class Solution(NamedTuple):
+class RelaxedSolution(NamedTuple):
     """The minimum of a relaxation.
 
     Attributes:
@@ -105,7 +105,7 @@ class Solution(NamedTuple):
     rise: Floats
 
 
-class Bounds(NamedTuple):
+class NodeBounds(NamedTuple):
     """What one dual point proves about the supports of a node (the second display in the
     module).
     """
@@ -124,7 +124,7 @@ class Bounds(NamedTuple):
 class Relaxation:
     """The relaxation of one problem and its dual, on the columns that may enter a support."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: SupportSearch) -> None:
         from jaxrules.ensembles.lire import bound_kernels  # numba loads when it is needed
 
         problem = search.problem
@@ -150,7 +150,7 @@ class Relaxation:
             empty.loss,
             float(empty.weights[0]),
         )
-        self.data = bound_kernels.Data(
+        self.data = bound_kernels.RelaxationData(
             bound_kernels.LOSSES.index(problem.loss.name),
             target.copy(),
             mass.copy(),
@@ -164,7 +164,7 @@ class Relaxation:
             float(search.lam),
         )
 
-    def solve(self, node: Node, accuracy: float) -> Solution:
+    def solve(self, node: Node, accuracy: float) -> RelaxedSolution:
         """The relaxation's minimum, by proximal Newton steps on the columns that move."""
         weights, intercept, size = (
             node.weights.astype(np.float64),
@@ -184,9 +184,9 @@ class Relaxation:
             )
             if done or self.stopped():
                 break
-        return Solution(weights, intercept, share, rise)
+        return RelaxedSolution(weights, intercept, share, rise)
 
-    def bounds(self, node: Node, weights: Floats, intercept: float) -> Bounds:
+    def bounds(self, node: Node, weights: Floats, intercept: float) -> NodeBounds:
         """The bounds that the gradient of the loss at these weights proves: by size, and with and
         without every free column.
         """
@@ -195,7 +195,7 @@ class Relaxation:
         )
         lowered = self.constant - _ROUNDING * self.loss
         worth, of_size, entering, leaving = found
-        return Bounds(
+        return NodeBounds(
             value + lowered, worth, of_size + lowered, entering + lowered, leaving + lowered
         )
 
@@ -212,7 +212,10 @@ class BranchAndBound:
     """
 
     def __init__(
-        self, search: Search, best: Incumbent, proved: Callable[[float], None] = lambda bound: None
+        self,
+        search: SupportSearch,
+        best: Incumbent,
+        proved: Callable[[float], None] = lambda bound: None,
     ) -> None:
         self.search, self.best, self.proved = search, best, proved
         self.bound, self.nodes, self.closed = 0.0, 0, False
@@ -305,7 +308,7 @@ class BranchAndBound:
             halves.append(node._replace(state=state))
         return halves
 
-    def _try(self, chosen: Mask, weights: Floats, found: Bounds) -> None:
+    def _try(self, chosen: Mask, weights: Floats, found: NodeBounds) -> None:
         """Refit a support that may be better than the incumbent; if it is, continue the local
         search from it.
         """

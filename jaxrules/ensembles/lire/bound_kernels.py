@@ -31,7 +31,7 @@ _compiled = numba.njit(cache=True, nogil=True)
 _summing = numba.njit(cache=True, nogil=True, fastmath=_SUMS)
 
 
-class Data(NamedTuple):
+class RelaxationData(NamedTuple):
     """What the relaxations of one problem share.
 
     Attributes:
@@ -104,7 +104,9 @@ def _terms(
 
 
 @_summing
-def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, Floats, float]:
+def _second_order(
+    data: RelaxationData, chosen: Ints, curvature: Floats
+) -> tuple[Floats, Floats, float]:
     """The Hessian of these columns once the intercept follows, their products with the intercept,
     and the curvature of the intercept.
     """
@@ -132,7 +134,7 @@ def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, 
 
 @_compiled
 def _reverse_huber(
-    data: Data, state: States, largest: int
+    data: RelaxationData, state: States, largest: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """The reverse Huber penalty of every column in a node: price, slope, turn and cap, each
     (columns,).
@@ -151,11 +153,14 @@ def _reverse_huber(
         if state[j] != FREE:
             continue
         ridge = data.ridge[j]
+        # c_j, the column's own price: lambda P(S) / |S| is at least lambda times the least coverage
+        # plus this surplus of every column, as |S| is at most `largest` (`bound`, "Relaxation")
         price[j] = data.gamma + data.lam * (data.coverage[j] - least) / max(largest, 1)
         if price[j] > 0:
             turn[j] = math.sqrt(2 * price[j] / ridge) if ridge > 0 else math.inf
             slope[j] = math.sqrt(2 * price[j] * ridge)
             if turn[j] > cap[j]:
+                # The cap ends the line from the origin before it touches the parabola.
                 slope[j], turn[j] = price[j] / cap[j] + ridge * cap[j] / 2, math.inf
     return price, slope, turn, cap
 
@@ -197,7 +202,7 @@ def _spread(matrix: Floats) -> Floats:
 
 @_compiled
 def _moving(
-    data: Data, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
+    data: RelaxationData, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
 ) -> tuple[Ints, Floats]:
     """The columns that move, those with a weight or with a pull of the loss beyond their slope; and
     the pull of every column.
@@ -215,7 +220,7 @@ def _moving(
 
 @_compiled
 def _line_search(
-    data: Data,
+    data: RelaxationData,
     scores: Floats,
     step: Floats,
     weights: Floats,
@@ -245,7 +250,7 @@ def _line_search(
 
 @_compiled
 def relax(
-    data: Data,
+    data: RelaxationData,
     state: States,
     largest: int,
     weights: Floats,
@@ -291,6 +296,8 @@ def relax(
         )  # fmt: skip
         change = moved - weights[chosen]
         shift = (tilt - _dot(along, change)) / total
+        # The predicted decrease: the slope of the loss along the step, and the fall of the penalty.
+        # The Armijo condition of `_line_search` refers to it.
         before, predicted = 0.0, tilt * shift
         for a, k in enumerate(chosen):
             paid = _paid(weights[k], slope[k], turn[k], ridge[k])
@@ -318,7 +325,7 @@ def relax(
 
 @_compiled
 def _share_and_rise(
-    data: Data,
+    data: RelaxationData,
     state: States,
     weights: Floats,
     chosen: Ints,
@@ -333,21 +340,32 @@ def _share_and_rise(
     """
     n, ridge = len(state), data.ridge
     share, rise = np.zeros(n), np.zeros((n, 2))
+    # Of the columns that the relaxation leaves undecided, `bound` splits the one whose two rises
+    # are largest. Both are taken from the second-order model of loss and penalty at the
+    # relaxation's minimum, with the other weights following; columns that do not move (not in
+    # `chosen`) keep 0.
     for j in range(n):  # z = |b| / t, or |b| / cap on the line to the cap
         whole = cap[j] if turn[j] == math.inf else turn[j]
         if state[j] == IN:
             share[j] = 1.0
         elif state[j] == FREE:
             share[j] = min(abs(weights[j]) / whole, 1.0) if whole > 0 else 1.0
-    for a in range(len(chosen)):  # the Hessian of loss and penalty, which has a ridge only beyond t
+    # The Hessian of loss and penalty: up to t the penalty is a line, without curvature (the little
+    # that is added keeps equal columns apart); beyond t it is the ridge's parabola.
+    for a in range(len(chosen)):
         j = chosen[a]
         hessian[a, a] += 1e-9 * hessian[a, a] if abs(weights[j]) <= turn[j] else ridge[j]
+    # (H^-1)_jj: its inverse is the curvature along column j once the others follow.
     spread = _spread(hessian)
     for a in range(len(chosen)):
         j = chosen[a]
         size_of = abs(weights[j])
-        rise[j, 0] = size_of**2 / (2 * spread[a])  # if left out: b^2 / (2 (H^-1)_jj)
-        # If it enters: price and ridge instead of the slope, minus what the weight then gains
+        # Left out: the model's least rise with b_j = 0 (as for a drop in `moves`)
+        rise[j, 0] = size_of**2 / (2 * spread[a])
+        # In: price and ridge in place of the line, c + r b^2 / 2 - slope |b|. Then the weight
+        # grows: at the minimum the loss pulls as hard as the line, and the ridge, of slope r |b|
+        # there, resists less; half the square of the difference over the curvature is won back.
+        # Beyond t the column has paid its full price already, and nothing rises.
         if size_of <= turn[j]:
             uphill = max(slope[j] - ridge[j] * size_of, 0.0)
             more = price[j] + ridge[j] * size_of**2 / 2 - slope[j] * size_of
@@ -357,7 +375,12 @@ def _share_and_rise(
 
 @_compiled
 def _dual_point(
-    data: Data, state: States, weights: Floats, intercept: float, centre: float, loss: float
+    data: RelaxationData,
+    state: States,
+    weights: Floats,
+    intercept: float,
+    centre: float,
+    loss: float,
 ) -> tuple[float, Floats]:
     """-L*(theta), less what a nonzero sum of theta may subtract, and -theta, the downhill slope of
     the loss at these scores with the best intercept.
@@ -382,7 +405,7 @@ def _dual_point(
 
 @_compiled
 def dual(
-    data: Data,
+    data: RelaxationData,
     state: States,
     least: int,
     largest: int,

@@ -12,7 +12,7 @@ from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.ensembles.lire.descents import GivenStart, Output
 from jaxrules.ensembles.lire.moves import Encoding
 from jaxrules.ensembles.lire.options import Options
-from jaxrules.ensembles.lire.problem import SMALL, Problem, make_problem
+from jaxrules.ensembles.lire.problem import SMALL, SupportProblem, make_problem
 from jaxrules.ensembles.lire.start import L1Start
 from jaxrules.learning.options import ONE_VS_REST
 from jaxrules.learning.training import TrainingData
@@ -29,7 +29,7 @@ _JOINT_BYTES = 400.0
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class LireCandidates:
     """The pool of rules on the training rows, which all outputs and penalties share.
 
     Attributes:
@@ -50,7 +50,7 @@ class Candidates:
         constraints: Constraints,
         options: Options,
         run: Run,
-    ) -> Candidates:
+    ) -> LireCandidates:
         """The rules of the source, of the expert and of the start, and the problems on them.
 
         Args:
@@ -107,7 +107,7 @@ class Candidates:
                 output.given = GivenStart(*output.problem.columns_of(bits, weights[used]))
         return cls(pool, n_first, found)
 
-    def weighted(self, data: TrainingData, seed: int) -> Candidates:
+    def weighted(self, data: TrainingData, seed: int) -> LireCandidates:
         """The same rules on the same rows with other weights, some of which may be 0: a fold."""
 
         def output(of: Output, target: NDArray[np.float64]) -> Output:
@@ -116,7 +116,7 @@ class Candidates:
             return Output(problem, L1Start(problem, seed), signed=signed)
 
         outputs = [output(*pair) for pair in zip(self.outputs, data.outputs, strict=True)]
-        return Candidates(self.pool, self.n_first, outputs)
+        return LireCandidates(self.pool, self.n_first, outputs)
 
     def solve_ahead(self, gamma: float, run: Run) -> None:
         """Compute the L1 solutions that a search with this penalty starts from."""
@@ -132,7 +132,7 @@ def _problems(
     encoding: Encoding,
     n_first: int,
     required: Sequence[NDArray[np.bool_]],
-) -> list[Problem]:
+) -> list[SupportProblem]:
     """One problem per output, on the same columns, or one for classes fitted together."""
     n_outputs, targets = len(data.outputs), data.outputs
     if options.joint:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.lire.moves import ONES
 from jaxrules.ensembles.lire.options import Options
-from jaxrules.ensembles.lire.problem import SMALL, Problem
-from jaxrules.ensembles.lire.search import Incumbent, Search
+from jaxrules.ensembles.lire.problem import SMALL, SupportProblem
+from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.ensembles.lire.start import L1Start
 from jaxrules.tools.runs import Run
 
@@ -60,7 +60,7 @@ class Output:
         previous: the best model at the previous penalties.
     """
 
-    problem: Problem
+    problem: SupportProblem
     l1_start: L1Start
     given: GivenStart | None = None
     signed: Output | None = None
@@ -79,7 +79,7 @@ class Watch:
         reports: whether it reports to the run; False on a sample, whose objective differs.
     """
 
-    def __init__(self, run: Run, problem: Problem, reports: bool = True) -> None:
+    def __init__(self, run: Run, problem: SupportProblem, reports: bool = True) -> None:
         self.run, self.problem, self.reports = run, problem, reports
         self.best: Incumbent | None = None
         self.bound: float | None = None
@@ -103,15 +103,15 @@ class Watch:
             self(self.best)
 
 
-class Descent(NamedTuple):
-    """A descent to be made, see `Search.descend`."""
+class DescentRequest(NamedTuple):
+    """A descent to be made, see `SupportSearch.descend`."""
 
-    search: Search
+    search: SupportSearch
     start: Incumbent
     promising: float = np.inf
 
 
-Descents = Generator[Descent, Incumbent, Outcome]
+Descents = Generator[DescentRequest, Incumbent, Outcome]
 """Yields descents to make, and is sent their results: they may be made one after another, or side
 by side with those of other penalties.
 """
@@ -127,7 +127,9 @@ def in_turn(descents: Descents[Outcome]) -> Outcome:
         return cast(Outcome, end.value)
 
 
-def minimise(output: Output, search: Search, watch: Watch, options: Options) -> Descents[bool]:
+def minimise(
+    output: Output, search: SupportSearch, watch: Watch, options: Options
+) -> Descents[bool]:
     """Descend from every start; `watch` keeps the best model. Returns whether the limit on moves
     ended one of the descents.
     """
@@ -135,7 +137,7 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
     begun = _first_incumbents(output, search, watch)
     starts, reached = _starts(output, search, watch, options, begun), None
     while (start := _following(starts, reached)) is not None:
-        if isinstance(start, Descent):  # to make a start
+        if isinstance(start, DescentRequest):  # to make a start
             reached = yield start
             continue
         watch.start, run.phase = start.name, "restarts" if start.name == "restart" else "search"
@@ -145,7 +147,7 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
             if start.promises and watch.best is not None
             else np.inf
         )
-        reached = yield Descent(search, start.incumbent, promising)
+        reached = yield DescentRequest(search, start.incumbent, promising)
         exhausted |= search.moves <= 0
         if reached is watch.best:
             watch.certified = search.certified
@@ -155,7 +157,7 @@ def minimise(output: Output, search: Search, watch: Watch, options: Options) -> 
     return exhausted
 
 
-def _following(starts: Starts[None], reached: Incumbent | None) -> _Start | Descent | None:
+def _following(starts: Starts[None], reached: Incumbent | None) -> _Start | DescentRequest | None:
     """The next start, or descent to make one, given the last result; None at the end."""
     try:
         return next(starts) if reached is None else starts.send(reached)
@@ -163,7 +165,7 @@ def _following(starts: Starts[None], reached: Incumbent | None) -> _Start | Desc
         return None
 
 
-def _first_incumbents(output: Output, search: Search, watch: Watch) -> Incumbent | None:
+def _first_incumbents(output: Output, search: SupportSearch, watch: Watch) -> Incumbent | None:
     """Models before the first descent: the previous one, the given one (which is returned) and,
     under a time limit, L1 solutions, which need no ranking of moves.
     """
@@ -188,12 +190,12 @@ class _Start(NamedTuple):
     promises: bool = False  # whether the descent from it must be promising
 
 
-Starts = Generator[_Start | Descent, Incumbent, Outcome]
+Starts = Generator[_Start | DescentRequest, Incumbent, Outcome]
 """Yields starts, and descents to make them; is sent the result of each."""
 
 
 def _starts(
-    output: Output, search: Search, watch: Watch, options: Options, begun: Incumbent | None
+    output: Output, search: SupportSearch, watch: Watch, options: Options, begun: Incumbent | None
 ) -> Starts[None]:
     """The starts, each made after the descent before it. On large data, the previous model replaces
     the empty one; on very large data, the result of the search on a sample replaces that and the L1
@@ -235,7 +237,7 @@ def _starts(
         )
 
 
-def _falling(search: Search) -> Starts[None]:
+def _falling(search: SupportSearch) -> Starts[None]:
     """The results of descents along falling ridges: with a ridge there are fewer local optima."""
     start = begun = search.start_empty()
     for ridges in _RIDGES:
@@ -244,13 +246,15 @@ def _falling(search: Search) -> Starts[None]:
             with_ridge = dataclasses.replace(
                 search, l2_penalty=ridge, observe=lambda incumbent: None
             )
-            best = yield Descent(with_ridge, with_ridge.start_from(best.columns, best.weights))
+            best = yield DescentRequest(
+                with_ridge, with_ridge.start_from(best.columns, best.weights)
+            )
             begun = best if begun is start else begun
         yield _Start("ridge", search.start_from(best.columns, best.weights))
 
 
 def _searched(
-    output: Output, search: Search, run: Run, options: Options, reports: bool = True
+    output: Output, search: SupportSearch, run: Run, options: Options, reports: bool = True
 ) -> Descents[Incumbent | None]:
     """The best model of the same rules on another problem."""
     watch = Watch(run.child(), output.problem, reports)

@@ -1,8 +1,8 @@
 """Fitting LIRE: one model, models along falling penalties, penalties chosen by cross-validation.
 
 Every fit takes the same steps: X and y are read (`training_data`), rules become columns
-(`Candidates`), the search descends from several starts (`minimise`), branch-and-bound follows if
-asked for (`BranchAndBound`), and the chosen columns become a model (`Solution`).
+(`LireCandidates`), the search descends from several starts (`minimise`), branch-and-bound follows
+if asked for (`BranchAndBound`), and the chosen columns become a model (`LireSolution`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from jaxrules.ensembles.extraction import depends_on_labels, rule_pool
 from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.lire.batches import Member, minimise_all
 from jaxrules.ensembles.lire.bound import BranchAndBound
-from jaxrules.ensembles.lire.candidates import Candidates
+from jaxrules.ensembles.lire.candidates import LireCandidates
 from jaxrules.ensembles.lire.descents import Watch, in_turn
 from jaxrules.ensembles.lire.joint_search import JointSearch
-from jaxrules.ensembles.lire.options import Grid, Options, PathOptions, Prices, constant_loss
-from jaxrules.ensembles.lire.search import Incumbent, Search
-from jaxrules.ensembles.lire.solution import LireDetails, Solution
+from jaxrules.ensembles.lire.options import Grid, Options, PathOptions, Prices
+from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
+from jaxrules.ensembles.lire.solution import LireDetails, LireSolution
 from jaxrules.ensembles.lire.traced import TracedSearch
 from jaxrules.learning.cross_validation import (
     SHARE,
@@ -103,7 +103,9 @@ def fit(
         return rows_for_rules(data, run, options.seed, needs, stage=stage) if makes_rules else None
 
     def task() -> _Task:
-        return _Task(data, Candidates.of(data, options.rules, constraints, options, run), options)
+        return _Task(
+            data, LireCandidates.of(data, options.rules, constraints, options, run), options
+        )
 
     def fit_of_sample(sample: TrainingData) -> Fit[RuleEnsemble]:
         """The fit on all rows with the rules of a sample as candidates."""
@@ -111,7 +113,7 @@ def fit(
         model, _ = model_in_time(sample, fit, own, run, needs=(FORESTS,), max_rules=most)
         rules = model.conjunctions if len(model.conjunctions) else options.rules
         begun = options if options.start is not None else replace(options, start=model)
-        candidates = Candidates.of(data, rules, constraints, begun, run)
+        candidates = LireCandidates.of(data, rules, constraints, begun, run)
         return _Task(data, candidates, options, len(sample.weights)).fit(prices, run)
 
     return with_rules(rows, task, lambda task: task.fit(prices, run), fit_of_sample)
@@ -150,7 +152,7 @@ def path(
     constraints.warn_of_constants(data.table)
     same, pairs = options.to(Options), options.pairs(data)
     same = replace(same, l2_penalty=same.prices(data).l2_penalty)
-    candidates = Candidates.of(data, same.rules, constraints, same, run)
+    candidates = LireCandidates.of(data, same.rules, constraints, same, run)
     if options.traced:
         task = _Task(data, candidates, same)
         return tuple(one.fitted(run.child()) for one in _searched([task.along(pairs)], run)[0])
@@ -257,7 +259,7 @@ def _traced_walk(
     same = options.to(Options, restarts=options.restarts or 0, progress=False)
     pairs = options.pairs(data)
 
-    def paths(data: TrainingData, candidates: Candidates) -> list[list[_Task]]:
+    def paths(data: TrainingData, candidates: LireCandidates) -> list[list[_Task]]:
         for_ridge = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
         return [_Task(data, candidates, one).along(pairs) for one in for_ridge]
 
@@ -271,11 +273,11 @@ def _traced_walk(
     if depends_on_labels(options.rules):
 
         def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
-            candidates = Candidates.of(inside, options.rules, constraints, same, run)
+            candidates = LireCandidates.of(inside, options.rules, constraints, same, run)
             yield from models(_searched(paths(inside, candidates), run), run)
 
         return walk
-    whole = Candidates.of(data, options.rules, constraints, same, run)
+    whole = LireCandidates.of(data, options.rules, constraints, same, run)
     weights = [data.weights * (fold_of != k) for k in range(options.n_folds)]
     inside = [replace(data, weights=weights) for weights in weights]
     of_fold = [paths(part, whole.weighted(part, options.seed)) for part in inside]
@@ -294,7 +296,7 @@ class _Task:
     """
 
     data: TrainingData
-    candidates: Candidates
+    candidates: LireCandidates
     options: Options
     sample: int | None = None
     members: Sequence[Member] = ()
@@ -311,7 +313,10 @@ class _Task:
     def member(self, output: int, prices: Prices, run: Run) -> Member:
         """A search that reports to the run."""
         ours = self.candidates.outputs[output]
-        watch, make = Watch(run, ours.problem), TracedSearch if self.options.traced else Search
+        watch, make = (
+            Watch(run, ours.problem),
+            TracedSearch if self.options.traced else SupportSearch,
+        )
         if self.options.joint:
             make = JointSearch
         search = make(ours.problem, *prices, self.options.max_rules, run.stopped, watch)
@@ -333,7 +338,7 @@ class _Task:
         """
         proves = self.options.search == "optimal"
         local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
-        said, lower, constant = "", prices, constant_loss(data, self.options.joint)
+        said, lower, constant = "", prices, data.constant_loss_of(self.options.joint)
         while True:
             prices, fit = lower, local._fit_output(data, lower, run)
             left = fit.details["loss"] / constant
@@ -409,10 +414,10 @@ def _searched(paths: Sequence[Sequence[_Task]], run: Run) -> list[list[_Task]]:
     return tasks
 
 
-def _solution(best: Incumbent, search: Search) -> Solution:
+def _solution(best: Incumbent, search: SupportSearch) -> LireSolution:
     """The columns that count as rules of the pool; the others join the intercept."""
     problem = search.problem
     rule = problem.origin[best.columns] >= 0
     intercept = best.weights[~rule].sum(axis=0) + problem.shift
     rule &= search.needed(best.columns, best.weights)
-    return Solution(problem.origin[best.columns[rule]], best.weights[rule], intercept)
+    return LireSolution(problem.origin[best.columns[rule]], best.weights[rule], intercept)

@@ -21,26 +21,28 @@ from scipy.special import softmax as shares
 from jaxrules.ensembles.lire.moves import ONES, Support, rank_joint_moves
 from jaxrules.ensembles.lire.problem import Floats, Integers, merge_targets
 from jaxrules.ensembles.lire.refit import curvatures, lbfgs
-from jaxrules.ensembles.lire.search import FEW_PATTERNS, Incumbent, Moves, Search, gain_alone
+from jaxrules.ensembles.lire.search import FEW_PATTERNS, Incumbent, Moves, SupportSearch, gain_alone
 from jaxrules.solvers.blas import one_blas_thread
 
 _TRIALS = 16
 """The number of moves refitted after a ranking: a refit costs more than with two classes."""
 
 
-class JointSearch(Search):
-    """`Search` for a problem with a target per class; weights have the shape (size, classes)."""
+class JointSearch(SupportSearch):
+    """`SupportSearch` for a problem with a target per class; weights have the shape (size,
+    classes).
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._trials = min(self._trials, _TRIALS)
 
     def needed(self, columns: Integers, weights: Floats) -> NDArray[np.bool_]:
-        """As `Search.needed`: a column counts if any class has a weight."""
+        """As `SupportSearch.needed`: a column counts if any class has a weight."""
         return super().needed(columns, np.abs(weights).sum(axis=1))
 
     def gains_alone(self, joining: Integers, margins: Floats) -> Floats:
-        """As `Search.gains_alone`, summed over the classes."""
+        """As `SupportSearch.gains_alone`, summed over the classes."""
         slopes, curved = self._derivatives(margins)
         pairs = zip(slopes, curved, strict=True)
         gains = [gain_alone(self.problem, joining, *one, 2 * self.l2_penalty)[0] for one in pairs]
@@ -54,7 +56,7 @@ class JointSearch(Search):
         goal: float = -np.inf,
         near: Incumbent | None = None,
     ) -> Incumbent:
-        """As `Search.refit`; weights of shape (size,) are zeros to start from."""
+        """As `SupportSearch.refit`; weights of shape (size,) are zeros to start from."""
         problem, member = self.problem, None
         absent = np.setdiff1d(problem.fixed, columns)
         guess = np.zeros((len(columns) + len(absent), problem.target.shape[1]))

@@ -27,6 +27,7 @@ from jaxrules.ensembles.lire.objective import (
     penalty_increase,
 )
 from jaxrules.losses import Array, Loss, exponential
+from jaxrules.tools.float64 import numpy_of
 
 Encoding = Literal["signed", "binary"]
 Floats = NDArray[np.float64]
@@ -46,10 +47,6 @@ ONES = 0
 _quiet = np.errstate(all="ignore")  # predictions may overflow or vanish; refits decide
 
 
-def _numpy(array: Array) -> Array:
-    return jnp if isinstance(array, jax.Array) else np
-
-
 def _put(array: Array, index: Array, values: Array) -> Array:
     """A copy of the array with other values at an index."""
     if isinstance(array, jax.Array):
@@ -67,7 +64,7 @@ def _inverse(hessian: Array) -> Array:
     return np.linalg.inv(hessian)
 
 
-class Data(NamedTuple):
+class PatternData(NamedTuple):
     """The matrix (C, P), int8, and the mean target and the weight of every pattern, (P,)
     float64.
     """
@@ -118,7 +115,7 @@ class Sums(NamedTuple):
     products: Reals
 
 
-def _product(rows: Array, data: Data) -> Array:
+def _product(rows: Array, data: PatternData) -> Array:
     """rows @ columns.T in float32, (R, C); traced rows keep their dtype. Rounding does not depend
     on the number of threads.
     """
@@ -146,9 +143,11 @@ def _product(rows: Array, data: Data) -> Array:
 
 
 @_quiet
-def sums(data: Data, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding) -> Sums:
+def sums(
+    data: PatternData, columns: Integers, margins: Floats, loss: Loss, encoding: Encoding
+) -> Sums:
     """The sums of all columns, by one product of shapes (K, P) and (P, C)."""
-    xp = _numpy(margins)
+    xp = numpy_of(margins)
     value, slope, curvature = loss_terms(loss, data.target, data.weight, margins)
     # For the quadratic loss, traced, predictions in float64 are exact, as by its Gram matrix.
     single = xp.stack([slope, curvature]).astype(np.float64 if loss.quadratic else np.float32)
@@ -179,7 +178,7 @@ def _move_penalties(
     prices = terms.gamma, terms.lam
     size, covered = _size_and_coverage(charges, columns)
     fewer, less = size - charges.counted[columns], covered - charges.coverage[columns]
-    drop, xp = penalty(fewer, less, *prices), _numpy(columns)
+    drop, xp = penalty(fewer, less, *prices), numpy_of(columns)
     ratio, ratios = covered / xp.maximum(size, 1), less / xp.maximum(fewer, 1)
     add = penalty(size, covered, *prices) + penalty_increase(size, ratio, charges.coverage, *prices)
     rises = penalty_increase(fewer[:, None], ratios[:, None], charges.coverage[None, :], *prices)
@@ -197,7 +196,7 @@ def _allowed(
     """The objectives of drops (K,), additions (C,) and swaps (K, C), set to infinity if a column
     may not leave or enter the support.
     """
-    xp, (drop, add, swap) = _numpy(columns), moves
+    xp, (drop, add, swap) = numpy_of(columns), moves
     size, _ = _size_and_coverage(charges, columns)
     removable = charges.removable[columns]
     outside = _put(charges.addable, columns, False)
@@ -290,27 +289,42 @@ def _changes(
     products: Reals, slope: Reals, own: Reals, charges: Charges, support: Support, curved: Array
 ) -> tuple[_Changes, Floats]:
     """The second-order changes of loss and ridge by every move, and H^-1; see `_rank`."""
-    dtype, columns, xp = products.dtype, support.columns, _numpy(products)
+    # Notation of `_rank`: H = X_S diag(v) X_S' is `hessian`, g_j the column j of `products`, u = X
+    # d `slope` (downhill), b `weights`.
+    dtype, columns, xp = products.dtype, support.columns, numpy_of(products)
+    # Sibling rules are nearly collinear: the ridge keeps H positive definite, and the floor keeps a
+    # Schur complement that is zero but for rounding from promising any gain.
     ridge, floor = (1e-6, 1e-4) if dtype == np.float32 else (1e-10, 1e-9)
     scale = xp.maximum(own.max(), xp.asarray(1e-30, dtype))
     hessian = products[:, columns].astype(np.float64)
     inverse = _inverse((hessian + hessian.T) / 2 + ridge * scale * np.eye(len(columns)))
     spread = xp.diagonal(inverse).astype(dtype)
+    # H^-1 g_j, for all columns at once: how the weights of the support answer to column j
     along = inverse.astype(dtype) @ products
+    # s_j = h_jj - g_j' H^-1 g_j, what is left of the curvature once the support follows
     curvature = xp.maximum(own - xp.einsum("kc,kc->c", products, along), floor * scale)
+    # u_j - g_j' H^-1 u_S: the support first takes the Newton step that its own slope still asks
+    # for. After a full refit u_S is zero, but incumbents are refitted to a tolerance only.
     slope = slope - slope[columns] @ along
     weights = support.weights.astype(dtype)
 
     def gain(slope: Reals, curvature: Reals) -> Reals:
         helps = xp.where(slope > 0, charges.most > 0, charges.least < 0)
         square = xp.where(helps, slope * slope / curvature, 0)
-        if (
-            curved is not None
-        ):  # exact for a signed column alone, without a ridge: T - sqrt(T^2 - u^2)
+        if curved is not None:
+            # A signed column alone changes the exponential loss T to sqrt(T^2 - u^2), not to
+            # T - u^2 / 2T as the quadratic model has it: with e = u / T its best weight is
+            # atanh(e), which leaves T sqrt(1 - e^2). Here square / T is e^2; it is kept below 1
+            # because u and T are rounded.
             total = xp.asarray(curved, dtype)
             return total * (1 - xp.sqrt(1 - xp.minimum(square / total, dtype.type(1 - 1e-6))))
         return square / 2
 
+    # A swap is a drop and an addition. Dropping column k with a refit moves the others by -b_k /
+    # (H^-1)_kk times column k of H^-1 (the surgeon's step: it minimises the model where b_k is 0,
+    # at a cost of b_k^2 / 2 (H^-1)_kk). The slope of j falls by its curvature along this step, -b_k
+    # / (H^-1)_kk (H^-1 g_j)_k, and j regains the curvature that k had taken from it. Nearly equal k
+    # and j make both terms huge and inexact; no curvature exceeds the largest h_jj.
     swap_slope = slope[None, :] + (weights / spread)[:, None] * along
     swap_curvature = xp.minimum(curvature[None, :] + along**2 / spread[:, None], scale)
     gains = gain(slope, curvature), gain(swap_slope, swap_curvature)
@@ -321,7 +335,7 @@ def _ranked(
     value: Array, changes: _Changes, charges: Charges, columns: Integers, terms: Terms
 ) -> tuple[Reals, Reals, Reals]:
     """The objective after every move, infinite where not allowed."""
-    dtype, xp = changes.add.dtype, _numpy(changes.add)
+    dtype, xp = changes.add.dtype, numpy_of(changes.add)
     numbers: list[Array] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
     single, prices = Charges(*numbers), Terms(*(xp.asarray(term, dtype) for term in terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
@@ -334,7 +348,7 @@ def _ranked(
 
 @_quiet
 def rank_joint_moves(
-    data: Data,
+    data: PatternData,
     value: float,
     slopes: Floats,
     curvatures: Floats,
@@ -387,7 +401,7 @@ def rank_joint_moves(
 
 @_quiet
 def sweep(
-    data: Data,
+    data: PatternData,
     sums: Sums,
     charges: Charges,
     support: Support,
@@ -407,6 +421,8 @@ def sweep(
     Returns:
         The new support, and the number of moves taken.
     """
+    # One move per slot (the better of its drop and its best swap) and a few additions: the moves of
+    # one slot exclude each other, and each taken move costs a pass over the patterns.
     columns = support.columns
     drop, add, swap = closed_form_moves(data, sums, charges, support, margins, terms, encoding)
     swapped = swap.argmin(axis=1)
@@ -444,7 +460,13 @@ class _Sweep(NamedTuple):
 
 
 def _take_if_better(
-    state: _Sweep, slot: int, new: int, data: Data, charges: Charges, terms: Terms, tolerance: float
+    state: _Sweep,
+    slot: int,
+    new: int,
+    data: PatternData,
+    charges: Charges,
+    terms: Terms,
+    tolerance: float,
 ) -> _Sweep:
     """Evaluate one move exactly: the column of the slot leaves (-1: none does), and another enters
     (-1: none does).
@@ -469,11 +491,14 @@ def _take_if_better(
         columns, weights = [*columns, -1], [*weights, 0.0]
     value, slope, mass = loss_terms(exponential, data.target, data.weight, margins)
     prices = terms.gamma, terms.lam
+    # What the new column must win back for the move to improve on the state
     lost = value + paid + penalty(size, covered, *prices) - (state.objective - tolerance)
     if new < 0:
         if lost >= 0:
             return state
     else:  # with the one that enters, if that gains more than its penalty and what was lost
+        # Theorem 1 on the margins without the old column: eps is the mass of the rows that the new
+        # one moves, eps- the share of them that it moves the wrong way.
         entry = data.columns[new].astype(np.float64)
         moved, helping = float((mass * np.abs(entry)).sum()), float((slope * entry).sum())
         helped, harmed = max(moved + helping, 0.0) / 2, max(moved - helping, 0.0) / 2
@@ -493,7 +518,7 @@ def _take_if_better(
 
 
 def closed_form_moves(
-    data: Data,
+    data: PatternData,
     sums: Sums,
     charges: Charges,
     support: Support,
@@ -511,7 +536,12 @@ def closed_form_moves(
 
 
 def _closed_form_losses(
-    data: Data, sums: Sums, charges: Charges, support: Support, margins: Floats, encoding: Encoding
+    data: PatternData,
+    sums: Sums,
+    charges: Charges,
+    support: Support,
+    margins: Floats,
+    encoding: Encoding,
 ) -> tuple[Reals, Reals, Reals]:
     """Loss and ridge after every drop (K,), addition (C,) and swap (K, C), the other weights fixed.
 
@@ -525,11 +555,13 @@ def _closed_form_losses(
         charges.ridge.astype(np.float32),
     )
     charged = ridge, charges.least.astype(np.float32), charges.most.astype(np.float32)
-    xp = _numpy(margins)
+    xp = numpy_of(margins)
     value, paid = (xp.asarray(part, np.float32) for part in (sums.value, _paid(charges, support)))
     slopes = sums.slope
     left = paid - ridge[columns] * weights**2 / 2
     if encoding == "signed":
+        # T_k = cosh(b) T + sinh(b) u_k and U_kj = cosh(b) u_j + sinh(b) (X_S diag(v) X')_kj: the
+        # loss and the slopes without column k
         grow, tilt = xp.cosh(weights), xp.sinh(weights)
         drop = grow * value + tilt * slopes[columns]
         swap_slopes = grow[:, None] * slopes[None, :] + tilt[:, None] * sums.products
@@ -546,6 +578,9 @@ def _closed_form_losses(
     _, slope, _ = loss_terms(exponential, data.target, data.weight, margins)
     tilted = _product(data.columns[columns] * slope.astype(np.float32), data)
     helped, harmed = (sums.own + slopes) / 2, (sums.own - slopes) / 2
+    # Removing weight b multiplies the loss of its helped rows (y x > 0) by e^b, of harmed ones by
+    # e^-b, and leaves the others as they are: hence expm1. For rows of columns k and j together,
+    # half of X_k diag(v) X_j' plus or minus X_k diag(d) X_j' is their helped and their harmed mass.
     up, down = xp.expm1(weights), xp.expm1(-weights)
     drop = value + up * helped[columns] + down * harmed[columns]
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -25,6 +23,7 @@ from jaxrules.losses import Array, Loss, loss_by_name, mean_loss, softmax
 from jaxrules.models.metrics import known_labels
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
 from jaxrules.tools import checks
+from jaxrules.tools.float64 import numpy_of
 
 SHARE_CLIP = 1e-10
 """Without a ridge, the share of the loss on rows that a rule harms is clipped to [1e-10, 1 -
@@ -100,7 +99,7 @@ def best_weight(
         1/2 ln((1 - eps-) / eps-) without a ridge, or 0 if the rule stays out; this includes eps =
         0, and eps- = 1/2 with C_m < 0 (any tiny weight would do, but the infimum is not attained).
     """
-    xp = jnp if isinstance(loss, jax.Array) else np
+    xp = numpy_of(loss)
     helped, harmed = loss * (1 - wrong_share), loss * wrong_share
     weight = xp.clip(_free_weight(helped, harmed, ridge), least, most)
     decrease = loss - _loss_at(weight, helped, harmed, ridge)
@@ -122,14 +121,14 @@ def least_loss(
             eps-) and eps eps-.
         ridge, least, most: as in `best_weight`.
     """
-    xp = jnp if isinstance(helped, jax.Array) else np
+    xp = numpy_of(helped)
     return _loss_at(
         xp.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge
     )
 
 
 def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
-    xp = jnp if isinstance(weight, jax.Array) else np
+    xp = numpy_of(weight)
     return helped * xp.exp(-weight) + harmed * xp.exp(weight) + ridge * weight * weight / 2
 
 
@@ -142,7 +141,7 @@ def _free_weight(helped: Array, harmed: Array, ridge: Array) -> Array:
     Newton's method starts from the smaller of two upper bounds: b_0, and the weight W(helped /
     ridge) of a pure rule (Lambert's function, approximately).
     """
-    xp = jnp if isinstance(helped, jax.Array) else np
+    xp = numpy_of(helped)
     least = xp.finfo(xp.result_type(helped)).tiny / _PURE**1.1  # so that nothing below overflows
     more = xp.maximum(xp.maximum(helped, harmed), least)
     less = xp.maximum(xp.minimum(helped, harmed), _PURE * more)
@@ -245,7 +244,7 @@ def objective(
     if model.link == "softmax":
         squares = np.asarray(model.weights) ** 2
         used = squares.any(axis=1)
-        lost = float(np.average(softmax(target, scores), weights=weight))
+        lost = mean_loss(softmax, target, scores, weight)
         lost += float(penalty(used.sum(), coverage[used].sum(), gamma, lam))
         return lost + 2 * half * float(squares.sum())
     total, loss = (

@@ -86,17 +86,7 @@ class Prices(NamedTuple):
 def default_penalty(data: TrainingData, joint: bool) -> float:
     """The default gamma: more than a rule without effect explains by chance."""
     shares = data.weights / data.weights.sum()
-    return max(_SHARE, float(_NOISE * (shares @ shares))) * constant_loss(data, joint)
-
-
-def constant_loss(data: TrainingData, joint: bool) -> float:
-    """The mean loss of the best constant for classes fitted together; else the mean over the
-    outputs.
-    """
-    if not joint:
-        return data.constant_loss
-    frequencies = data.weights @ (1.0 + data.target) / (2.0 * data.weights.sum())
-    return float(-frequencies @ np.log(frequencies))
+    return max(_SHARE, float(_NOISE * (shares @ shares))) * data.constant_loss_of(joint)
 
 
 # The options
@@ -328,7 +318,7 @@ class Options(_Single):
         (share, ridge), (little, small) = _LESS_NOISE, _LITTLE_NOISE
         if left < little and prices.l2_penalty == ridge:
             gamma = self.global_penalty
-            gamma = _SHARE * constant_loss(data, self.joint) if gamma is None else gamma
+            gamma = _SHARE * data.constant_loss_of(self.joint) if gamma is None else gamma
             return Prices.of(data, gamma, self.local_penalty, small, self.joint)
         if left < share and prices.l2_penalty > ridge:
             return prices._replace(l2_penalty=ridge)

@@ -31,7 +31,7 @@ _SUPPORT = 96
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SupportProblem:
     """Data and bookkeeping of one search; independent of the penalties.
 
     Attributes:
@@ -109,7 +109,7 @@ class Problem:
             return -cap, cap
         return np.where(self.signs[:, 0], -cap, 0.0), np.where(self.signs[:, 1], cap, 0.0)
 
-    def within(self, signs: NDArray[np.bool_]) -> Problem:
+    def within(self, signs: NDArray[np.bool_]) -> SupportProblem:
         """The problem with these restrictions on the signs of weights, shape (caller's columns, 2),
         as in `signs`. A set in which no column allows a weight is no longer required.
         """
@@ -177,7 +177,7 @@ class Problem:
         """gamma |S| + lambda mean coverage of S."""
         return float(penalty(self.counted[columns].sum(), self.coverage[columns].sum(), gamma, lam))
 
-    def with_target(self, target: Floats) -> Problem:
+    def with_target(self, target: Floats) -> SupportProblem:
         """The same columns with another target, in the coding of the loss, shape (rows,), or
         (rows, classes) for classes fitted together.
         """
@@ -192,7 +192,7 @@ class Problem:
         gram, moment = _normal_equations(self.columns, mass, mean)
         return dataclasses.replace(problem, gram=gram, moment=moment)
 
-    def with_weights(self, target: Floats, sample_weight: Floats) -> Problem:
+    def with_weights(self, target: Floats, sample_weight: Floats) -> SupportProblem:
         """The same columns with other weights of the rows, some of which may be 0: a fold.
 
         Args:
@@ -206,7 +206,7 @@ class Problem:
         problem = dataclasses.replace(self, weight=weight, total=total, coverage=coverage)
         return problem.with_target(target)
 
-    def sampled(self, seed: int) -> Problem | None:
+    def sampled(self, seed: int) -> SupportProblem | None:
         """The same columns on a random sample of the patterns, with the coverages of all rows; None
         if the sample would have more than a quarter of the patterns.
         """
@@ -237,7 +237,7 @@ def make_problem(
     signs: NDArray[np.bool_] | None = None,
     n_fixed: int = 0,
     required: Sequence[NDArray[np.bool_]] = (),
-) -> Problem:
+) -> SupportProblem:
     """Drop columns that can never help, and encode the others.
 
     Constant columns only shift the intercept and are left out. Of equal columns the first is kept;
@@ -246,7 +246,7 @@ def make_problem(
 
     Args:
         activations: the 0/1 columns.
-        target: see `Problem.with_target`.
+        target: see `SupportProblem.with_target`.
         sample_weight: positive, shape (rows,).
         loss, encoding, penalise_intercept: see `search`.
         signs: whether the weight of every column may be negative, and positive; equal columns of
@@ -280,7 +280,7 @@ def make_problem(
     sets = np.zeros((len(required), n_columns), bool)
     for ours, using in zip(sets, required, strict=True):
         ours[1:] = using[kept]
-    problem = Problem(
+    problem = SupportProblem(
         loss=loss,
         encoding=encoding,
         activations=activations,

@@ -36,7 +36,7 @@ from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.lire.moves import Encoding
 from jaxrules.ensembles.lire.objective import PUBLISHED
 from jaxrules.ensembles.lire.options import Prices, or_none
-from jaxrules.ensembles.lire.solution import PublishedDetails, Solution
+from jaxrules.ensembles.lire.solution import LireSolution, PublishedDetails
 from jaxrules.ensembles.lire.start import liblinear
 from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.options import FitOptions, learner, option, options
@@ -166,7 +166,7 @@ def _fit_output(
     least = 0 if sample is None else _LEAST
     best, status = _searched(data, run, pool, prices, options, least)
     chosen = np.flatnonzero(best.weights[1:])
-    encoded = Solution(chosen, best.weights[1:][chosen], float(best.weights[0]))
+    encoded = LireSolution(chosen, best.weights[1:][chosen], float(best.weights[0]))
     solution = encoded.in_zero_one(options.encoding)
     named = {"global_penalty": prices.global_penalty, "local_penalty": prices.local_penalty}
     details = PublishedDetails(
@@ -187,7 +187,7 @@ def _searched(
     prices: Prices,
     options: PublishedOptions,
     least: int,
-) -> tuple[Incumbent, Status]:
+) -> tuple[PublishedIncumbent, Status]:
     """The last state, and the status that says why the algorithm ended.
 
     Args:
@@ -231,7 +231,7 @@ def _searched(
     return kept.best, status
 
 
-class Incumbent(NamedTuple):
+class PublishedIncumbent(NamedTuple):
     """Weights of the encoded rules, the intercept first, shape (1 + rules,), and G."""
 
     weights: Floats
@@ -290,9 +290,9 @@ class PublishedSearch:
             self.row_loss.sum() + self.gamma * len(support) + self.lam * self.local_ratio(support)
         )
 
-    def incumbent(self) -> Incumbent:
+    def incumbent(self) -> PublishedIncumbent:
         """The weights as they are now."""
-        return Incumbent(self.weights.copy(), self.objective())
+        return PublishedIncumbent(self.weights.copy(), self.objective())
 
     def iterate(self, stopped: Callable[[], bool]) -> bool:
         """One iteration of Algorithm 1: the first move that improves, and a refit. Returns whether

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.lire.moves import (
     ONES,
     Charges,
-    Data,
+    PatternData,
     Reals,
     Sums,
     Support,
@@ -50,7 +50,7 @@ from jaxrules.ensembles.lire.moves import (
     sweep,
 )  # fmt: skip
 from jaxrules.ensembles.lire.objective import loss_terms, penalty
-from jaxrules.ensembles.lire.problem import SMALL, Floats, Integers, Problem
+from jaxrules.ensembles.lire.problem import SMALL, Floats, Integers, SupportProblem
 from jaxrules.ensembles.lire.refit import Groups, group_patterns, newton, regroup
 from jaxrules.losses import exponential, merge_rows
 from jaxrules.rules.rows import Activations
@@ -76,8 +76,8 @@ class Incumbent:
     """A support with its refitted weights.
 
     Attributes:
-        columns: indices into `Problem.columns`, shape (size,); a free intercept is the first.
-        weights: shape (size,).
+        columns: indices into `SupportProblem.columns`, (size,); a free intercept is the first.
+        weights: (size,).
         loss: mean loss plus ridge.
         objective: loss plus penalty.
         groups: the patterns that the support distinguishes; None for the squared loss.
@@ -91,13 +91,13 @@ class Incumbent:
 
 
 @dataclass
-class Search:
+class SupportSearch:
     """Local search on one problem at one pair of penalties.
 
     Attributes:
         problem: the data.
         gamma, lam: the penalties on the support's size and on its mean coverage, at least 0.
-        l2_penalty: the ridge, see `Problem.ridge`.
+        l2_penalty: the ridge, see `SupportProblem.ridge`.
         most: the largest size of the support, without a free intercept; None for no limit.
         stopped: asked between moves; the search returns its incumbent when this is True.
         observe: called with every new incumbent.
@@ -106,7 +106,7 @@ class Search:
             were refitted, or their predictions are exact.
     """
 
-    problem: Problem
+    problem: SupportProblem
     gamma: float
     lam: float
     l2_penalty: float = 0.0
@@ -118,7 +118,7 @@ class Search:
 
     def __post_init__(self) -> None:
         problem, most = self.problem, np.inf if self.most is None else self.most
-        self.data = Data(problem.columns, problem.target, problem.mass)
+        self.data = PatternData(problem.columns, problem.target, problem.mass)
         self.ridge = problem.ridge(self.l2_penalty)
         removable = (problem.counted > 0) & ~np.isin(np.arange(len(problem.counted)), problem.fixed)
         self.charges = Charges(
@@ -538,7 +538,7 @@ def _with_zeros(weights: Floats, number: int) -> Floats:
 
 
 def gain_alone(
-    problem: Problem, joining: Integers, slope: Floats, curvature: Floats, l2_penalty: float
+    problem: SupportProblem, joining: Integers, slope: Floats, curvature: Floats, l2_penalty: float
 ) -> tuple[Floats, Floats]:
     """g^2 / 2h for 0/1 columns that join alone, and their slopes g, shape (joining,) each.
 
@@ -552,7 +552,12 @@ def gain_alone(
 
 
 def _solve_squared(
-    problem: Problem, gram: Floats, moment: Floats, columns: Integers, least: Floats, most: Floats
+    problem: SupportProblem,
+    gram: Floats,
+    moment: Floats,
+    columns: Integers,
+    least: Floats,
+    most: Floats,
 ) -> tuple[Floats, float]:
     """Least squares on a support, with the ridge on the diagonal of `gram`; equal columns share
     their weight.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.extraction import RulePool
 from jaxrules.ensembles.lire.moves import Encoding
 from jaxrules.learning.training import TrainingData
-from jaxrules.losses import mean_loss, softmax
+from jaxrules.losses import mean_loss
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Details, Settings
 
@@ -67,7 +67,7 @@ class LireDetails(PublishedDetails):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class LireSolution:
     """Chosen rules and their weights.
 
     Attributes:
@@ -80,19 +80,17 @@ class Solution:
     weights: Floats
     intercept: float | Floats
 
-    def in_zero_one(self, encoding: Encoding) -> Solution:
+    def in_zero_one(self, encoding: Encoding) -> LireSolution:
         """The same scores with 0/1 rules: b (2 r - 1) = 2 b r - b."""
         if encoding == "binary":
             return self
-        return Solution(self.rules, 2 * self.weights, self.intercept - self.weights.sum(axis=0))
+        return LireSolution(self.rules, 2 * self.weights, self.intercept - self.weights.sum(axis=0))
 
     def mean_loss(self, pool: RulePool, data: TrainingData) -> float:
         """The mean loss with 0/1 rules, without penalties."""
         of_pattern = self.intercept + pool.activations.holds(self.rules).T @ self.weights
         scores = of_pattern[pool.activations.pattern]
-        if self.weights.ndim > 1:
-            return float(np.average(softmax(data.target, scores), weights=data.weights))
-        return mean_loss(data.loss, data.target, scores, data.weights)
+        return mean_loss(data.row_loss, data.target, scores, data.weights)
 
     def model(
         self,
@@ -117,7 +115,7 @@ class Solution:
             weights[chosen],
             np.atleast_1d(self.intercept - np.mean(self.intercept) if joint else self.intercept),
             None,
-            "softmax" if joint else data.loss.link,
+            data.row_loss.link,
             settings,
             data.loss.name,
         )

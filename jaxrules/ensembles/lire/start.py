@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.ensembles.lire.problem import SAMPLED, SMALL, Floats, Integers, Problem
+from jaxrules.ensembles.lire.problem import SAMPLED, SMALL, Floats, Integers, SupportProblem
 from jaxrules.losses import exponential
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear import sparse_glm, sparse_softmax
@@ -42,7 +42,7 @@ class L1Start:
     in a fresh process, to compile.
     """
 
-    def __init__(self, problem: Problem, seed: int) -> None:
+    def __init__(self, problem: SupportProblem, seed: int) -> None:
         self.problem, self.seed = problem, seed
         self._starts: dict[float, list[tuple[Integers, Floats]]] = {}
         self._lock = threading.Lock()
@@ -139,7 +139,7 @@ class L1Start:
         problem = sparse_softmax.Problem.of(
             self._design, target, mass, np.ones(self._design.n_columns)
         )
-        penalty = max(np.sqrt(2.0) * penalty, _LEAST_SHARE * problem.max_penalty(run))
+        penalty = max(np.sqrt(2.0) * penalty, _LEAST_SHARE * problem.max_penalty())
         found = problem.solve(penalty, tolerance=_TOLERANCE, run=run.child(_SHARE))
         return found.coefficients
 

@@ -3,7 +3,7 @@
 A descent is a `lax.while_loop` over arrays of fixed shape. Its body ranks all moves (one product
 with the matrix), then tries the most promising ones in turn and takes every one that improves:
 
-- with a refit of all weights, by Newton's method, as `Search` does;
+- with a refit of all weights, by Newton's method, as `SupportSearch` does;
 - exponential loss only, in sweeps: the new column gets the weight of Theorem 1 while the others
   stay, and all weights are refitted after the last move of the sweep.
 
@@ -14,8 +14,8 @@ A support occupies K slots. The matrix has an additional column of zeros, which 
 formula needs to know which slots are in use, and a drop is a swap for the column of zeros. When the
 slots are full, the host continues with twice as many.
 
-A `Lane` is one problem at one set of penalties. Lanes that share the matrix (penalties, ridges,
-starts, and folds as weights of rows) run side by side under `vmap`.
+A `DescentLane` is one problem at one set of penalties. Lanes that share the matrix (penalties,
+ridges, starts, and folds as weights of rows) run side by side under `vmap`.
 
 Products with the matrix are float32 and only rank moves (float64 for the squared loss, whose
 predictions are exact); margins, weights and the objectives of accepted moves are float64. The host
@@ -43,8 +43,8 @@ from jaxrules.ensembles.lire.moves import (
     ADDITIONS,
     ONES,
     Charges,
-    Data,
     Encoding,
+    PatternData,
     Support,
     Terms,
     closed_form_moves,
@@ -52,8 +52,8 @@ from jaxrules.ensembles.lire.moves import (
     sums,
 )
 from jaxrules.ensembles.lire.objective import best_weight, penalty
-from jaxrules.ensembles.lire.problem import Floats, Problem
-from jaxrules.ensembles.lire.search import DROPPED_AT_ONCE, Incumbent, Search
+from jaxrules.ensembles.lire.problem import Floats, SupportProblem
+from jaxrules.ensembles.lire.search import DROPPED_AT_ONCE, Incumbent, SupportSearch
 from jaxrules.losses import Array, Loss, exponential
 from jaxrules.rules.rows import Activations, available_memory
 from jaxrules.solvers.linear.newton import (
@@ -65,6 +65,7 @@ from jaxrules.solvers.linear.newton import (
     within,
 )
 from jaxrules.solvers.patience import Patient
+from jaxrules.solvers.shapes import bucket
 from jaxrules.tools import placement
 from jaxrules.tools.float64 import on_device, our_settings, x64_kernel
 
@@ -97,7 +98,7 @@ a CPU.
 """
 
 
-class Lane(NamedTuple):
+class DescentLane(NamedTuple):
     """One problem at one set of penalties, with C columns including that of zeros; several lanes
     have a leading axis.
 
@@ -233,27 +234,40 @@ def _refit(
     def step(state: _Newton) -> _Newton:
         trial, length, promised = evaluated(state.following), state.length, state.promised
         first = state.steps == 0
+        # 1. Judge the trial. By the model, a step of length t along the Newton direction lowers the
+        # loss by t (2 - t) p, where the full step lowers it by p = `promised`: a partial step keeps
+        # all but (1 - t)^2 of the promise. A trial that crossed a bound is the same point again (p
+        # = 0): it moves nothing and only passes on which weights are held.
         better = first | accepted(state.now.value, trial.value, length, promised)
         point, now = jax.tree.map(
             partial(jnp.where, better), (state.following, trial), (state.point, state.now)
         )
         moved = better & ~state.crossed
         missed = jnp.abs(state.now.value - trial.value - length * (2 - length) * promised)
+        # 2. A new Hessian costs a product of the patterns with the support twice over, so the old
+        # one stays while it predicts the decrease, and is never computed twice at one point.
         poor = jnp.where(first, stale, ~(better & (missed <= _MODEL * promised)))
         renew = poor & (moved | ~state.fresh)
         hessian = lax.cond(renew, renewed, lambda _: state.hessian, now)
+        # 3. The length: doubled after a success, cut to a quarter after a failure, but whole again
+        # if the failure is blamed on the old Hessian.
         cut = jnp.where(renew, 1.0, length / 4)
         length = jnp.where(moved, jnp.minimum(2 * length, 1), jnp.where(better, length, cut))
 
-        # Weights held at a bound: first by the gradient, then by the step of the others
+        # 4. The next direction, by projected Newton: weights at a bound that the gradient pushes
+        # outwards are held, then those that the step of the others would (`crossing`). Each such
+        # round holds at least one weight more, so the rounds at a point end.
         stay = held(point, now.gradient, *ends) | (state.stay & ~moved)
         gradient, eye = jnp.where(stay, 0, now.gradient), jnp.eye(len(stay), dtype=bool)
+        # Rows and columns of held weights become those of a diagonal matrix: the shape stays fixed.
         free = jnp.where(eye | ~(stay[:, None] | stay[None]), hessian, 0)
         factor = jnp.linalg.cholesky(free, symmetrize_input=False)
         direction = -jax.scipy.linalg.cho_solve((factor, True), gradient)
         crossing = ~stay & held(point, -direction, *ends)
         crossed, expected = crossing.any(), -gradient @ direction / 2
         fresh = renew | (state.fresh & ~moved)
+        # 5. The end: too little is promised, or not even twice the model's decrease reaches the
+        # goal (only a Hessian of this very point may say so), or steps have become too short.
         hopeless = fresh & (now.value - 2 * expected >= goal)
         reached = ~(expected > least) | hopeless | (length < _SHORTEST)
         return _Newton(
@@ -282,7 +296,7 @@ def _refit(
 # Trials
 
 
-def _needed(lane: Lane, columns: Array, weights: Array) -> Array:
+def _needed(lane: DescentLane, columns: Array, weights: Array) -> Array:
     """Which slots count: those with a weight and, for required sets without one, the first."""
     used = (weights != 0) | (columns == ONES)
     serves = lane.required[:, columns]
@@ -290,7 +304,7 @@ def _needed(lane: Lane, columns: Array, weights: Array) -> Array:
     return used | (lacking & (jnp.cumsum(lacking, axis=1) == 1)).any(0)
 
 
-def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
+def _possible(lane: DescentLane, columns: Array, queue: Queue) -> Array:
     """Which moves of the queue can still be made."""
     K, none = len(columns), len(lane.charges.counted) - 1
     slots, entering, counted = queue.slots, queue.entering, lane.charges.counted
@@ -306,7 +320,7 @@ def _possible(lane: Lane, columns: Array, queue: Queue) -> Array:
     return still & outside & room & small & (serving > 0).all(0)
 
 
-def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
+def _trial(X: Array, loss: Loss, lane: DescentLane, state: State) -> State:
     """Make one trial: drop several columns at once, try the next move of the queue or, after the
     last move of a sweep, refit all weights.
     """
@@ -319,7 +333,10 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     slot = jnp.where(queue.slots[move] < K, queue.slots[move], jnp.argmax(columns == none))
     slot = jnp.where(settling | dropping, K, slot)
 
-    # The other weights, refitted to second order without that of the slot
+    # The other weights, refitted to second order without that of the slot.
+    # The surgeon's step, as `swap_slope` in `moves._changes`. It holds for the support that was
+    # ranked with its own weights; after an accepted move the weights as they are serve as the
+    # guess.
     spread = queue.inverse[:, slot] / queue.inverse[slot, slot]
     stale = queue.taken | state.sweeping | dropping
     guess = jnp.where(stale, weights, weights - spread * weights[slot])
@@ -327,6 +344,8 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     start = jnp.where(leaving, 0.0, guess.at[slot].set(0.0))
     columns = jnp.where(leaving, none, columns.at[slot].set(entering))
     ridge = charges.ridge[columns]
+    # The Hessian after the move is that of the ranking with the row and the column of one slot
+    # exchanged. This saves a product per trial, but it is only a first guess (see `stale`).
     hessian, across = queue.products[:, queue.ranked], queue.products[:, entering]
     hessian = hessian.at[slot].set(across).at[:, slot].set(across)
     hessian = hessian.at[slot, slot].set(queue.own[entering]).astype(ridge.dtype)
@@ -345,6 +364,8 @@ def _trial(X: Array, loss: Loss, lane: Lane, state: State) -> State:
     goal = state.objective - lane.tolerance - _price(lane, columns, columns != none)
     goal, least = jnp.where(settling, jnp.inf, goal), _CONVERGED * lane.tolerance
     steps = jnp.where(closed, 1, _NEWTON_STEPS)
+    # A closed-form move needs no step: Newton's loop then runs once, to evaluate the start without
+    # the slot's weight, and Theorem 1 gives that weight from the slope there.
     weights, now = _refit(evaluated, renewed, ends, start, damped, stale, goal, least, steps)
     value = now.value
     if loss == exponential:
@@ -369,13 +390,15 @@ def _theorem_1(
     return weight, change + ridge * weight * weight / 2
 
 
-def _price(lane: Lane, columns: Array, needed: Array) -> Array:
+def _price(lane: DescentLane, columns: Array, needed: Array) -> Array:
     charges, terms = lane.charges, lane.terms
     size, covered = charges.counted[columns] @ needed, charges.coverage[columns] @ needed
     return penalty(size, covered, terms.gamma, terms.lam)
 
 
-def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: Array) -> State:
+def _decided(
+    lane: DescentLane, state: State, tried: Support, value: Array, settling: Array
+) -> State:
     """The state after a trial: with the support that was tried if that is better, and without the
     trial in the queue.
     """
@@ -391,6 +414,8 @@ def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: A
         partial(jnp.where, better), (tried, objective), (state.support, state.objective)
     )
     taken = queue.taken | better
+    # Moves left in the queue: later ones that are still possible and, once the support has changed,
+    # only those whose prediction already improves on the objective at the ranking.
     later = dropping | (jnp.arange(len(queue.untried)) > jnp.argmax(queue.untried))
     untried = queue.untried & later & _possible(lane, support.columns, queue)
     untried &= ~taken | ((queue.predicted < queue.goal) & ~dropping)
@@ -411,11 +436,11 @@ def _decided(lane: Lane, state: State, tried: Support, value: Array, settling: A
 # Rankings
 
 
-def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State) -> State:
+def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: State) -> State:
     """Rank all moves into a queue, which is empty if the slots are full."""
     support, (K, none) = state.support, (len(state.support.columns), X.shape[0] - 1)
     margins = support.weights @ X[support.columns].astype(lane.mass.dtype)
-    data = Data(X, lane.target, lane.mass)
+    data = PatternData(X, lane.target, lane.mass)
     summed = sums(data, support.columns, margins, loss, encoding)
     *moves, inverse = rank_moves(summed, lane.charges, support, lane.terms, loss)
     scores = _as_slots_and_columns(*moves)
@@ -439,6 +464,8 @@ def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State)
     limit = jnp.where(exhaustive, jnp.inf, near)
     limit = jnp.where(state.sweeping | lane.exact, goal, limit)
     count = jnp.where(exhaustive | state.sweeping, len(index), lane.trials)
+    # Dropping many at once first: starts have far too many columns, and each drop alone costs a
+    # refit
     drop = scores[:K, none]
     together = jnp.minimum((drop < goal).sum(), (DROPPED_AT_ONCE * in_use.sum()).astype(int))
     size = lane.charges.counted[support.columns].sum()
@@ -467,7 +494,7 @@ def _as_slots_and_columns(drop: Array, add: Array, swap: Array) -> Array:
     return jnp.concatenate([swap.at[:, -1].set(drop), add[None].astype(swap.dtype)])
 
 
-def _concluded(lane: Lane, state: State) -> State:
+def _concluded(lane: DescentLane, state: State) -> State:
     """What follows the last move of a queue: the same kind of moves again, the other kind, or the
     end.
     """
@@ -483,7 +510,7 @@ def _concluded(lane: Lane, state: State) -> State:
 
 
 def _descend(
-    X: Array, loss: Loss, encoding: Encoding, lane: Lane, state: State, limit: Array
+    X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: State, limit: Array
 ) -> State:
     """Continue a descent for at most `limit` rankings and trials, or until its slots are full."""
 
@@ -509,7 +536,7 @@ def _descend(
 @x64_kernel(static=("loss", "encoding", "many"))
 def _chunk(
     X: Array,
-    lanes: Lane,
+    lanes: DescentLane,
     states: State,
     limit: Array,
     *,
@@ -535,13 +562,7 @@ _chunk_in_time = Patient(_run_chunk)
 _matrices: WeakKeyDictionary[Activations, dict[Any, Array]] = WeakKeyDictionary()
 
 
-def _padded(n: int) -> int:
-    """A size with four significant bits: few shapes are compiled."""
-    step = max(16, 1 << max(n.bit_length() - 4, 0))
-    return -(-n // step) * step
-
-
-def _matrix(problem: Problem) -> Array:
+def _matrix(problem: SupportProblem) -> Array:
     """The padded columns on the device, or split over the devices of a mesh; the last column is
     zero. Problems that differ only in targets and weights share them.
     """
@@ -550,18 +571,19 @@ def _matrix(problem: Problem) -> Array:
     if place not in placed:
         n_columns, n_patterns = problem.columns.shape
         wide = problem.columns.size >= _WIDE
-        X = np.zeros((_padded(n_columns + 1), _padded(n_patterns)), np.int8 if wide else np.float32)
+        shape = [bucket(n, 16, digits=4) for n in (n_columns + 1, n_patterns)]
+        X = np.zeros(shape, np.int8 if wide else np.float32)
         X[:n_columns, :n_patterns] = problem.columns
         placed[place] = on_device(X, rows=1)
     return placed[place]
 
 
 @dataclass
-class TracedSearch(Search):
-    """`Search`, whose descents are traced programs."""
+class TracedSearch(SupportSearch):
+    """`SupportSearch`, whose descents are traced programs."""
 
     def descend(self, start: Incumbent, promising: float = np.inf) -> Incumbent:
-        """As `Search.descend`."""
+        """As `SupportSearch.descend`."""
         return descend_all([self], [start], [promising])[0]
 
     def begun(self, start: Incumbent) -> Incumbent:
@@ -578,14 +600,14 @@ class TracedSearch(Search):
             best = self._drop_many(begun, self._rank(begun)) if large else None
         return begun
 
-    def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> Lane:
+    def lane(self, shape: tuple[int, ...], quick: bool, kinds: int) -> DescentLane:
         """This problem as a lane, for a padded matrix of this shape."""
 
         def padded(part: NDArray[Any], size: int) -> NDArray[Any]:
             return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, size - part.shape[-1])])
 
         problem, (n_columns, n_patterns) = self.problem, shape
-        return Lane(
+        return DescentLane(
             padded(problem.target, n_patterns),
             padded(problem.mass, n_patterns),
             Charges(*(padded(part, n_columns) for part in self.charges)),
@@ -687,7 +709,7 @@ def descend_all(
     Args:
         searches: of problems with the same columns, loss and encoding.
         starts: one for each search.
-        promising: as in `Search.descend`, one for each; () for none.
+        promising: as in `SupportSearch.descend`, one for each; () for none.
     """
     best = [search.begun(start) for search, start in zip(searches, starts, strict=True)]
     lanes, bars = list(range(len(best))), promising or [np.inf] * len(best)
@@ -729,7 +751,7 @@ def _slots(starts: Sequence[Incumbent]) -> int:
 
 def _begun(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
-) -> tuple[Lane, State]:
+) -> tuple[DescentLane, State]:
     """Lanes and states on the devices, padded with idle lanes so that few shapes are compiled."""
     first, shape, slots = searches[0].problem, _matrix(searches[0].problem).shape, _slots(starts)
     sweeps = bool(first.loss == exponential and not quick)
@@ -748,11 +770,11 @@ def _begun(
     return _placed(_together(lanes)), on_device(_together(states))
 
 
-def _placed(lanes: Lane) -> Lane:
+def _placed(lanes: DescentLane) -> DescentLane:
     """The lanes on the devices, the numbers of patterns beside their columns."""
     target, mass = on_device((lanes.target, lanes.mass), rows=-1)
     others = on_device(lanes._replace(target=None, mass=None))
-    return cast(Lane, others._replace(target=target, mass=mass))
+    return cast(DescentLane, others._replace(target=target, mass=mass))
 
 
 def _idle(state: State) -> State:
@@ -796,5 +818,7 @@ def _in_chunks(
             return best
         if now.full.any():
             states = _with_slots(states, 2 * columns.shape[1], none)
+        # The next chunk should last `_SECONDS`; one slow chunk (a compilation) must not end in
+        # chunks of one trial, nor a fast one in a chunk that nothing can interrupt.
         limit = int(np.clip(limit * _SECONDS / seconds, max(limit // 4, 1), 4 * limit))
         states = on_device(states._replace(work=np.zeros_like(now.work)))

@@ -1,4 +1,11 @@
-"""The rules so far: their rows, their weights, and the gradient that the next rule is to select."""
+"""The rules so far: their rows, their weights, and the gradient that the next rule is to select.
+
+Several classes are one problem under the softmax loss, in which a rule has a weight per class. With
+G the derivatives of the mean loss by the scores, (rows, classes), a rule then maximises |G'q|, the
+slope along its weights, in the place of |g'q| (Eq. 10). The four classes with the largest gradients
+each grow a conjunction for their own column of G, for each sign; the one of largest |G'q| is added,
+and all weights are refitted. The ridge is twice `l2_penalty`, see `ridges`.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +27,12 @@ from jaxrules.ensembles.lltboost.proposals import (
     propose,
 )
 from jaxrules.ensembles.lltboost.task import Task
-from jaxrules.ensembles.noise import Ridge, first_ridge
+from jaxrules.ensembles.noise import Ridge, first_ridge, ridges
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.learning.training import TrainingData, held_out
-from jaxrules.losses import best_constant, mean_loss
+from jaxrules.losses import best_constant, mean_loss, softmax
 from jaxrules.rules.conditions import Condition, Conjunctions
-from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.solvers.linear.refit import refit_outputs
 from jaxrules.solvers.patience import Patient
 from jaxrules.solvers.shapes import bucket
 from jaxrules.tools.float64 import on_device
@@ -82,14 +89,13 @@ class Ensemble:
         data: the rows that rules are searched on.
         training: its training part.
         final: the rows of the weights to report.
-        ridges: the ridge on a weight, in units of `l2_penalty`.
+        loss: of a row.
     """
-
-    ridges = 1.0
 
     def __init__(self, data: TrainingData, task: Task) -> None:
         options, whole = task.options, data
         self.task, self.data = task, data if task.searched is None else data[task.searched]
+        self.loss = data.row_loss
         data, n = self.data, self.data.table.n_rows
         self.held_out = held_out(data, options.validation_fraction, options.seed)
         trains = data.weights * ~self.held_out
@@ -157,35 +163,32 @@ class Ensemble:
 
     def _constant(self) -> Floats | float:
         """The best scores without rules, of each output."""
-        return best_constant(self.data.loss, self.data.target, self.fit_weights)
+        found = best_constant(self.loss, self.data.target, self.fit_weights)
+        return np.asarray(found - np.mean(found)) if self.loss == softmax else found
 
     def _least_risk(self) -> float:
         """The smallest value of the held-out risk, to which relative changes refer: for Poisson
         counts they are those of the deviance. The least loss of a row is -loss*(0), with the
         conjugate loss*.
         """
-        conjugate = self.data.loss.conjugate
+        conjugate = self.loss.conjugate
         least = 0.0 if conjugate is None else -conjugate(self.data.target, np.zeros(self.n_rows))
         return float(np.sum(self.check_weights * least))
-
-    def _slope(self, scores: Floats) -> Floats:
-        """The derivatives of the loss by the scores, of their shape."""
-        return np.asarray(self.data.loss.gradient(self.data.target, scores))
-
-    def _loss(self, scores: Floats) -> float:
-        """The mean loss over the rows of the final weights."""
-        return mean_loss(self.data.loss, self.final.data.target, scores, self.final.weights)
 
     @property
     def gradient(self) -> Floats:
         """g (Eq. 12): derivatives of the training part's mean loss by its scores, (rows,), or
         (classes, rows) for classes fitted together.
         """
-        return self.fit_weights * self._slope(self.fitted @ self.design[:, : self.n_rows])
+        scores = self.fitted @ self.design[:, : self.n_rows]
+        slopes = np.asarray(self.loss.gradient(self.data.target, scores.T))
+        return self.fit_weights * np.ascontiguousarray(slopes.T)
 
     def worth(self, one: Conjunction) -> float:
         """What the next rule maximises."""
-        return one.objective
+        if self.loss != softmax:
+            return one.objective
+        return float(np.linalg.norm(self.gradient @ one.rows))
 
     @property
     def total_gradient(self) -> float:
@@ -231,14 +234,14 @@ class Ensemble:
             lanes = lanes._replace(constrained=constrained)
             bounds = Bounds(directions, self.signs.astype(np.float64))
         program = Program(
-            self.data.loss,
+            self.loss,
             min(options.max_nonzeros, self.arrays.columns.shape[0]),
             options.refit_propositions,
             options.refine_thresholds,
             options.axis_parallel,
         )
         design, held = on_device((self.design, lanes.held), rows=-1)
-        fitted = Fitted(design, self.fitted, self.n_rules + 1, self.ridges * self.ridge)
+        fitted = Fitted(design, self.fitted, self.n_rules + 1, ridges(self.loss) * self.ridge)
         lanes = lanes._replace(held=held)
         answers = _propose_in_time(run.stopped, self.arrays, fitted, lanes, bounds, program=program)
         if answers is None:
@@ -289,38 +292,38 @@ class Ensemble:
         """The best weights (Eq. 9) on these rows; those of rules to come stay 0."""
         m = self.n_rules
         result = np.zeros_like(start)
-        result[1 : m + 1], result[0] = refit_weights(
-            self.data.loss,
-            rows.data.target,
+        before, after = np.atleast_2d(start), np.atleast_2d(result)  # (outputs, slots)
+        weights, constants = refit_outputs(
+            self.loss,
+            rows.data.outputs.T,
             rows.holds[:, :m],
-            l2_penalty=ridge,
-            intercept=True,
+            l2_penalty=ridges(self.loss) * ridge,
             sample_weight=rows.shares,
-            start=(start[1 : m + 1], float(start[0])),
-            signs=self.signs[1 : m + 1],
+            start=(before[:, 1 : m + 1].T, before[:, 0]),
+            signs=self.signs[1 : m + 1, None],
         )
+        if self.loss == softmax:  # a common constant changes no probability
+            constants = constants - constants.mean()
+        after[:, 1 : m + 1], after[:, 0] = weights.T, constants
         return result
 
     def _refitted(self) -> _Step:
         """The weights to report."""
         options, m, b, ridge = self.task.options, self.n_rules, self.fitted, Ridge(self.ridge)
+        rows, target = self.final, self.final.data.target
 
         def risk() -> float:
-            return self._loss(b[..., 1 : m + 1] @ self.final.holds[:, :m].T + b[..., :1])
+            scores = b[..., 1 : m + 1] @ rows.holds[:, :m].T + b[..., :1]
+            return mean_loss(self.loss, target, scores.T, rows.weights)
 
         if options.refit_on_all_rows:
             b = self._refit(self.final, b, self.ridge)
         if options.l2_penalty is None:
-            ridge = self._by_noise(risk())
+            ridge = Ridge.of_rules(self.loss, target, rows.weights, risk(), m)
             b = self._refit(self.final, b, ridge.value)
-        objective = risk() + self.ridges * ridge.value / 2 * float(np.sum(b[..., 1:] ** 2))
+        objective = risk() + ridges(self.loss) * ridge.value / 2 * float(np.sum(b[..., 1:] ** 2))
         by_output = np.atleast_2d(b).T
         return _Step(by_output[1 : m + 1].copy(), by_output[0].copy(), objective, ridge)
-
-    def _by_noise(self, risk: float) -> Ridge:
-        """The default ridge of the last refit, for rules of this mean loss."""
-        rows = self.final
-        return Ridge.of_output(self.data.loss, rows.data.target, rows.weights, risk, self.n_rules)
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:

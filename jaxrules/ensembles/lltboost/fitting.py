@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails
-from jaxrules.ensembles.lltboost.joint import JointEnsemble
 from jaxrules.ensembles.lltboost.options import Options
 from jaxrules.ensembles.lltboost.stages import boost
 from jaxrules.ensembles.lltboost.task import Task
-from jaxrules.ensembles.noise import first_ridge
+from jaxrules.ensembles.noise import first_ridge, ridges
 from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.learning.in_time import on_all_rows
 from jaxrules.learning.options import learner
@@ -22,6 +21,7 @@ from jaxrules.learning.training import (
     paths_against_rest,
     sample_in_time,
 )
+from jaxrules.losses import softmax
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Fit, Status
 
@@ -80,7 +80,7 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
     joint = model.link == "softmax"
     several = {} if len(data.outputs) == 1 else {"multiclass": "joint" if joint else "one_vs_rest"}
     squares = float(np.sum(np.square(model.weights)))
-    squares = JointEnsemble.ridges * squares if joint else squares / len(data.outputs)
+    squares = ridges(softmax) * squares if joint else squares / len(data.outputs)
     ridge = first_ridge(options.l2_penalty, data)
     held = np.zeros(len(data.rows), bool)
     details = LLTBoostDetails(

@@ -33,7 +33,7 @@ class Shared(ScoreOptions):
             "squared"; a name; or a function of (y, score) made of JAX operations, convex and twice
             differentiable in the score.
         multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
-            weight per class and rule, see `jaxrules.ensembles.lltboost.joint`; it needs the
+            weight per class and rule, see `jaxrules.ensembles.lltboost.ensemble`; it needs the
             logistic loss, and cannot be combined with `monotone`. "one_vs_rest" fits one model per
             class against the rest. None: "joint" if it can, else "one_vs_rest".
         max_length: the most propositions of a rule, k_r.

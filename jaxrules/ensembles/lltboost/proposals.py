@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxrules.ensembles.lltboost.l1_path import Separators, l1_path
-from jaxrules.ensembles.lltboost.softmax import refitted, slope
+from jaxrules.ensembles.lltboost.softmax import refitted
 from jaxrules.losses import Array, Loss, logistic, softmax
 from jaxrules.solvers.linear.newton import newton
 from jaxrules.tools.float64 import x64_kernel
@@ -146,10 +146,8 @@ def propose(
     objective and risk with them.
     """
     score = fitted.weights @ fitted.design
-    if arrays.target.ndim == 1:
-        gradient = arrays.fit_weights * program.loss.gradient(arrays.target, score)  # g, Eq. 12
-    else:
-        gradient = arrays.fit_weights[None] * slope(arrays.target, score)
+    slopes = program.loss.gradient(arrays.target.T, score.T).T
+    gradient = jnp.broadcast_to(arrays.fit_weights, slopes.shape) * slopes  # g, Eq. 12
     answer = functools.partial(_answer, arrays, fitted, bounds, program, gradient)
     nothing = functools.partial(_no_answer, arrays, program)
     # One lane after another: a CPU gains nothing from two at once, but saves the lanes that need
@@ -361,7 +359,7 @@ def _joint_risks(arrays: Arrays, fitted: Fitted, rows: Array, found: Array) -> A
             tolerance=_ROUGHLY,
             max_steps=_JOINT_STEPS,
         )
-        return arrays.check_weights @ softmax(arrays.target.T, (weights @ design).T)
+        return arrays.check_weights @ softmax.value(arrays.target.T, (weights @ design).T)
 
     def one(size: tuple[Array, Array]) -> Array:
         rule, is_found = size

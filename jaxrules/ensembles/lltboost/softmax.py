@@ -1,8 +1,7 @@
 """The weights of several classes together, compiled: a refit under the softmax loss.
 
-The Hessian couples the classes. The steps use only its diagonal blocks, with the curvatures
-K / (K - 1) p_k (1 - p_k) as in `jaxrules.ensembles.boosting.joint`: with two classes they are
-Newton's, and with K they take K small systems in the place of one with K^2 times as many entries.
+The Hessian couples the classes. The steps use only its diagonal blocks, with the curvatures of
+`jaxrules.losses.uncoupled`: K small systems in the place of one with K^2 times as many entries.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxrules.losses import uncoupled
 from jaxrules.solvers.linear.newton import accepted, damped_hessian
 
 _SHORTEST = 1e-6
@@ -27,11 +27,6 @@ class _State(NamedTuple):
     length: Array
     finished: Array
     steps: Array
-
-
-def slope(target: Array, scores: Array) -> Array:
-    """The derivatives of the loss by the scores, (classes, rows); the target is +1 and -1."""
-    return jax.nn.softmax(scores, axis=0) - (1 + target) / 2
 
 
 def refitted(
@@ -70,7 +65,7 @@ def refitted(
         point = state.point
         p = jnp.exp(state.scores - state.normaliser[None])
         gradient = (weights[None] * (p - own)) @ design.T + point * penalties[None]
-        curvature = weights[None] * p * (1 - p) * (n_classes / (n_classes - 1))
+        curvature = weights[None] * uncoupled(p, n_classes)
         factors = jnp.linalg.cholesky(blocks(design, curvature, penalties))
         move = -jax.vmap(lambda a, b: jax.scipy.linalg.cho_solve((a, True), b))(factors, gradient)
         promised = -jnp.sum(gradient * move) / 2

@@ -9,7 +9,6 @@ import numpy as np
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Stage
 from jaxrules.ensembles.lltboost.ensemble import Ensemble
 from jaxrules.ensembles.lltboost.growing import grow
-from jaxrules.ensembles.lltboost.joint import JointEnsemble
 from jaxrules.ensembles.lltboost.task import Task
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
@@ -22,7 +21,7 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules of one output, or of classes fitted together; that without
     rules if there is none.
     """
-    ensemble = (JointEnsemble if task.joint else Ensemble)(data, task)
+    ensemble = Ensemble(data, task)
     stages: list[Stage] = []
     reason = None
     with run:
@@ -63,7 +62,7 @@ def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
             weights[kept],
             intercept,
             None,
-            "softmax" if task.joint else data.loss.link,
+            ensemble.loss.link,
             ridge.kept(task.settings),
             data.loss.name,
         )

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
 from jaxrules.losses import Loss, derivatives, widened
+from jaxrules.tools.float64 import numpy_of
 
 Floats = NDArray[np.float64]
 
@@ -48,10 +49,6 @@ Numbers = Any  # an array of NumPy or JAX, or a number
 
 
 # The formulas, for arrays of NumPy and of JAX
-
-
-def _numpy(array: Numbers) -> Numbers:
-    return jnp if isinstance(array, jax.Array) else np
 
 
 class Evaluation(NamedTuple):
@@ -88,7 +85,7 @@ def evaluate(
 
 def damped_hessian(columns: Numbers, curvature: Numbers, penalties: Numbers) -> Numbers:
     """(k, k), positive definite, also for repeated columns and columns of zeros."""
-    xp = _numpy(columns)
+    xp = numpy_of(columns)
     hessian = (columns * curvature[None]) @ columns.T
     ridge = _RIDGE * (xp.diagonal(hessian) + penalties) + xp.finfo(hessian.dtype).tiny
     return hessian + xp.diag(penalties + ridge)
@@ -101,7 +98,7 @@ def ends_of(signs: Numbers) -> tuple[Numbers, Numbers]:
         signs: (k,) 1 for coefficients that must not be negative, -1 for those that must not
             be positive, 0 for others.
     """
-    xp = _numpy(signs)
+    xp = numpy_of(signs)
     return xp.where(signs > 0, 0.0, -xp.inf), xp.where(signs < 0, 0.0, xp.inf)
 
 
@@ -112,7 +109,7 @@ def held(point: Numbers, slope: Numbers, least: Numbers, most: Numbers) -> Numbe
 
 def within(point: Numbers, least: Numbers, most: Numbers) -> Numbers:
     """The point projected onto its ends."""
-    xp = _numpy(point)
+    xp = numpy_of(point)
     return xp.minimum(xp.maximum(point, least), most)  # faster than np.clip
 
 
@@ -120,7 +117,7 @@ def accepted(now: Numbers, trial: Numbers, length: Numbers, promised: Numbers) -
     """Whether a step of this length achieves enough of the decrease that the full step promised;
     never if it leads to NaN.
     """
-    xp = _numpy(now)
+    xp = numpy_of(now)
     rounding = _ROUNDING * xp.finfo(xp.result_type(now, 1.0)).eps * abs(now)
     return trial <= now - _SUFFICIENT * length * promised + rounding
 

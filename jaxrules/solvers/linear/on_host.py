@@ -1,10 +1,9 @@
-"""Proximal Newton in NumPy: for binary matrices, for small problems, and for fits with a time
-limit, which cannot wait for the kernels of `proximal_newton` to compile.
+"""Proximal Newton on the host, in NumPy: nothing is compiled for a loss or a shape.
 
-The steps and formulas are the same, but the line search takes less care of the last digits. Most of
-the work is the Gram matrix of the model, weighted by the curvature of every row. `Curvature` keeps
-it from step to step, from one working set to the next and along a path, as long as steps towards
-its minimum make good progress.
+`traced_path` makes the same steps, with the formulas of `proximal_newton`, as one JAX program; the
+line search here takes less care of the last digits. Most of the work is the Gram matrix of the
+model, weighted by the curvature of every row. `Curvature` keeps it from step to step, from one
+working set to the next and along a path, as long as steps towards its minimum make good progress.
 """
 
 from __future__ import annotations
@@ -12,35 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.losses import Loss, best_shift
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.limits import Limits
 from jaxrules.solvers.linear.bit_columns import BitColumns
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import (
+    INEXACT,
     Data,
     Flag,
-    Iterate,
     Numbers,
     SecondOrder,
     derivatives,
     intercept_curvature,
     line,
-    model_minimum,
     objective,
     project_out,
+    subproblem,
     without_intercept,
 )
 from jaxrules.solvers.linear.quadratic import Floats
 from jaxrules.tools.float64 import in_x64
 
 FEW = 1 << 20
-"""For matrices of up to this many entries, NumPy on one thread is as fast as the kernels, and needs
-no compilation.
-"""
+"""For matrices of up to this many entries, one BLAS thread is faster than several."""
 _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _REUSE = 0.2  # the second-order model is kept while a step cuts the violation to this share
@@ -67,22 +66,6 @@ class Point(NamedTuple, Generic[Numbers]):
     gradient: Numbers
     dual: Numbers
     dual_gradient: Numbers
-
-
-class Visit(NamedTuple):
-    """The result of proximal Newton on a working set.
-
-    Attributes:
-        coefficients: (working columns,).
-        intercept: scalar.
-        score: (rows,).
-        steps: Newton steps taken.
-    """
-
-    coefficients: Floats
-    intercept: float
-    score: Floats
-    steps: int
 
 
 @dataclass
@@ -155,88 +138,144 @@ class Curvature:
         return SecondOrder(hessian, coupling, total)
 
 
-@in_x64
-def newton(
-    loss: Loss,
-    data: Data[Floats],
-    score: Floats,
-    curvature: Curvature,
-    names: NDArray[np.intp],
-    penalties: Floats,
-    coefficients: Floats,
-    intercept: float,
-    tolerance: float,
-    max_steps: int,
-    stopped: Callable[[], bool] = lambda: False,
-    signs: NDArray[np.bool_] | None = None,
-) -> Visit:
-    """Minimise over the columns of `data`, bits or float64, from a start and its score, until no
-    KKT violation exceeds the tolerance. The curvature may be that of an earlier score; `names` are
-    the indices of the columns in it.
+class State(NamedTuple):
+    """Where proximal Newton is on a working set.
+
+    Attributes:
+        coefficients: (k,).
+        intercept: scalar.
+        score: (rows,).
+        objective: F.
+        gradient: (k,) of the loss.
+        intercept_gradient: scalar.
+        violation: the largest KKT violation, over coefficients and intercept.
+        steps: the number taken.
+        model: the second-order model of the last step, or None.
+        fresh: whether that model was made where the step began, and not at an earlier score.
+        slow: whether the step left more than a share `_REUSE` of the violation.
+        short: whether it was shorter than the model asked for.
+        stuck: whether it did not lower the objective.
+        ended: whether no further step can: rounding allows none, or the model was not finished.
     """
-    columns, weights, target, fit_intercept = data
-    model, renewed, stale, stuck, steps, violation = None, False, False, False, 0, np.inf
-    with np.errstate(all="ignore"), _threads(columns):
-        value = float(objective(loss, data, penalties, coefficients, score))
-        while steps < max_steps and not stopped():
-            previous = violation
-            gradient, by_intercept, largest = derivatives(
-                loss, data, penalties, signs, coefficients, score
-            )
-            violation = float(largest)
-            slow = not violation <= _REUSE * previous
-            if violation <= tolerance or (stuck and slow and (renewed or loss.quadratic)):
-                break
-            renewed = curvature.rows is None or ((stale or slow) and not loss.quadratic)
-            if renewed:
-                curvature.renew(weights * np.asarray(loss.curvature(target, score)))
-            if renewed or model is None:
-                model = curvature.model(columns, names, fit_intercept, stopped)
-                if model is None:
-                    break
-            at: Iterate[Floats] = Iterate(
-                coefficients, intercept, gradient, by_intercept, value, violation, steps,
-                stale=True, stalled=False,
-            )  # fmt: skip
-            goal = model_minimum(model, at, penalties, tolerance, signs)
-            direction, by = line(model, at, goal)
-            score_step = by + direction @ columns
-            size, moved = _step_size(
-                loss, data, penalties, value, coefficients, direction, score, score_step
-            )
-            steps, stuck, stale = steps + 1, not moved < value, size < 1
-            if moved <= value + _ROUNDING * abs(value):
-                coefficients = goal if size == 1 else coefficients + size * direction
-                intercept, score = intercept + size * float(by), score + size * score_step
-                value = moved
-            elif renewed or loss.quadratic:
-                break
-    return Visit(coefficients, intercept, score, steps)
+
+    coefficients: Floats
+    intercept: float
+    score: Floats
+    objective: float
+    gradient: Floats
+    intercept_gradient: Any
+    violation: float
+    steps: int = 0
+    model: SecondOrder[Floats] | None = None
+    fresh: bool = False
+    slow: bool = False
+    short: bool = False
+    stuck: bool = False
+    ended: bool = False
 
 
-def _step_size(
-    loss: Loss,
-    data: Data[Floats],
-    penalties: Floats,
-    value: float,
-    coefficients: Floats,
-    direction: Floats,
-    score: Floats,
-    score_step: Floats,
-) -> tuple[float, float]:
-    """The greatest of 1, 1/2, 1/4, ... at which F does not rise above its value, and F there."""
-    size, moved = 2.0, np.inf
-    while not moved <= value + _ROUNDING * abs(value) and size > 0.5**_HALVINGS:
-        size /= 2
-        following = coefficients + size * direction
-        moved = float(objective(loss, data, penalties, following, score + size * score_step))
-    return size, moved
+@dataclass(frozen=True, eq=False)
+class ProximalNewton:
+    """Proximal Newton on a working set.
+
+    Attributes:
+        loss: convex in the score.
+        data: the rows, and the columns as bits or float64.
+        penalty: of these columns.
+        curvature: that of an earlier score, or none; steps renew it.
+        names: the indices of the columns in it.
+        limits: when it ends.
+    """
+
+    loss: Loss
+    data: Data[Floats]
+    penalty: L1
+    curvature: Curvature
+    names: NDArray[np.intp]
+    limits: Limits
+
+    @in_x64
+    def minimum(self, coefficients: Floats, intercept: float, score: Floats) -> State:
+        """The state where it ends, from coefficients, an intercept and the score they give."""
+        with np.errstate(all="ignore"), _threads(self.data.columns):
+            state = self.init(coefficients, intercept, score)
+            while not self.finished(state):
+                state = self.step(state)
+        return state
+
+    def init(self, coefficients: Floats, intercept: float, score: Floats) -> State:
+        value = float(objective(self.loss, self.data, self.penalty, coefficients, score))
+        gradient, by_intercept, violation = derivatives(
+            self.loss, self.data, self.penalty, coefficients, score
+        )
+        return State(
+            coefficients, intercept, score, value, gradient, by_intercept, float(violation)
+        )
+
+    def finished(self, at: State) -> bool:
+        if at.ended or self.limits.reached(at.violation, at.steps):
+            return True
+        # A new model would be the same one: rounding hides what is left.
+        return at.stuck and at.slow and (at.fresh or self.loss.quadratic)
+
+    def step(self, at: State) -> State:
+        loss, data, penalty = self.loss, self.data, self.penalty
+        # Most of the work is the model. As long as steps towards its minimum make good progress,
+        # that of an earlier score serves; that of a quadratic loss is the same everywhere.
+        fresh = self.curvature.rows is None or ((at.short or at.slow) and not loss.quadratic)
+        if fresh:
+            second = np.asarray(loss.curvature(data.target, at.score))
+            self.curvature.renew(data.weights * second)
+        model = at.model
+        if fresh or model is None:
+            model = self.curvature.model(
+                data.columns, self.names, data.fit_intercept, self.limits.stopped
+            )
+            if model is None:
+                return at._replace(ended=True)
+        inner = max(INEXACT * at.violation, self.limits.tolerance / 2)
+        goal = subproblem(model, at, penalty).minimum(inner)
+        direction, by = line(model, at, goal)
+        along = by + direction @ data.columns
+        length, moved = self._length(at, direction, along)
+        new = at._replace(
+            steps=at.steps + 1, model=model, fresh=fresh, slow=True, short=length < 1,
+            stuck=not moved < at.objective,
+        )  # fmt: skip
+        if not moved <= at.objective + _ROUNDING * abs(at.objective):
+            return new._replace(ended=fresh or loss.quadratic)
+        # A full step lands on the goal itself, whose zeros are exact.
+        coefficients = goal if length == 1 else at.coefficients + length * direction
+        score = at.score + length * along
+        gradient, by_intercept, violation = derivatives(loss, data, penalty, coefficients, score)
+        return new._replace(
+            coefficients=coefficients,
+            intercept=at.intercept + length * float(by),
+            score=score,
+            objective=moved,
+            gradient=gradient,
+            intercept_gradient=by_intercept,
+            violation=float(violation),
+            slow=not float(violation) <= _REUSE * at.violation,
+        )
+
+    def _length(self, at: State, direction: Floats, along: Floats) -> tuple[float, float]:
+        """The greatest of 1, 1/2, 1/4, ... at which F does not rise above its value, and F there;
+        `along` is the change of the score.
+        """
+        size, moved = 2.0, np.inf
+        highest = at.objective + _ROUNDING * abs(at.objective)
+        while not moved <= highest and size > 0.5**_HALVINGS:
+            size /= 2
+            coefficients, score = at.coefficients + size * direction, at.score + size * along
+            moved = float(objective(self.loss, self.data, self.penalty, coefficients, score))
+        return size, moved
 
 
 @in_x64
-def point(
+def point_at(
     loss: Loss,
-    sums: Callable[[Floats], Floats],
+    columns: Floats | BitColumns,
     unpenalised: Floats | BitColumns,
     data: Data[Floats],
     score: Floats,
@@ -244,17 +283,17 @@ def point(
     """The point at a score, its intercept shifted to the best one.
 
     Args:
-        sums: maps rows (rows,) to sum_i rows_i x_ij for all columns.
-        unpenalised: some of these columns, bits or float64.
+        columns: all, bits or float64.
+        unpenalised: some of them.
     """
     _, weights, target, fit_intercept = data
     with np.errstate(all="ignore"), _threads(unpenalised):
         shift = best_shift(loss, target, score, weights) if fit_intercept else 0.0
         score = score + shift
         rows, curvature = (np.asarray(of(target, score)) for of in (loss.gradient, loss.curvature))
-        gradient = sums(weights * rows)
+        gradient = columns @ (weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
-        dual_gradient = sums(weights * dual) if len(unpenalised) else gradient
+        dual_gradient = columns @ (weights * dual) if len(unpenalised) else gradient
         return Point(
             shift,
             score,

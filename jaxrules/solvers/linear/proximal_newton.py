@@ -3,15 +3,15 @@ functions of arrays.
 
 Minimises, over the coefficients b (one per column) and an unpenalised intercept b0,
 
-    F(b, b0) = sum_i v_i loss(t_i, f_i) + sum_j penalty_j |b_j|,     f_i = b0 + sum_j b_j x_ij,
+    F(b, b0) = sum_i v_i loss(t_i, f_i) + sum_j price_j |b_j|,     f_i = b0 + sum_j b_j x_ij,
 
 with row weights v that sum to one. Every step (Lee, Sun and Saunders 2014, "Proximal Newton-type
 methods for minimizing composite functions") makes a quadratic model of the loss (`second_order`),
-minimises it plus the penalty (`model_minimum`, on the host) and searches along the line
+minimises it plus the penalty (`subproblem`, on the host) and searches along the line
 (`advance`): the step is halved until F falls, so that F never rises, even if the curvature of the
 loss is unbounded. `jaxrules.solvers.linear.sparse_glm` combines these parts.
 
-All but `model_minimum` may be called inside jit and vmap, in float32 or float64: the dtype of the
+All but `subproblem` may be called inside jit and vmap, in float32 or float64: the dtype of the
 columns decides; the loss is static. The formulas (`objective`, `derivatives`, `without_intercept`,
 `line`, `project_out`, `dual_bound`) also accept NumPy arrays: `on_host` makes the same steps with
 them.
@@ -19,30 +19,32 @@ them.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax import Array, lax
-from numpy.typing import NDArray
 
-from jaxrules.losses import SHIFT_ROUNDING, SHIFT_STEPS, Loss, require, shift_step
+from jaxrules.losses import Loss, require
 from jaxrules.solvers.linear.bit_columns import BitColumns
-from jaxrules.solvers.linear.quadratic import Floats, Quadratic, kkt_violation, pull
+from jaxrules.solvers.linear.penalties import L1, feasible_share
+from jaxrules.solvers.linear.quadratic import Floats, Quadratic
+from jaxrules.tools.float64 import numpy_of
 
 _NEWTON_RIDGE = 0.8  # added to Hessians to factorise: this power of the rounding unit, relative
 _HALVINGS = 30  # of the line search
 _ARMIJO = 1e-4  # share of the predicted decrease that a step must realise
-INEXACT = 0.01  # violation left in a quadratic model, relative to that of the problem
+INEXACT = 0.01
+"""Violation left in a quadratic model, relative to that of the problem: more accuracy than the next
+step needs would be wasted.
+"""
 _REUSE = 0.2  # the Gram matrix is kept while a step cuts the violation to this share
 
 Numbers = TypeVar("Numbers", Array, Floats)
 """Arrays are all of JAX (inside kernels) or all of NumPy (outside)."""
 Flag = Array | np.bool_ | bool
-Signs = Array | NDArray[np.bool_]
 
 
 class Data(NamedTuple, Generic[Numbers]):
@@ -61,43 +63,8 @@ class Data(NamedTuple, Generic[Numbers]):
     fit_intercept: Flag
 
 
-def _numpy(array: Array | Floats) -> ModuleType:
-    return jnp if isinstance(array, jax.Array) else np
-
-
 # -------------------------------------------------------------------------------
 # optimality, intercept, duality
-
-
-def centring_shift(loss: Loss, data: Data[Array], score: Array) -> Array:
-    """The change of the intercept that minimises the loss of `score + shift`; there the weighted
-    gradient sums to zero.
-
-    `jaxrules.losses.best_shift`, traced; 0 without an intercept. The columns of `data` are not
-    read.
-    """
-    _, weights, target, fit_intercept = data
-    max_steps = jnp.where(fit_intercept, SHIFT_STEPS, 0)
-    dtype = score.dtype
-    rounding = SHIFT_ROUNDING * jnp.finfo(dtype).eps
-
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        _, low, high, gradient, size, steps = state
-        return (jnp.abs(gradient) > rounding * size) & (low < high) & (steps < max_steps)
-
-    def gradient_at(shift: Array) -> tuple[Array, Array]:
-        rows = weights * loss.gradient(target, score + shift)
-        return jnp.sum(rows), jnp.sum(jnp.abs(rows))
-
-    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        shift, low, high, gradient, _, steps = state
-        curvature = jnp.sum(weights * loss.curvature(target, score + shift))
-        shift, low, high = shift_step(loss, shift, low, high, gradient, curvature, steps)
-        return shift, low, high, *gradient_at(shift), steps + 1
-
-    zero, infinity = jnp.zeros((), dtype), jnp.asarray(jnp.inf, dtype)
-    start: tuple[Array, ...] = (zero, -infinity, infinity, *gradient_at(zero), jnp.int32(0))
-    return lax.while_loop(unfinished, step, start)[0]
 
 
 def project_out(
@@ -113,7 +80,7 @@ def project_out(
     Args:
         curvature: (rows,) of the loss.
     """
-    xp = _numpy(dual)
+    xp = numpy_of(dual)
     library: Any = jax.scipy if xp is jnp else scipy
     columns, weights, _, fit_intercept = data
     metric = weights * curvature
@@ -143,34 +110,24 @@ def weighted_gram(columns: Numbers | BitColumns, weights: Numbers) -> Numbers:
 
 
 def dual_bound(
-    loss: Loss,
-    weights: Numbers,
-    target: Numbers,
-    dual: Numbers,
-    dual_gradient: Numbers,
-    penalties: Numbers,
-    signs: Signs | None = None,
+    loss: Loss, data: Data[Numbers], penalty: L1, dual: Numbers, dual_gradient: Numbers
 ) -> Numbers:
     """A lower bound on the minimum of F, from a dual point orthogonal to the unpenalised columns
     and the constant.
 
     Fenchel duality: -sum_i v_i conjugate(t_i, theta_i) is a bound for every theta with
-    |sum_i v_i theta_i x_ij| <= penalty_j and sum_i v_i theta_i = 0. `dual` is shrunk until the
-    first condition holds. (theta = 0 gives another bound: the sum of the least losses of the single
-    rows.)
+    |sum_i v_i theta_i x_ij| <= price_j, on the sides that the signs allow, and
+    sum_i v_i theta_i = 0. `dual` is shrunk until the first condition holds. (theta = 0 gives
+    another bound: the sum of the least losses of the single rows.)
 
     Args:
+        data: the rows; columns are not read.
         dual: (rows,), the gradient of the loss at some score after `project_out`.
         dual_gradient: (k,), sum_i v_i dual_i x_ij.
-        penalties: (k,); `dual` is taken to be orthogonal to columns without a penalty.
-        signs: whether a coefficient may be negative, and positive, (2, k): the condition above
-            applies only on these sides. None for both sides of every column.
     """
-    xp = _numpy(dual_gradient)
+    xp, (_, weights, target, _) = numpy_of(dual_gradient), data
     conjugate = require(loss, "conjugate", "a bound by duality")
-    tiny = xp.finfo(dual_gradient.dtype).tiny
-    ratio = xp.where(penalties > 0, penalties / xp.maximum(pull(dual_gradient, signs), tiny), 1)
-    shrunk = xp.minimum(1, xp.min(ratio, initial=1)) * dual
+    shrunk = feasible_share(penalty, dual_gradient) * dual
     return -xp.sum(xp.where(weights > 0, weights * conjugate(target, shrunk), 0))
 
 
@@ -190,6 +147,19 @@ class SecondOrder(NamedTuple, Generic[Numbers]):
     hessian: Numbers
     coupling: Numbers
     total: Numbers
+
+
+class Slopes(Protocol):
+    """What a Newton step reads of an iterate, here or on the host; attributes as of `Iterate`."""
+
+    @property
+    def coefficients(self) -> Any: ...
+    @property
+    def gradient(self) -> Any: ...
+    @property
+    def intercept_gradient(self) -> Any: ...
+    @property
+    def violation(self) -> Any: ...
 
 
 class Iterate(NamedTuple, Generic[Numbers]):
@@ -221,19 +191,16 @@ class Iterate(NamedTuple, Generic[Numbers]):
 def first_iterate(
     loss: Loss,
     data: Data[Array],
-    penalties: Array,
+    penalty: L1,
     coefficients: Array,
     intercept: Array,
-    signs: Signs | None = None,
     score: Array | None = None,
 ) -> tuple[Iterate[Array], Array]:
     """The first iterate, and its scores (rows,); given scores may include columns not in `data`."""
     if score is None:
         score = intercept + coefficients @ data.columns
-    gradient, by_intercept, violation = derivatives(
-        loss, data, penalties, signs, coefficients, score
-    )
-    value = objective(loss, data, penalties, coefficients, score)
+    gradient, by_intercept, violation = derivatives(loss, data, penalty, coefficients, score)
+    value = objective(loss, data, penalty, coefficients, score)
     no = jnp.bool_(False)
     at = Iterate(
         coefficients, intercept, gradient, by_intercept, value, violation, jnp.int32(0), ~no, no
@@ -256,7 +223,7 @@ def intercept_curvature(curvature: Numbers, fit_intercept: Flag) -> Numbers:
     Args:
         curvature: (rows,), with the weights.
     """
-    xp = _numpy(curvature)
+    xp = numpy_of(curvature)
     return xp.where(fit_intercept, xp.sum(curvature) + xp.finfo(curvature.dtype).tiny, xp.inf)
 
 
@@ -267,9 +234,7 @@ def without_intercept(gram: Numbers, coupling: Numbers, total: Numbers) -> Numbe
     return gram - coupling[:, None] * (coupling / total)[None, :]
 
 
-def line(
-    model: SecondOrder[Numbers], at: Iterate[Numbers], goal: Numbers
-) -> tuple[Numbers, Numbers]:
+def line(model: SecondOrder[Numbers], at: Slopes, goal: Numbers) -> tuple[Numbers, Numbers]:
     """The changes of the coefficients (k,) towards a goal, and the change of the intercept that is
     best for them.
     """
@@ -277,32 +242,20 @@ def line(
     return change, -(at.intercept_gradient + model.coupling @ change) / model.total
 
 
-def model_minimum(
-    model: SecondOrder[Numbers],
-    at: Iterate[Numbers],
-    penalties: Floats,
-    tolerance: float,
-    signs: NDArray[np.bool_] | None = None,
-) -> Floats:
-    """The coefficients (k,) that minimise the model plus the penalty; on the host, without rows."""
-    coupling, total = np.asarray(model.coupling), float(model.total)
-    linear = np.asarray(at.gradient) - coupling * (float(at.intercept_gradient) / total)
-    quadratic = Quadratic(
-        np.asarray(model.hessian), linear, np.asarray(at.coefficients), penalties, signs
-    )
-    # More accuracy than the next step needs would be wasted.
-    return quadratic.minimum(max(INEXACT * float(at.violation), tolerance / 2))
+def subproblem(model: SecondOrder[Floats], at: Slopes, penalty: L1) -> Quadratic:
+    """The model plus the penalty, without rows, as a function of the coefficients; on the host."""
+    linear = at.gradient - model.coupling * (float(at.intercept_gradient) / float(model.total))
+    return Quadratic(model.hessian, linear, at.coefficients, penalty)
 
 
 def advance(
     loss: Loss,
     data: Data[Array],
-    penalties: Array,
+    penalty: L1,
     model: SecondOrder[Array],
     at: Iterate[Array],
     score: Array,
     goal: Array,
-    signs: Signs | None = None,
 ) -> tuple[Iterate[Array], Array]:
     """The line search from an iterate and its scores towards the minimum of the model; if nothing
     descends, the iterate stays.
@@ -312,7 +265,7 @@ def advance(
     predicted = (
         at.gradient @ d
         + at.intercept_gradient * d0
-        + jnp.sum(penalties * (jnp.abs(goal) - jnp.abs(b)))
+        + jnp.sum(penalty.prices * (jnp.abs(goal) - jnp.abs(b)))
     )  # below 0 unless b is optimal
     # Close to the optimum, rounding of the objective exceeds the decrease; full steps are safe
     # there.
@@ -325,14 +278,14 @@ def advance(
 
     def halve(search: tuple[Array, Array]) -> tuple[Array, Array]:
         size = search[0] / 2
-        return size, objective(loss, data, penalties, b + size * d, score + size * score_step)
+        return size, objective(loss, data, penalty, b + size * d, score + size * score_step)
 
     size, value = lax.while_loop(
         too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype))
     )
     new_b = jnp.where(size == 1, goal, b + size * d)  # exact zeros survive a full step
     new_score = score + size * score_step
-    gradient, by_intercept, violation = derivatives(loss, data, penalties, signs, new_b, new_score)
+    gradient, by_intercept, violation = derivatives(loss, data, penalty, new_b, new_score)
     no_descent = ~(value <= at.objective + rounding)
     no_progress = no_descent | ((violation >= at.violation) & (value >= at.objective - rounding))
     moved = at._replace(
@@ -354,29 +307,22 @@ def advance(
 
 
 def objective(
-    loss: Loss, data: Data[Numbers], penalties: Numbers, coefficients: Numbers, score: Numbers
+    loss: Loss, data: Data[Numbers], penalty: L1, coefficients: Numbers, score: Numbers
 ) -> Numbers:
     """F, at coefficients and the score that they and the intercept give."""
-    return data.weights @ loss.value(data.target, score) + penalties @ _numpy(coefficients).abs(
-        coefficients
-    )
+    return data.weights @ loss.value(data.target, score) + penalty.value(coefficients)
 
 
 def derivatives(
-    loss: Loss,
-    data: Data[Numbers],
-    penalties: Numbers,
-    signs: Signs | None,
-    coefficients: Numbers,
-    score: Numbers,
+    loss: Loss, data: Data[Numbers], penalty: L1, coefficients: Numbers, score: Numbers
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Gradient of the loss by the coefficients and by the intercept, and the largest KKT
     violation.
     """
-    xp = _numpy(score)
+    xp = numpy_of(score)
     rows = data.weights * loss.gradient(data.target, score)
     gradient, by_intercept = data.columns @ rows, xp.sum(rows)
-    violation = kkt_violation(coefficients, gradient, penalties, signs)
+    violation = penalty.violation(coefficients, gradient)
     return (
         gradient,
         by_intercept,

@@ -12,14 +12,14 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from jaxrules.losses import Array
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.linear.penalties import L1
+from jaxrules.tools.float64 import numpy_of
 
 Floats = NDArray[np.float64]
 
@@ -35,49 +35,9 @@ _SIDES = np.array([[1.0], [-1.0]])  # the two rows of parts and duals (2, k): up
 _TO_THE_BOUND = 0.995  # share of the step to the nearest bound that the interior point takes
 
 
-def pull(gradient: Array, signs: Array | None = None) -> Array:
-    """How strongly the loss pulls a coefficient away from 0 to where it may go, at least 0; for
-    arrays of NumPy and JAX.
-
-    Args:
-        gradient: (k,).
-        signs: whether a coefficient may be negative, and positive, bool (2, k); None if all may be
-            both.
-    """
-    numpy: Any = jnp if isinstance(gradient, jax.Array) else np
-    if signs is None:
-        return numpy.abs(gradient)
-    return numpy.maximum(numpy.where(signs[0], gradient, 0), numpy.where(signs[1], -gradient, 0))
-
-
-def kkt_violation(
-    coefficients: Array, gradient: Array, penalties: Array, signs: Array | None = None
-) -> Array:
-    """Distance of 0 from the subdifferential of the objective, per coefficient; for arrays of NumPy
-    and JAX.
-    """
-    numpy: Any = jnp if isinstance(gradient, jax.Array) else np
-    at_zero = numpy.maximum(pull(gradient, signs) - penalties, 0)
-    return numpy.where(
-        coefficients != 0, numpy.abs(gradient + penalties * numpy.sign(coefficients)), at_zero
-    )
-
-
-def allowed(b: Array, signs: Array | None = None) -> Array:
-    """Coefficients, of any shape (..., k), with 0 for those of a forbidden sign; for arrays of
-    NumPy and JAX.
-    """
-    numpy: Any = jnp if isinstance(b, jax.Array) else np
-    if signs is None:
-        return b
-    below, above = signs if b.ndim == 1 else signs[:, None]
-    return numpy.where((b < 0) & below | (b >= 0) & above, b, 0.0)
-
-
 def best_along(
     hessian: Array,
-    penalties: Array,
-    signs: Array,
+    penalty: L1,
     b: Array,
     gradient: Array,
     step: Array,
@@ -86,15 +46,15 @@ def best_along(
     """The best of b, some points along its Newton step and others, (n, k); a coefficient whose sign
     would flip stops at zero. For arrays of NumPy and JAX.
     """
-    numpy: Any = jnp if isinstance(b, jax.Array) else np
+    numpy = numpy_of(b)
     trials = b[None] + _STEP_SIZES * step[None]
-    trials = numpy.where((trials * b[None] < 0) & (penalties > 0)[None], 0.0, trials)
-    trials = numpy.concatenate([allowed(trials, signs), others])
+    trials = numpy.where((trials * b[None] < 0) & (penalty.prices > 0)[None], 0.0, trials)
+    trials = numpy.concatenate([penalty.allowed(trials), others])
     d = trials - b[None]
-    heights = (numpy.abs(trials) - numpy.abs(b)[None]) @ penalties
+    heights = (numpy.abs(trials) - numpy.abs(b)[None]) @ penalty.prices
     change = d @ gradient + heights + numpy.sum(d * (d @ hessian), axis=1) / 2
     # Prefer the full step, even if by rounding it is worse than another, or than b.
-    rounding = 8 * _EPS * (numpy.abs(gradient) + penalties) @ numpy.abs(d[0])
+    rounding = 8 * _EPS * (numpy.abs(gradient) + penalty.prices) @ numpy.abs(d[0])
     change = numpy.concatenate([change[:1] - rounding, change[1:]])
     change = numpy.where(numpy.isnan(change), np.inf, change)
     best = numpy.argmin(change)
@@ -103,22 +63,18 @@ def best_along(
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """The function linear'd + d' hessian d / 2 + sum_j penalties_j |b_j| of b, d = b - anchor.
+    """The function linear'd + d' hessian d / 2 of b, with d = b - anchor, plus a penalty.
 
     Attributes:
         hessian: (k, k), positive semidefinite.
         linear: (k,), the gradient of the smooth part at the anchor.
-        anchor: (k,).
-        penalties: (k,), at least 0.
-        signs: whether b may be negative, and positive, bool (2, k); a coefficient that may not be
-            both must have a penalty above 0. None if all may be both. The anchor must satisfy them.
+        anchor: (k,); it must satisfy the signs of the penalty.
     """
 
     hessian: Floats
     linear: Floats
     anchor: Floats
-    penalties: Floats
-    signs: NDArray[np.bool_] | None = None
+    penalty: L1
 
     def gradient(self, b: Floats) -> Floats:
         """Of the smooth part, (k,)."""
@@ -131,10 +87,6 @@ class Quadratic:
         """
         diagonal = np.diagonal(self.hessian)
         return np.maximum(diagonal, NEWTON_RIDGE * diagonal.max(initial=0.0) + _TINY)
-
-    def kept(self, b: Floats) -> Floats:
-        """Coefficients with 0 for those of a forbidden sign."""
-        return np.asarray(allowed(b, self.signs))
 
     def minimum(self, tolerance: float, max_rounds: int = _ROUNDS) -> Floats:
         """The coefficients b (k,) that minimise the function, from the anchor.
@@ -151,20 +103,23 @@ class Quadratic:
         from jaxrules.solvers.linear.coordinate_descent import sweep
 
         b, gradient = self.anchor.copy(), self.linear.copy()
-        negative, positive = np.ones((2, len(b)), bool) if self.signs is None else self.signs
+        signs = self.penalty.signs
+        negative, positive = (
+            np.ones((2, len(b)), bool) if signs is None else np.ascontiguousarray(signs)
+        )
         with one_blas_thread():
             for round_ in range(max_rounds):
-                violation = kkt_violation(b, gradient, self.penalties, self.signs)
+                violation = self.penalty.violation(b, gradient)
                 if violation.max(initial=0.0) <= tolerance:
                     break
                 if round_ > 0:  # if the support of the start is right, one Newton step suffices
                     sweep(
-                        self.hessian, self.curvature, self.penalties, negative, positive, b,
+                        self.hessian, self.curvature, self.penalty.prices, negative, positive, b,
                         gradient, _SWEEPS,
                     )  # fmt: skip
                 inner = b
                 if round_ == _EASY_ROUNDS:
-                    inner = self.kept(self.interior_point(b, tolerance / 100))
+                    inner = self.penalty.allowed(self.interior_point(b, tolerance / 100))
                 b = self._improved(b, gradient, inner)
                 gradient = self.gradient(b)
         return b
@@ -173,18 +128,16 @@ class Quadratic:
         """The best of b, `inner` and points along b's Newton step on its support; a coefficient
         whose sign would flip stops at zero.
         """
-        support = np.flatnonzero((b != 0) | (self.penalties == 0))
+        support = np.flatnonzero((b != 0) | (self.penalty.prices == 0))
         matrix = self.hessian[np.ix_(support, support)]
         matrix[np.diag_indices(len(support))] += (
             NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
         )
         step = np.zeros_like(b)
         with contextlib.suppress(LinAlgError):
-            right = (gradient + self.penalties * np.sign(b))[support]
+            right = (gradient + self.penalty.prices * np.sign(b))[support]
             step[support] = -cho_solve(_factorised(matrix), right, check_finite=False)
-        return best_along(
-            self.hessian, self.penalties, self.signs, b, gradient, step, others=inner[None]
-        )
+        return best_along(self.hessian, self.penalty, b, gradient, step, others=inner[None])
 
     def interior_point(
         self, start: Floats, tolerance: float, max_iterations: int = _INNER_ITERATIONS
@@ -204,7 +157,8 @@ class Quadratic:
         Returns:
             (k,) b, with zeros where complementarity implies them; NaN if numbers overflow float64.
         """
-        free, curvature, steepest = self.penalties == 0, self.curvature.max(), self.penalties.max()
+        prices, curvature = self.penalty.prices, self.curvature.max()
+        free, steepest = prices == 0, prices.max()
         count = 2 * max(int(np.sum(~free)), 1)
         regular = self.hessian + _INNER_RIDGE * curvature * np.eye(len(start))
 
@@ -263,12 +217,13 @@ class Quadratic:
         Every part and every dual is at least a small share of the largest. A part of a forbidden
         sign gets a penalty so large that its dual stays positive.
         """
-        penalties, curvature, steepest = self.penalties, self.curvature.max(), self.penalties.max()
+        penalties, signs = self.penalty
+        curvature, steepest = self.curvature.max(), penalties.max()
         parts = np.maximum(_SIDES * start, 0.0) + steepest / curvature + np.abs(start).max() / 100
         parts = np.where(free, np.stack([start, np.zeros_like(start)]), parts)
-        violation = kkt_violation(start, gradient, penalties, self.signs).max()
-        if self.signs is not None:
-            forbidden = ~self.signs[::-1]
+        violation = self.penalty.violation(start, gradient).max()
+        if signs is not None:
+            forbidden = ~signs[::-1]
             penalties = np.where(forbidden, 10.0 * (penalties + np.abs(gradient).max()), penalties)
         duals = np.maximum(penalties + _SIDES * gradient, 0.0) + (steepest + violation) / 10
         return penalties, parts, np.where(free, 1.0, duals)

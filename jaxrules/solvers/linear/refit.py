@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss, logistic, merge_rows
+from jaxrules.losses import Loss, merge_rows, softmax
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.newton import ends_of, newton_on_host
 from jaxrules.tools.bits import distinct, pack
@@ -84,6 +84,51 @@ def refit_weights(
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
 
 
+def refit_outputs(
+    loss: Loss,
+    y: Floats,
+    features: NDArray[np.bool_] | Floats,
+    *,
+    l2_penalty: float,
+    sample_weight: Floats,
+    start: tuple[Floats, Floats],
+    intercept: bool = True,
+    offset: Floats | float = 0.0,
+    free: NDArray[np.bool_] | None = None,
+    signs: NDArray[np.int_] | None = None,
+) -> tuple[Floats, Floats]:
+    """The best weights (rules, outputs) and intercepts (outputs,) of a model: of each output for
+    itself, or of the classes of `softmax` together.
+
+    Args:
+        loss, features, l2_penalty, sample_weight: as in `refit_weights`.
+        y: (rows, outputs).
+        start: weights and intercepts.
+        intercept: whether the intercepts move; those of `softmax` do.
+        offset: a fixed part of the scores, (rows, outputs); 0 for `softmax`.
+        free: which weights move, (rules, outputs); None for all.
+        signs: as in `refit_weights`, (rules, outputs).
+    """
+    if loss == softmax:
+        return refit_softmax(
+            y, features, l2_penalty=l2_penalty, sample_weight=sample_weight, start=start,
+            free=free, signs=signs,
+        )  # fmt: skip
+    weights, constants = start[0].copy(), np.array(start[1], np.float64)
+    offsets = np.broadcast_to(offset, y.shape)
+    for k in range(y.shape[1]):
+        moves = np.ones(len(weights), bool) if free is None else free[:, k]
+        fixed = offsets[:, k] + features[:, ~moves] @ weights[~moves, k]
+        weights[moves, k], found = refit_weights(
+            loss, y[:, k], features[:, moves], l2_penalty=l2_penalty, intercept=intercept,
+            sample_weight=sample_weight, start=(weights[moves, k], float(constants[k])),
+            offset=fixed if intercept else fixed + constants[k],
+            signs=None if signs is None else signs[moves, k],
+        )  # fmt: skip
+        constants[k] = found if intercept else constants[k]
+    return weights, constants
+
+
 def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
     """The step d between its ends that minimises slope'd + d'Hd / 2, by bounded least squares: with
     H = R'R it minimises |R d + R'^-1 slope|^2 / 2.
@@ -133,9 +178,8 @@ def refit_softmax(
     target = (1 + y) / 2
     if len(y) > _MANY_ROWS and features.dtype == bool:  # equal rows have equal scores
         first, pattern = distinct(pack(features.astype(bool, copy=False)))
-        merged = [merge_rows(logistic, one, sample_weight, pattern, len(first)) for one in y.T]
-        target = (1 + np.stack([one.target for one in merged], axis=1)) / 2
-        features, sample_weight = features[first], merged[0].weight
+        merged, sample_weight, _ = merge_rows(softmax, y, sample_weight, pattern, len(first))
+        target, features = (1 + merged) / 2, features[first]
     design: Floats = np.column_stack([features, np.ones(len(target))]).astype(np.float64)
     penalty = np.full(design.shape[1], float(l2_penalty))
     penalty[-1] = 0.0

@@ -37,9 +37,11 @@ from scipy.special import softmax as shares_of
 
 from jaxrules.losses import logistic, merge_rows
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.limits import Limits
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, Point
+from jaxrules.solvers.linear.penalties import Group, feasible_share
 from jaxrules.solvers.linear.proximal_newton import SecondOrder
 from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
 from jaxrules.tools.fits import Status
@@ -51,6 +53,7 @@ _SWEEPS, _ROUNDS = 50, 10  # of blockwise descent for one model; between rounds 
 _INEXACT = 0.03  # violation left in a model, relative to that of the problem
 _AGE = 6  # steps after which a model is renewed ...
 _SLOW = 0.1  # ... if they leave more of the violation than this share
+_IDLE = 5  # steps without a new least objective after which a model is renewed
 _MEMORY = 5  # steps of which the objective may rise to the worst
 _LONGEST = 30.0  # change of a score in one step
 _LEAST_SCALE = 0.01  # of a model
@@ -59,6 +62,7 @@ _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _ZERO = 1e-14  # of a share that rounding made negative
 _SHIFT_STEPS = 50  # of Newton's method towards the best intercepts
+_FREE = Limits(1e-14, 100)  # of the columns without a penalty alone
 
 
 @dataclass(frozen=True)
@@ -108,10 +112,6 @@ def _scores(coefficients: Floats, columns: Columns) -> Floats:
     return np.asarray(coefficients.T @ columns)
 
 
-def _norms(blocks: Floats) -> Floats:
-    return np.asarray(np.sqrt((blocks * blocks).sum(axis=1)))
-
-
 def _times_hessian(p: Floats, u: Floats) -> Floats:
     """The Hessian of the rows' losses at the probabilities p, times u."""
     return np.asarray(p * (u - (p * u).sum(axis=0)))
@@ -121,32 +121,24 @@ def _log_loss(weights: Floats, target: Floats, score: Floats) -> float:
     return float(weights @ (logsumexp(score, axis=0) - (target * score).sum(axis=0)))
 
 
-def _violation(coefficients: Floats, gradient: Floats, penalties: Floats) -> Floats:
-    """The distance of 0 from the subdifferential, (columns,)."""
-    sizes = _norms(coefficients)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        along = gradient + coefficients * (penalties / sizes)[:, None]
-    at_zero = np.maximum(_norms(gradient) - penalties, 0.0)
-    return np.where(sizes > 0, _norms(along), at_zero)
-
-
 @dataclass(frozen=True)
 class Problem(WorkingSets[Solution]):
-    """Everything but the penalty, in padded shapes, with centred and scaled columns.
+    """Everything but the penalty, with centred and scaled columns.
 
     Attributes:
-        weights: (padded rows,) sum to 1; 0 masks a row.
-        target: (classes, padded rows) the shares of the classes in the merged rows.
+        weights: (stored rows,) sum to 1; 0 masks a row.
+        target: (classes, stored rows) the shares of the classes in the merged rows.
     """
 
     design: Design
     weights: Floats
     target: Floats
-    factors: Floats
+    penalty: Group
     least: float
     worth: float
     curvatures: list[Curvature] = field(default_factory=list)
     latest: _Latest = field(default_factory=_Latest)
+    constant = 0.0
 
     @classmethod
     def of(
@@ -161,26 +153,24 @@ class Problem(WorkingSets[Solution]):
         """
         n, k = design.n_patterns, target.shape[1]
         row_weight = sample_weight / sample_weight.sum()
-        padded = design.storage.shape[1]
-        weights, shares = np.zeros(padded), np.full((k, padded), 1 / k)
+        stored = design.storage.shape[1]
+        weights, shares = np.zeros(stored), np.full((k, stored), 1 / k)
         for of_class, one in zip(shares, target.T, strict=True):
             merged = merge_rows(logistic, one, row_weight, design.inverse, n)
             weights[:n], of_class[:n] = merged.weight, (1 + merged.target) / 2
-        factors = np.ones(design.padded_columns)
-        factors[: design.n_columns] = penalty_factors / design.scale
+        penalty = Group(penalty_factors / design.scale)
         least = -float(weights @ xlogy(shares, shares).sum(axis=0))
         curvatures = [Curvature() for _ in range(k)]
-        return cls(design, weights, shares, factors, least, float(np.log(k)), curvatures)
+        return cls(design, weights, shares, penalty, least, float(np.log(k)), curvatures)
 
     def with_columns(self, design: Design, penalty_factors: Floats, same: int) -> Problem:
         """The problem on the same rows with other columns from the one with index `same` on; it
         takes over the products of those before.
         """
-        factors = np.ones(design.padded_columns)
-        factors[: design.n_columns] = penalty_factors / design.scale
+        penalty = Group(penalty_factors / design.scale)
         for one in self.curvatures:
             one.keep(one.columns < same)
-        return replace(self, design=design, factors=factors, latest=_Latest())
+        return replace(self, design=design, penalty=penalty, latest=_Latest())
 
     def solve(
         self,
@@ -203,18 +193,17 @@ class Problem(WorkingSets[Solution]):
         self.latest.solution, self.latest.position = solution, position
         return solution
 
-    def max_penalty(self, run: Run | None = None) -> float:
-        """The smallest penalty at which every penalised coefficient is zero."""
-        return self.largest_penalty(self.start(None))
-
     def start(self, start: Solution | tuple[ArrayLike, ArrayLike] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design, k = self.design, len(self.target)
-        coefficients = np.zeros((design.padded_columns, k))
+        coefficients = np.zeros((design.n_columns, k))
         if start is None:
             position = self.at(coefficients, np.zeros(k), np.zeros_like(self.target), False)
-            free = np.flatnonzero(self.factors == 0)
-            return position if not len(free) else self.visit(position, free, 0.0, 1e-14, 100)[0]
+            free = np.flatnonzero(self.penalty.prices == 0)
+            if not len(free):
+                return position
+            solver = self.solver(free, 0.0, _FREE)
+            return self.moved(position, free, solver.minimum(*position.on(free)))
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = (
@@ -222,10 +211,10 @@ class Problem(WorkingSets[Solution]):
         )
         given, intercept = np.asarray(given, np.float64), np.asarray(intercept, np.float64)
         given = given - given.mean(axis=1, keepdims=True)
-        coefficients[: design.n_columns] = given * design.scale[:, None]
+        coefficients = given * design.scale[:, None]
         intercept = intercept + design.centre @ given
         used = np.flatnonzero(coefficients.any(axis=1))
-        score = _scores(coefficients[used], design.columns_on_host(used)) + intercept[:, None]
+        score = _scores(coefficients[used], design.take(used)) + intercept[:, None]
         return self.at(coefficients, intercept, score, False)
 
     def at(self, coefficients: Floats, intercept: Any, score: Floats, all_free: bool) -> Position:
@@ -233,77 +222,46 @@ class Problem(WorkingSets[Solution]):
         score = score + shift[:, None]
         p = np.asarray(shares_of(score, axis=0))
         dual = p - self.target
-        gradient = _all_sums(self.design, self.weights * dual)
-        free = np.flatnonzero(self.factors == 0)
-        dual = _projected(self.design.columns_on_host(free), self.weights, p, dual)
-        dual_gradient = _all_sums(self.design, self.weights * dual) if len(free) else gradient
+        gradient = _sums(self.design.storage, self.weights * dual)
+        free = np.flatnonzero(self.penalty.prices == 0)
+        dual = _projected(self.design.take(free), self.weights, p, dual)
+        dual_gradient = _sums(self.design.storage, self.weights * dual) if len(free) else gradient
         loss: Any = _log_loss(self.weights, self.target, score)
         point = Point(shift, score, loss, gradient, dual, dual_gradient)
         return Position(coefficients, intercept + shift, point, all_free)
 
-    def visit(
-        self,
-        position: Position,
-        working: NDArray[np.intp],
-        penalty: float,
-        tolerance: float,
-        max_steps: int,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> tuple[Position, int]:
-        columns = self.design.columns_on_host(working)
-        with np.errstate(all="ignore"), one_blas_thread():
-            at, steps = _descended(
-                _Rows(self.weights, self.target, columns, penalty * self.factors[working]),
-                _At(position.coefficients[working], position.intercept, position.point.score),
-                self.curvatures,
-                working,
-                tolerance,
-                max_steps,
-                stopped,
-            )
-        coefficients = np.zeros_like(position.coefficients)
-        coefficients[working] = at.coefficients
-        return self.at(coefficients, at.intercept, at.score, position.all_free), steps
-
-    def certificate(self, position: Position, penalty: float) -> Certificate:
-        penalties, point = penalty * self.factors, position.point
-        objective = float(point.loss) + float(penalties @ _norms(position.coefficients))
-        tiny = np.finfo(np.float64).tiny
-        ratio = np.where(
-            penalties > 0, penalties / np.maximum(_norms(point.dual_gradient), tiny), 1.0
+    def solver(self, working: NDArray[np.intp], strength: float, limits: Limits) -> BlockDescent:
+        columns, penalty = self.design.take(working), self.penalty.take(working).times(strength)
+        return BlockDescent(
+            self.weights, self.target, columns, penalty, self.curvatures, working, limits
         )
-        bound = _dual_value(self.weights, self.target + ratio.min(initial=1.0) * point.dual)
-        violation = _violation(position.coefficients, point.gradient, penalties)
-        return Certificate(objective, max(bound, self.least), violation)
+
+    def bound(self, penalty: Group, point: Point[Floats]) -> float:
+        share = float(feasible_share(penalty, point.dual_gradient))
+        return _dual_value(self.weights, self.target + share * point.dual)
 
     def solution(
         self,
         position: Position,
         certificate: Certificate,
-        penalty: float,
+        strength: float,
         steps: int,
         status: Status,
     ) -> Solution:
         design = self.design
-        coefficients = position.coefficients[: design.n_columns] / design.scale[:, None]
-        violation = certificate.violation[: design.n_columns] * design.scale
+        coefficients = position.coefficients / design.scale[:, None]
+        violation = certificate.violation * design.scale
         intercept = position.intercept - design.centre @ coefficients
         return Solution(
             coefficients,
             intercept - intercept.mean(),
-            penalty,
+            strength,
             certificate.objective,
             certificate.bound,
             float(violation.max(initial=0.0)),
             steps,
             status,
         )
-
-    def sizes(self, coefficients: Floats) -> Floats:
-        return _norms(coefficients)
-
-    def pulls(self, gradient: Floats) -> Floats:
-        return _norms(gradient)
 
 
 def bound_at(weights: Floats, target: Floats, score: Floats, shrunk: float) -> float:
@@ -323,12 +281,6 @@ def _dual_value(weights: Floats, mixed: Floats) -> float:
     if mixed.min() < -_ZERO:
         return -np.inf
     return -float(weights @ xlogy(mixed, np.abs(mixed)).sum(axis=0))
-
-
-def _all_sums(design: Design, rows: Floats) -> Floats:
-    if isinstance(design.storage, BitColumns):
-        return design.storage @ rows.T
-    return np.stack([design.sums(row) for row in rows], axis=1)
 
 
 def _best_shift(weights: Floats, target: Floats, score: Floats) -> Floats:
@@ -385,89 +337,151 @@ def _projected(free: Columns, weights: Floats, p: Floats, dual: Floats) -> Float
 # Steps on a working set
 
 
-class _Rows(NamedTuple):
-    """The rows, and the columns of the working set with their penalties."""
+class State(NamedTuple):
+    """Where the descent is on a working set.
 
-    weights: Floats
-    target: Floats
-    columns: Columns
-    penalties: Floats
-
-    def value(self, coefficients: Floats, score: Floats) -> float:
-        return _log_loss(self.weights, self.target, score) + float(
-            self.penalties @ _norms(coefficients)
-        )
-
-
-class _At(NamedTuple):
-    """Where the descent is: (columns, classes), (classes,), (classes, rows)."""
+    Attributes:
+        coefficients: (columns, classes).
+        intercept: (classes,).
+        score: (classes, rows).
+        shares: the probabilities of the classes, (classes, rows).
+        gradient: of the loss, (columns, classes).
+        intercept_gradient: (classes,).
+        violation: the largest, over coefficients and intercepts.
+        recent: the last `_MEMORY` objectives.
+        least: the least objective so far.
+        steps: the number taken.
+        models: of the classes, kept from step to step; None until the first step.
+        scale: of the models' second derivatives, from those along the last step.
+        age: the steps that these models have served.
+        begun: the violation where they began to.
+        idle: steps since the objective was `least`.
+        fresh: whether the models are those of this score.
+        stuck: whether the models serve no longer.
+        ended: whether no further step can be made.
+    """
 
     coefficients: Floats
     intercept: Floats
     score: Floats
+    shares: Floats
+    gradient: Floats
+    intercept_gradient: Floats
+    violation: float
+    recent: tuple[float, ...]
+    least: float
+    steps: int = 0
+    models: _Models | None = None
+    scale: float = 1.0
+    age: int = 0
+    begun: float = np.inf
+    idle: int = 0
+    fresh: bool = False
+    stuck: bool = False
+    ended: bool = False
 
 
-def _descended(
-    rows: _Rows,
-    at: _At,
-    curvatures: Sequence[Curvature],
-    names: NDArray[np.intp],
-    tolerance: float,
-    max_steps: int,
-    stopped: Callable[[], bool],
-) -> tuple[_At, int]:
-    """Steps on a working set until no violation exceeds the tolerance.
+@dataclass(frozen=True, eq=False)
+class BlockDescent:
+    """Steps on a working set.
 
-    Args:
-        curvatures: one per class; may be those of an earlier score. `names` are the indices of the
-            columns in them.
+    Attributes:
+        weights, target: as of `Problem`.
+        columns: the working set.
+        penalty: of these columns.
+        curvatures: one per class; may be those of an earlier score.
+        names: the indices of the columns in them.
+        limits: when it ends.
     """
-    value, p = rows.value(at.coefficients, at.score), np.asarray(shares_of(at.score, axis=0))
-    values, scale, models, age, begun, idle, steps = [value], 1.0, None, 0, np.inf, 0, 0
-    stuck, fresh = False, False  # `fresh`: the models are those of this score
-    while steps < max_steps and not stopped():
-        each = rows.weights * (p - rows.target)
-        gradient, by_intercept = _sums(rows.columns, each), each.sum(axis=1)
-        violation = max(
-            _violation(at.coefficients, gradient, rows.penalties).max(initial=0.0),
-            np.abs(by_intercept).max(),
+
+    weights: Floats
+    target: Floats
+    columns: Columns
+    penalty: Group
+    curvatures: Sequence[Curvature]
+    names: NDArray[np.intp]
+    limits: Limits
+
+    def minimum(self, coefficients: Floats, intercept: Floats, score: Floats) -> State:
+        """The state where it ends, from coefficients, intercepts and the score they give."""
+        with np.errstate(all="ignore"), one_blas_thread():
+            state = self.init(coefficients, intercept, score)
+            while not self.finished(state):
+                state = self.step(state)
+        return state
+
+    def init(self, coefficients: Floats, intercept: Floats, score: Floats) -> State:
+        shares, value = np.asarray(shares_of(score, axis=0)), self._value(coefficients, score)
+        slopes = self._slopes(coefficients, shares)
+        return State(coefficients, intercept, score, shares, *slopes, (value,), value)
+
+    def finished(self, at: State) -> bool:
+        # Where fresh models serve no longer, rounding hides what is left.
+        done = at.ended or (at.stuck and at.fresh)
+        return done or self.limits.reached(at.violation, at.steps)
+
+    def step(self, at: State) -> State:
+        slow = at.age >= _AGE and at.violation > _SLOW * at.begun
+        if self.curvatures[0].rows is None or at.stuck or slow:
+            for curvature, own in zip(self.curvatures, at.shares, strict=True):
+                curvature.renew(self.weights * own * (1 - own))
+            at = at._replace(models=None, scale=1.0, age=0, idle=0, fresh=True)
+        models = at.models or _Models.of(
+            self.columns, self.curvatures, self.names, self.limits.stopped
         )
-        if violation <= tolerance or (stuck and fresh):
-            break
-        slow = age >= _AGE and violation > _SLOW * begun
-        if curvatures[0].rows is None or stuck or slow:
-            for curvature, own in zip(curvatures, p, strict=True):
-                curvature.renew(rows.weights * own * (1 - own))
-            models, scale, age, idle, fresh = None, 1.0, 0, 0, True
-        if age == 0:
-            begun = violation
         if models is None:
-            models = _Models.of(rows.columns, curvatures, names, stopped)
-            if models is None:
-                break
-        goal, by = models.step(rows, at, gradient, by_intercept, scale, violation, stopped)
+            return at._replace(ended=True)
+        goal, by = models.step(at, self.penalty, self.limits.stopped)
         change = goal - at.coefficients
-        u = _scores(change, rows.columns) + by[:, None]
+        along = _scores(change, self.columns) + by[:, None]
         # Where classes are separated, the loss has no minimum, and no step is too long for it.
-        length, moved = min(2.0, 2 * _LONGEST / np.abs(u).max()), np.inf
-        worst = max(values[-_MEMORY:])
-        while not moved <= worst + _ROUNDING * abs(worst) and length > 0.5**_HALVINGS:
+        length, moved = min(2.0, 2 * _LONGEST / np.abs(along).max()), np.inf
+        worst = max(at.recent)
+        highest = worst + _ROUNDING * abs(worst)
+        while not moved <= highest and length > 0.5**_HALVINGS:
             length /= 2
             coefficients = goal if length == 1 else at.coefficients + length * change
-            moved = rows.value(coefficients, at.score + length * u)
-        failed = not moved <= worst + _ROUNDING * abs(worst)
-        steps, age, idle = steps + 1, age + 1, 0 if moved < min(values) else idle + 1
-        stuck = failed or idle > 5
+            moved = self._value(coefficients, at.score + length * along)
+        failed, idle = not moved <= highest, 0 if moved < at.least else at.idle + 1
+        new = at._replace(
+            steps=at.steps + 1, models=models, age=at.age + 1, idle=idle,
+            begun=at.violation if at.age == 0 else at.begun, stuck=failed or idle > _IDLE,
+        )  # fmt: skip
         if failed:
-            continue
-        fresh = False
-        before, p = p, np.asarray(shares_of(at.score + length * u, axis=0))
-        metric = sum(float(one.rows @ own**2) for one, own in zip(curvatures, u, strict=True))
-        bent = float(((p - before) * u).sum(axis=0) @ rows.weights) / length
-        scale = float(np.clip(bent / metric, _LEAST_SCALE, 1 / _LEAST_SCALE)) if metric > 0 else 1.0
-        at = _At(coefficients, at.intercept + length * by, at.score + length * u)
-        values.append(moved)
-    return at, steps
+            return new
+        score = at.score + length * along
+        shares = np.asarray(shares_of(score, axis=0))
+        # The models leave out how classes bend each other. What they bent along this step, against
+        # what the models said, scales the next one (Barzilai and Borwein).
+        said = sum(
+            float(one.rows @ own**2) for one, own in zip(self.curvatures, along, strict=True)
+        )
+        bent = float(((shares - at.shares) * along).sum(axis=0) @ self.weights) / length
+        gradient, by_intercept, violation = self._slopes(coefficients, shares)
+        return new._replace(
+            coefficients=coefficients,
+            intercept=at.intercept + length * by,
+            score=score,
+            shares=shares,
+            gradient=gradient,
+            intercept_gradient=by_intercept,
+            violation=violation,
+            recent=(*at.recent, moved)[-_MEMORY:],
+            least=min(at.least, moved),
+            scale=float(np.clip(bent / said, _LEAST_SCALE, 1 / _LEAST_SCALE)) if said > 0 else 1.0,
+            fresh=False,
+        )
+
+    def _value(self, coefficients: Floats, score: Floats) -> float:
+        loss = _log_loss(self.weights, self.target, score)
+        return loss + float(self.penalty.value(coefficients))
+
+    def _slopes(self, coefficients: Floats, shares: Floats) -> tuple[Floats, Floats, float]:
+        """The gradients by coefficients and intercepts, and the largest violation."""
+        each = self.weights * (shares - self.target)
+        gradient, by_intercept = _sums(self.columns, each), each.sum(axis=1)
+        violation = self.penalty.violation(coefficients, gradient).max(initial=0.0)
+        return gradient, by_intercept, float(max(violation, np.abs(by_intercept).max()))
 
 
 class _Models(NamedTuple):
@@ -504,31 +518,22 @@ class _Models(NamedTuple):
             np.array([float(model.total) for model in models]),
         )
 
-    def step(
-        self,
-        rows: _Rows,
-        at: _At,
-        gradient: Floats,
-        by_intercept: Floats,
-        scale: float,
-        violation: float,
-        stopped: Callable[[], bool],
-    ) -> tuple[Floats, Floats]:
+    def step(self, at: State, penalty: Group, stopped: Callable[[], bool]) -> tuple[Floats, Floats]:
         """The coefficients at the minimum of the models, with their second derivatives times
-        `scale`, plus the penalty; and the change of the intercepts.
+        `at.scale`, plus the penalty; and the change of the intercepts.
         """
         from jaxrules.solvers.linear.coordinate_descent import group_sweeps
 
-        b = np.array(at.coefficients.T, order="C")
-        slope = (gradient - self.couplings * (by_intercept / self.totals)).T / scale
-        slope, wanted = np.ascontiguousarray(slope), _INEXACT * violation / scale
+        b, scale = np.array(at.coefficients.T, order="C"), at.scale
+        slope = (at.gradient - self.couplings * (at.intercept_gradient / self.totals)).T / scale
+        slope, wanted = np.ascontiguousarray(slope), _INEXACT * at.violation / scale
         for _ in range(_ROUNDS):
             if stopped() or group_sweeps(
-                self.hessians, self.diagonals, rows.penalties / scale, b, slope, _SWEEPS, wanted
+                self.hessians, self.diagonals, penalty.prices / scale, b, slope, _SWEEPS, wanted
             ):
                 break
         change = b.T - at.coefficients
         along = (self.couplings * change).sum(axis=0)
-        by = -(by_intercept / scale + along) / self.totals
+        by = -(at.intercept_gradient / scale + along) / self.totals
         # A constant added to the weights of all classes changes no probability. Zeros stay zeros.
         return (b - b.mean(axis=0)).T, by - by.mean()

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.losses import Loss
 from jaxrules.rules.rows import check_memory
 from jaxrules.solvers.linear.bit_columns import BitColumns
-from jaxrules.solvers.linear.design import padded_size
+from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import (
     INEXACT,
     Data,
@@ -41,13 +41,11 @@ from jaxrules.solvers.linear.proximal_newton import (
 )
 from jaxrules.solvers.linear.quadratic import (
     NEWTON_RIDGE,
-    allowed,
     best_along,
-    kkt_violation,
-    pull,
 )
 from jaxrules.solvers.linear.sparse_glm import Problem, Solution
 from jaxrules.solvers.linear.working_sets import NEARLY_PERFECT
+from jaxrules.solvers.shapes import bucket
 from jaxrules.tools.bits import unpack
 from jaxrules.tools.float64 import on_device, x64_kernel
 
@@ -82,9 +80,7 @@ class Lane(NamedTuple):
     least: Array
 
 
-def minimum(
-    model: SecondOrder[Array], at: Iterate[Array], penalties: Array, tolerance: Array, signs: Array
-) -> Array:
+def minimum(model: SecondOrder[Array], at: Iterate[Array], penalty: L1, tolerance: Array) -> Array:
     """The coefficients (k,) that minimise a quadratic model plus the penalty, up to this KKT
     violation or the most rounds; as `Quadratic.minimum`.
     """
@@ -102,25 +98,25 @@ def minimum(
     def proximal_step(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         b, ahead, t = state
         free = ahead - rate * gradient_at(ahead)
-        size = jnp.maximum(jnp.abs(free) - rate * penalties, 0)
-        new = allowed(jnp.sign(free) * size, signs)
+        size = jnp.maximum(jnp.abs(free) - rate * penalty.prices, 0)
+        new = penalty.allowed(jnp.sign(free) * size)
         t = jnp.where((ahead - new) @ (new - b) > 0, 1.0, t)  # restart where momentum climbs
         following = (1 + jnp.sqrt(1 + 4 * t**2)) / 2
         return new, new + (t - 1) / following * (new - b), following
 
     def support_newton(b: Array) -> Array:
-        gradient, on = gradient_at(b), (b != 0) | (penalties == 0)
+        gradient, on = gradient_at(b), (b != 0) | (penalty.prices == 0)
         matrix = jnp.where(on[:, None] & on[None, :], hessian, 0) + jnp.diag(
             jnp.where(on, ridge, 1.0)
         )
-        right = jnp.where(on, gradient + penalties * jnp.sign(b), 0)
+        right = jnp.where(on, gradient + penalty.prices * jnp.sign(b), 0)
         step = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matrix), True), right)
         step = jnp.where(jnp.isnan(step).any(), 0, step)
-        return jnp.asarray(best_along(hessian, penalties, signs, b, gradient, step, b[None]))
+        return jnp.asarray(best_along(hessian, penalty, b, gradient, step, b[None]))
 
     def unfinished(state: tuple[Array, Array]) -> Array:
         b, rounds = state
-        violation = kkt_violation(b, gradient_at(b), penalties, signs).max()
+        violation = penalty.violation(b, gradient_at(b)).max()
         return (violation > tolerance) & (rounds < _ROUNDS)
 
     def one_round(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -151,38 +147,37 @@ class Task(NamedTuple):
 
     data: Data[Array]
     lane: Lane
-    penalties: Array
+    penalty: L1
     tolerance: Array
 
     def allowed(self, at: Place | Iterate[Array]) -> Array:
         """The KKT violation to stop at: a violation of v leaves a gap of about v sum |b|; see also
         `Problem.converged`.
         """
-        tiny = jnp.finfo(self.penalties.dtype).tiny
+        prices = self.penalty.prices
+        tiny = jnp.finfo(prices.dtype).tiny
         gap = self.tolerance * jnp.maximum(at.objective - self.lane.floor, self.lane.least)
         size = jnp.abs(at.coefficients).sum() + tiny
-        least = jnp.where(self.penalties > 0, self.penalties, jnp.inf).min()
+        least = jnp.where(prices > 0, prices, jnp.inf).min()
         return jnp.minimum(_SHARE * gap / size, jnp.sqrt(self.tolerance) * least / 2)
 
     def place(self, loss: Loss, b: Array, intercept: Array, score: Array) -> Place:
         """The place with these scores."""
-        gradient, _, violation = derivatives(
-            loss, self.data, self.penalties, self.lane.signs, b, score
-        )
-        value = objective(loss, self.data, self.penalties, b, score)
+        gradient, _, violation = derivatives(loss, self.data, self.penalty, b, score)
+        value = objective(loss, self.data, self.penalty, b, score)
         return Place(b, intercept, score, gradient, violation, value)
 
 
 def visit(loss: Loss, task: Task, at: Place, width: int) -> Place:
     """Proximal Newton on the support and the columns closest to entering it."""
-    data, lane, penalties, _ = task
-    must = (at.coefficients != 0) | (penalties == 0)
-    closeness = jnp.where(must, jnp.inf, pull(at.gradient, lane.signs) / penalties)
+    data, penalty = task.data, task.penalty
+    must = (at.coefficients != 0) | (penalty.prices == 0)
+    closeness = jnp.where(must, jnp.inf, penalty.pull(at.gradient) / penalty.prices)
     _, working = lax.top_k(closeness, width)
-    violation = kkt_violation(at.coefficients, at.gradient, penalties, lane.signs)
+    violation = penalty.violation(at.coefficients, at.gradient)
     outside = violation.at[working].set(0).max()
     inside = data._replace(columns=data.columns[working])
-    prices, signs = penalties[working], lane.signs[:, working]
+    some = penalty.take(working)
 
     def limit(step: Iterate[Array]) -> Array:
         return jnp.maximum(task.allowed(step), outside / 5)
@@ -195,13 +190,11 @@ def visit(loss: Loss, task: Task, at: Place, width: int) -> Place:
         step, score = state
         model = second_order(loss, inside, score)
         inner = jnp.maximum(INEXACT * step.violation, limit(step) / 2)
-        goal = minimum(model, step, prices, inner, signs)
-        step, score = advance(loss, inside, prices, model, step, score, goal, signs)
+        goal = minimum(model, step, some, inner)
+        step, score = advance(loss, inside, some, model, step, score, goal)
         return step._replace(stale=jnp.bool_(True)), score
 
-    first = first_iterate(
-        loss, inside, prices, at.coefficients[working], at.intercept, signs, at.score
-    )
+    first = first_iterate(loss, inside, some, at.coefficients[working], at.intercept, at.score)
     step, score = lax.while_loop(unfinished, newton_step, first)
     b = at.coefficients.at[working].set(step.coefficients)
     return task.place(loss, b, jnp.asarray(step.intercept), score)
@@ -243,14 +236,15 @@ def _chunk(
     """Coefficients (penalties, lanes, k) and intercepts (penalties, lanes)."""
     columns = columns.astype(lanes.weights.dtype)
 
-    def lane_at(lane: Lane, start: tuple[Array, Array], penalty: Array) -> tuple[Array, Array]:
+    def lane_at(lane: Lane, start: tuple[Array, Array], prices: Array) -> tuple[Array, Array]:
         data = Data(columns, lane.weights, lane.target, jnp.bool_(True))
-        return solve_one(loss, Task(data, lane, penalty, tolerance), start, width)
+        task = Task(data, lane, L1(prices, lane.signs), tolerance)
+        return solve_one(loss, task, start, width)
 
     def at_penalty(
-        found: tuple[Array, Array], penalty: Array
+        found: tuple[Array, Array], prices: Array
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        found = jax.vmap(lane_at, in_axes=(0, 0, None))(lanes, found, penalty)
+        found = jax.vmap(lane_at, in_axes=(0, 0, None))(lanes, found, prices)
         return found, found
 
     return lax.scan(at_penalty, starts, penalties)[1]
@@ -294,7 +288,7 @@ class TracedPath:
         ahead = np.asarray(self.penalties[done : done + _CHUNK], np.float64)
         filled = np.append(ahead, np.full(_CHUNK - len(ahead), ahead[-1]))
         factors = np.ones(columns.shape[0])
-        factors[: len(problem.factors)] = problem.factors
+        factors[: problem.design.n_columns] = problem.penalty.prices
         if self._last is None:
             self._last = self._begin(columns.shape[0])
         while True:
@@ -323,11 +317,11 @@ class TracedPath:
         """The columns, zeros and ones as bytes, padded so that similar problems share a program."""
         if self._arrays is None:
             design = self.problems[0].design
-            k, n = len(design.low), len(self.problems[0].data.weights)
-            rows, size = padded_size(n), padded_size(k)
+            k, n = design.n_columns, len(self.problems[0].data.weights)
+            rows, size = bucket(n, 64, digits=5), bucket(k, 64, digits=5)
             copies = 1 + 2 * len(self.problems) * min(1.0, 4 * _WIDTH / size)  # of working sets
             check_memory(rows, size, 8 * copies, remedy='set engine="numpy", which keeps bits')
-            matrix = design.columns_on_host(np.arange(k))
+            matrix = design.storage
             dense = unpack(matrix.words, n) if isinstance(matrix, BitColumns) else matrix
             columns = np.pad(dense, ((0, size - k), (0, rows - n)))
             parts = [np.stack(part) for part in zip(*self._lanes(size, rows), strict=True)]
@@ -339,9 +333,9 @@ class TracedPath:
         """The parts of every lane."""
         lanes: list[tuple[Any, ...]] = []
         for problem in self.problems:
-            signs = np.ones((2, size), bool)
-            if problem.signs is not None:
-                signs[:, : problem.signs.shape[1]] = problem.signs
+            signs, known = np.ones((2, size), bool), problem.penalty.signs
+            if known is not None:
+                signs[:, : known.shape[1]] = known
             behind = (0, rows - len(problem.data.weights))
             weights, target = (np.pad(part, behind) for part in problem.data[1:3])
             floor = np.float64(min(problem.least, 0.0) - problem.constant)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.linear.bit_columns import BitColumns
+from jaxrules.solvers.limits import Limits, never
 from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Point
+from jaxrules.solvers.linear.penalties import Penalty
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
-_WORKING_SETS = 64, 256, 512, 1024, 2048, 4096
-"""Columns per kernel call: few shapes, few compilations."""
+_FEWEST = 64
+"""The least number of columns of a working set."""
 _STEPS_PER_VISIT = 12  # Newton steps on one working set, between two checks of the clock
 NEARLY_PERFECT = 1e-6
 """A perfect fit has objective 0: gaps are then relative to this share of that of the null model."""
@@ -29,32 +29,58 @@ SolutionT = TypeVar("SolutionT")
 
 
 class Position(NamedTuple):
-    """Coefficients of the padded columns, with everything that follows from them."""
+    """Coefficients of all columns, with everything that follows from them."""
 
-    coefficients: Floats  # (padded columns,), or (padded columns, classes)
+    coefficients: Floats  # (columns,), or (columns, classes)
     intercept: Any  # a number, or (classes,)
     point: Point[Floats]
     all_free: bool  # whether `point.dual` is orthogonal to all columns, which a penalty of 0 needs
+
+    def on(self, working: NDArray[np.intp]) -> tuple[Floats, Any, Floats]:
+        """Where a solver on the working columns starts: coefficients, intercept and score."""
+        return self.coefficients[working], self.intercept, self.point.score
+
+
+class Reached(Protocol):
+    """Where a solver on some columns ends."""
+
+    @property
+    def coefficients(self) -> Floats: ...
+    @property
+    def intercept(self) -> Any: ...
+    @property
+    def score(self) -> Floats: ...
+    @property
+    def steps(self) -> int: ...
+
+
+class Solver(Protocol):
+    """A solver on some columns."""
+
+    def minimum(self, coefficients: Floats, intercept: Any, score: Floats) -> Reached:
+        """Where it ends, from coefficients, an intercept and the score they give."""
 
 
 class Certificate(NamedTuple):
     objective: float
     bound: float
-    violation: Floats  # (padded columns,)
+    violation: Floats  # (columns,)
 
 
 class WorkingSets(ABC, Generic[SolutionT]):
-    """A problem in padded shapes, at all penalties.
+    """A loss and a penalty, at all strengths of the penalty.
 
     Attributes:
         design: the columns.
-        factors: (padded columns,) penalty factors; 1 for padding.
+        penalty: of strength 1; its prices are the penalty factors of the columns.
+        constant: of the loss of merged rows.
         least: the sum of the least losses of the single rows: no objective is below.
         worth: the objective at score 0, above the floor: the scale for a nearly perfect fit.
     """
 
     design: Design
-    factors: Floats
+    penalty: Penalty
+    constant: float
     least: float
     worth: float
 
@@ -63,109 +89,101 @@ class WorkingSets(ABC, Generic[SolutionT]):
         """The position with the intercept shifted to its best value; evaluates all columns."""
 
     @abstractmethod
-    def visit(
-        self,
-        position: Position,
-        working: NDArray[np.intp],
-        penalty: float,
-        tolerance: float,
-        max_steps: int,
-        stopped: Callable[[], bool],
-    ) -> tuple[Position, int]:
-        """Minimise over the working columns and the intercept, from `position`; returns also the
-        number of steps.
-        """
+    def solver(self, working: NDArray[np.intp], strength: float, limits: Limits) -> Solver:
+        """Of the problem on the working columns and the intercept."""
 
     @abstractmethod
-    def certificate(self, position: Position, penalty: float) -> Certificate: ...
+    def bound(self, penalty: Any, point: Point[Floats]) -> float:
+        """The lower bound on the objective, without its constant, that the dual point gives."""
 
     @abstractmethod
     def solution(
         self,
         position: Position,
         certificate: Certificate,
-        penalty: float,
+        strength: float,
         steps: int,
         status: Status,
     ) -> SolutionT: ...
 
     @abstractmethod
-    def sizes(self, coefficients: Floats) -> Floats:
-        """What the penalty measures, (columns,)."""
+    def start(self, start: Any) -> Position:
+        """The position of a given start; for None the null model, in which every penalised
+        coefficient is zero.
+        """
 
-    @abstractmethod
-    def pulls(self, gradient: Floats) -> Floats:
-        """What must not exceed the penalty of a column that is 0, (columns,)."""
+    def moved(self, position: Position, working: NDArray[np.intp], found: Reached) -> Position:
+        """The position that the solver reached on the working columns; the others are 0."""
+        coefficients = np.zeros_like(position.coefficients)
+        coefficients[working] = found.coefficients
+        return self.at(coefficients, found.intercept, found.score, position.all_free)
+
+    def certificate(self, position: Position, strength: float) -> Certificate:
+        """The objective, a lower bound on its minimum, and the violation of every column."""
+        penalty, point, b = self.penalty.times(strength), position.point, position.coefficients
+        with np.errstate(all="ignore"):
+            bound = self.bound(penalty, point)
+        return Certificate(
+            float(point.loss) + float(penalty.value(b)) + self.constant,
+            float(np.fmax(bound + self.constant, self.least)),
+            penalty.violation(b, point.gradient),
+        )
 
     def excess(self, certificate: Certificate) -> float:
         """Gaps are relative to this: the objective, above the least loss if that is negative."""
         return certificate.objective - min(self.least, 0.0)
 
-    def converged(self, certificate: Certificate, penalty: float, tolerance: float) -> bool:
+    def converged(self, certificate: Certificate, strength: float, tolerance: float) -> bool:
         # A small gap alone would leave at zero coefficients that should just have entered, because
         # the gap is of second order in their violation.
-        loose = np.maximum(math.sqrt(tolerance) * penalty * self.factors, 1e-14)
-        settled = (certificate.violation <= loose) | (self.factors * penalty == 0)
+        prices = strength * self.penalty.prices
+        loose = np.maximum(math.sqrt(tolerance) * prices, 1e-14)
+        settled = (certificate.violation <= loose) | (prices == 0)
         gap = certificate.objective - certificate.bound
         return gap <= tolerance * max(
             self.excess(certificate), NEARLY_PERFECT * self.worth
         ) and bool(settled.all())
 
-    def largest_penalty(self, null: Position) -> float:
-        """The smallest penalty under which this null model is the solution."""
-        pulls = self.pulls(null.point.gradient)[: self.design.n_columns]
-        factors = self.factors[: self.design.n_columns]
-        return float(np.max(pulls[factors > 0] / factors[factors > 0], initial=0.0))
+    def max_penalty(self) -> float:
+        """The smallest penalty at which every penalised coefficient is zero: max_j |gradient_j| /
+        c_j at the null model; 0 if no column has a penalty.
+        """
+        factors, gradient = self.penalty.prices, self.start(None).point.gradient
+        pulls, some = self.penalty.pull(gradient), factors > 0
+        return float(np.max(pulls[some] / factors[some], initial=0.0))
 
-    def working_set(self, position: Position, penalty: float) -> NDArray[np.intp]:
+    def working_set(self, position: Position, strength: float) -> NDArray[np.intp]:
         """The support, the columns without a penalty, and those whose gradient is closest to the
         penalty.
         """
-        n_columns = self.design.n_columns
-        penalties = penalty * self.factors[:n_columns]
-        must = (self.sizes(position.coefficients)[:n_columns] != 0) | (penalties == 0)
-        size = min(self.working_size(int(1.5 * must.sum())), n_columns)
-        if size == n_columns:
-            return np.arange(n_columns)
-        closeness = self.pulls(position.point.gradient)[:n_columns] / np.where(
-            penalties == 0, 1.0, penalties
-        )
+        prices = strength * self.penalty.prices
+        must = (self.penalty.sizes(position.coefficients) != 0) | (prices == 0)
+        size = max(int(1.5 * must.sum()), _FEWEST)
+        if size >= len(prices):
+            return np.arange(len(prices))
+        pulls = self.penalty.pull(position.point.gradient)
+        closeness = pulls / np.where(prices == 0, 1.0, prices)
         closeness[must] = np.inf
         return np.sort(np.argpartition(-closeness, size)[:size])
 
-    def working_size(self, size: int) -> int:
-        """The number of columns of the smallest kernel that holds `size` columns; bits need no
-        kernel.
-        """
-        if isinstance(self.design.storage, BitColumns):
-            return max(size, _WORKING_SETS[0])
-        return next(
-            (allowed for allowed in _WORKING_SETS if size <= allowed), self.design.padded_columns
-        )
-
     def minimise(
         self,
-        penalty: float,
+        strength: float,
         position: Position,
         tolerance: float,
         max_iterations: int,
         run: Run | None,
     ) -> tuple[SolutionT, Position]:
         """From a position until the duality gap is small."""
-        if position.all_free != (penalty == 0):
+        if position.all_free != (strength == 0):
             position = self.at(
-                position.coefficients, position.intercept, position.point.score, penalty == 0
+                position.coefficients, position.intercept, position.point.score, strength == 0
             )
-        steps, idle, tightening, stopped = (
-            0,
-            0,
-            1.0,
-            (lambda: False) if run is None else run.stopped,
-        )
-        certificate = self.certificate(position, penalty)
+        steps, idle, tightening, stopped = 0, 0, 1.0, never if run is None else run.stopped
+        certificate = self.certificate(position, strength)
         while True:
             status = None
-            if self.converged(certificate, penalty, tolerance):
+            if self.converged(certificate, strength, tolerance):
                 status = Status.CONVERGED
             elif run is not None and run.stopped():
                 status = run.limit
@@ -174,11 +192,11 @@ class WorkingSets(ABC, Generic[SolutionT]):
             elif idle >= 3:
                 status = Status.STALLED
             if status is not None:
-                return self.solution(position, certificate, penalty, steps, status), position
+                return self.solution(position, certificate, strength, steps, status), position
 
-            working = self.working_set(position, penalty)
+            working = self.working_set(position, strength)
             outside = np.delete(certificate.violation, working).max(initial=0.0)
-            size = float(self.sizes(position.coefficients).sum())
+            size = float(self.penalty.sizes(position.coefficients).sum())
             # A violation v leaves a gap of up to 2 v times this sum. There is no point in solving
             # the working set far more accurately than the columns outside allow.
             wanted = (
@@ -187,9 +205,10 @@ class WorkingSets(ABC, Generic[SolutionT]):
             worst = float(certificate.violation.max())
             target = max(min(wanted, 0.2 * worst), 0.2 * outside)
             most = min(_STEPS_PER_VISIT, max_iterations - steps)
-            position, taken = self.visit(position, working, penalty, target, most, stopped)
-            steps += taken
-            previous, certificate = certificate, self.certificate(position, penalty)
+            limits = Limits(target, most, stopped)
+            found = self.solver(working, strength, limits).minimum(*position.on(working))
+            position, steps = self.moved(position, working, found), steps + found.steps
+            previous, certificate = certificate, self.certificate(position, strength)
             gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
             improved = certificate.violation.max() < 0.9 * previous.violation.max()
             idle = 0 if gained or improved else idle + 1

@@ -239,7 +239,9 @@ class _Published(_Boundary[_Augmentations]):
         rank = np.argsort(-self.problem.order(*self.terms), kind="stable")
         self.order = np.argsort(space.masks.sum(axis=0), kind="stable")
         masks, (g, h) = space.activations.dense[rank][:, self.order], self.terms.take(rank, axis=1)
-        self.data = published.Rows(g, h, np.ascontiguousarray(masks.T.view(np.uint8)), pack(masks))
+        self.data = published.PublishedRows(
+            g, h, np.ascontiguousarray(masks.T.view(np.uint8)), pack(masks)
+        )
         self.counters = np.zeros(1, published.PUBLISHED_COUNTS)
         self.nodes = 0
 

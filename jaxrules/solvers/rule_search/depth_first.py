@@ -28,7 +28,7 @@ from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, never
 from jaxrules.tools.fits import Status
 
 if TYPE_CHECKING:
-    from jaxrules.solvers.rule_search.kernels.state import Search, Stack
+    from jaxrules.solvers.rule_search.kernels.state import SearchState, Stack
 
 THREADS_FROM = 200_000_000  # row-proposition visits by one thread before a second one joins
 FIRST_SLICE = 250_000  # visits in about the time of a beam search
@@ -162,7 +162,7 @@ class _DepthFirst:
 class _Worker:
     """One thread's part of the search: a stack of levels below the root, advanced in slices."""
 
-    def __init__(self, task: _DepthFirst, stack: Stack, search: Search) -> None:
+    def __init__(self, task: _DepthFirst, stack: Stack, search: SearchState) -> None:
         self.task, self.stack, self.search = task, stack, search
         self.counters, self.known = search.counters[0], search.known[0]  # views
 
@@ -191,7 +191,7 @@ class _Worker:
         root["size"], root["negative"], root["width"] = rows, np.sum(g >= 0), propositions
         root["base_h"], root["share"] = task.problem.ridge, share
         stack.available[0] = np.arange(propositions)
-        search = state.Search(
+        search = state.SearchState(
             counters=np.zeros(1, state.COUNTERS),
             known=np.zeros(1, state.KNOWN),
             best=np.zeros(propositions + 1, np.int32),

@@ -32,14 +32,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.solvers.rule_search.space import IN_SPAN, Partition, SearchSpace
 
 if TYPE_CHECKING:
-    from jaxrules.solvers.rule_search.kernels.problems import Problem
+    from jaxrules.solvers.rule_search.kernels.problems import KernelProblem
 
 Floats = NDArray[np.float64]
 ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
 """Returns (propositions of the first, of the second) for every pair of partitions."""
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
-_WORTH_COMPILING = 20_000_000
+_WORTH_COMPILING = 1_000_000
 """From this many rows times pairs of partitions on, compiled histograms repay loading numba."""
 _IN_CACHE = 32_768
 """How many numbers a histogram of pairs reads at a time: 256 KiB."""
@@ -175,7 +175,7 @@ class Objective:
 
     def problem(
         self, space: SearchSpace, terms: Floats, longest: int, approximation: float
-    ) -> Problem:
+    ) -> KernelProblem:
         """The problem of a compiled search; terms as from `one_row`."""
         from jaxrules.solvers.rule_search.kernels import problems
 
@@ -186,7 +186,9 @@ class Objective:
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
         kind = getattr(problems, self.compiled_one_sided if self.one_sided else self.compiled)
-        if kind.relaxed is problems.Problem.relaxed:  # the values of the compiled class are exact
+        if (
+            kind.relaxed is problems.KernelProblem.relaxed
+        ):  # the values of the compiled class are exact
             terms, members = terms[:0], members[:0]
         return kind(
             float(getattr(self, "ridge", 0.0)), float(approximation), longest,
@@ -208,7 +210,7 @@ class SecondOrder(Objective):
     gradient: Floats
     curvature: Floats
     ridge: float
-    compiled = "SecondOrder"
+    compiled = "SecondOrderKernel"
     compiled_one_sided = "OneSidedCorrectiveDecrease"  # the same with nothing found
     formula = "square"
 
@@ -268,7 +270,7 @@ class CorrectiveDecrease(Objective):
     ridge: float
     found: NDArray[np.bool_] | Floats
     penalties: Floats
-    compiled = "CorrectiveDecrease"
+    compiled = "CorrectiveDecreaseKernel"
     compiled_one_sided = "OneSidedCorrectiveDecrease"
     formula = "square"
 
@@ -629,7 +631,7 @@ class Given(Objective):
 
     def problem(
         self, space: SearchSpace, terms: Floats, longest: int, approximation: float
-    ) -> Problem:
+    ) -> KernelProblem:
         lengths = np.arange(len(space) + 3)
         problem = self.whole.problem(space, terms, longest, approximation)
         return problem._replace(price=self.price(lengths), divisor=self.divisor(lengths))

@@ -168,6 +168,10 @@ class _Pairs:
         self.left_out = left_out
         self.all_with = len(partitions)  # partitions that are paired with all others
         self.order = np.arange(len(partitions))
+        self.scales = [
+            (float(objective.price(length)), float(objective.divisor(length)))
+            for length in range(3)
+        ]
         self.start()
 
     def start(self) -> None:
@@ -331,9 +335,14 @@ class _Pairs:
         Args:
             values: (propositions of the first, of the second); (propositions, 1) for length 1.
         """
+        self.evaluations += values.size
+        if not values.size:
+            return -math.inf
+        price, divisor = self.scales[length]  # of `worth`, too slow to call for every few values
+        best = most = (float(values.max()) - price) / divisor
+        if most <= self.worth + TIE * abs(self.worth):
+            return best
         worths = np.ravel(self.objective.worth(values, length))
-        self.evaluations += len(worths)
-        best = most = float(worths.max(initial=-math.inf))
         while most > self.worth + TIE * abs(self.worth):
             place = int(np.argmax(worths >= most - TIE * abs(most)))
             chosen = (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import Table
 from jaxrules.rules import rows
+from jaxrules.solvers.limits import never as never
 from jaxrules.tools.bits import distinct, n_words, pack, unpack
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import checkpoint
@@ -346,8 +347,3 @@ def best_first(values: NDArray[np.float64], tie: float = TIE) -> NDArray[np.intp
     with np.errstate(invalid="ignore"):  # infinite ones
         group = np.cumsum(before - falling > tie * np.abs(before))
     return order[np.lexsort((order, group))]
-
-
-def never() -> bool:
-    """`stopped` for a search without a limit."""
-    return False

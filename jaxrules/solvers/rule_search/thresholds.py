@@ -110,6 +110,18 @@ class SortedColumn:
         return np.unique(np.concatenate([[0], chosen + 1, [n]]))
 
     @functools.cached_property
+    def between(self) -> Bools:
+        """Whether a threshold may lie just below each block, (blocks,)."""
+        return np.append(False, self.ends[self.starts[1:-1] - 1])
+
+    @functools.cached_property
+    def inside(self) -> Bools:
+        """Whether a threshold may lie inside each block, (blocks,)."""
+        inner = self.ends.copy()
+        inner[self.starts[1:] - 1] = False
+        return np.logical_or.reduceat(inner, self.starts[:-1])
+
+    @functools.cached_property
     def blocks(self) -> NDArray[np.uint16]:
         """The block of every row; the number of blocks for a missing value."""
         n = len(self.starts) - 1
@@ -162,37 +174,28 @@ def _by_blocks(
     ridge: float,
 ) -> Split | None:
     """`best_threshold` for many rows and a sum of quotients."""
-    from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows
-    from jaxrules.solvers.rule_search.kernels.prefixes import scan_blocks
-
-    n, width = by_row.shape
-    of_class = by_row.reshape(n, n_classes, -1)
-    slack = np.stack(
-        [np.maximum(of_class[:, :, 0], 0.0), np.sqrt(np.sum(of_class[:, :, 2:] ** 2, axis=2))],
-        axis=2,
+    from jaxrules.solvers.rule_search.kernels.prefixes import (
+        best_boundary,
+        bounds_of_blocks,
+        scan_blocks,
+        slack_of,
+        sum_blocks,
     )
-    extended, one_cell = np.column_stack([by_row, slack.reshape(n, -1)]), np.zeros(n, np.uint8)
+
+    shape = n_classes, ridge
+    slack = slack_of(by_row, n_classes)
     best: Split | None = None
     least, waiting = -math.inf, []
     for key, (column, sides) in columns.items():
         if not column.ends.any():
             continue
-        sums = np.zeros((len(column.starts), extended.shape[1]))
-        add_rows(extended, column.blocks, one_cell, sums)
-        sums = sums[:-1]  # without missing values
-        ends = np.cumsum(sums[:, :width], axis=0)
-        before, total = ends - sums[:, :width], ends[-1]
-        inner = ends[:-1][column.ends[column.starts[1:-1] - 1]]
-        places = column.starts[1:-1][column.ends[column.starts[1:-1] - 1]]
-        for above, allowed in enumerate(sides):
-            if allowed and len(inner):
-                values = objective.value((total - inner if above else inner).T)
-                at = int(np.argmax(values))
-                if values[at] > least:
-                    least = float(values[at])
-                    best = _split(least, key, column, bool(above), int(places[at]))
-        bounds = _bounds(before, sums, total, sides, n_classes, ridge)
-        bounds[np.diff(np.concatenate([[0], np.cumsum(column.ends)])[column.starts]) < 1] = -np.inf
+        before, sums, slacks, total = sum_blocks(by_row, slack, column.blocks, len(column.inside))
+        least, block, above = best_boundary(
+            before, total, column.between, least, *shape, IN_SPAN, *sides
+        )
+        if block:
+            best = _split(least, key, column, above, int(column.starts[block]))
+        bounds = bounds_of_blocks(before, sums, slacks, total, column.inside, *shape, *sides)
         waiting.append((float(bounds.max()), key, bounds, before, total))
     for bound, key, bounds, before, total in sorted(waiting, key=lambda one: -one[0]):
         if bound <= least:
@@ -201,40 +204,9 @@ def _by_blocks(
         order = np.argsort(-bounds, kind="stable")
         found = scan_blocks(
             by_row, column.rows, column.ends, column.starts, before, total, order, bounds[order],
-            least, n_classes, ridge, IN_SPAN, *sides,
+            least, *shape, IN_SPAN, *sides,
         )  # fmt: skip
         if found[1]:
             least = found[0]
             best = _split(least, key, column, found[2], found[1])
     return best
-
-
-def _bounds(
-    before: Floats, sums: Floats, total: Floats, sides: Sides, n_classes: int, ridge: float
-) -> Floats:
-    """Bounds on the values of all thresholds inside each block, (blocks,).
-
-    Args:
-        before: the sums over the rows before each block, (blocks, terms).
-        sums: those over the blocks; then, for each class, those of max(g, 0) and |b|.
-        total: those over all rows.
-    """
-    n, width = before.shape
-    positive, length = sums[:, width:].reshape(n, n_classes, 2).transpose(2, 0, 1)
-    block = sums[:, :width].reshape(n, n_classes, -1)
-    first = before.reshape(n, n_classes, -1)
-    after = total.reshape(n_classes, -1) - first
-    bounds = np.zeros(n)
-    for allowed, start, least, most, fewest in (
-        (sides[0], first, block[:, :, 0] - positive, positive, first[:, :, 1]),
-        (sides[1], after, -positive, positive - block[:, :, 0], after[:, :, 1] - block[:, :, 1]),
-    ):
-        if not allowed:
-            continue
-        gain = np.maximum(np.abs(start[:, :, 0] + least), np.abs(start[:, :, 0] + most))
-        norm = np.sqrt(np.sum(start[:, :, 2:] ** 2, axis=2)) + length
-        rest = ridge + np.maximum(fewest, 0.0) - norm**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.where(rest > 0, gain**2 / rest, np.where(gain > 0, np.inf, 0.0))
-        bounds = np.maximum(bounds, value.sum(axis=1) * (1.0 + 1e-9))
-    return bounds

@@ -12,7 +12,8 @@ from jaxrules.users.comparison.bootstrap import (
     stability,
 )
 from jaxrules.users.comparison.methods import METHODS, size_of
-from jaxrules.users.comparison.nested import Comparison, Contestant, Point, Row, compare
+from jaxrules.users.comparison.nested import Comparison, Contestant, Row, compare
+from jaxrules.users.comparison.nested import RiskPoint as Point
 from jaxrules.users.comparison.paired import PairedTest, corrected_t_test, holm
 
 __all__ = [

@@ -21,7 +21,14 @@ from jaxrules.rules.lowered import Direction
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline, ProgressOption, Run
-from jaxrules.users.comparison.methods import FITS, Method, Sample, method_of, model_of, size_of
+from jaxrules.users.comparison.methods import (
+    FITS,
+    Method,
+    MethodSample,
+    method_of,
+    model_of,
+    size_of,
+)
 from jaxrules.users.export.frame import Backend, frame
 
 Model = RuleEnsemble | RuleList
@@ -212,7 +219,7 @@ def stability(
     else:
         chosen = method_of("method", method)
     warn_of_counts(y, "y as float for numbers, or as text for classes")
-    sample = Sample.of(X, y, sample_weight, missing, holds_classes(y))
+    sample = MethodSample.of(X, y, sample_weight, missing, holds_classes(y))
     share = (
         None
         if run.deadline.seconds is None
@@ -247,7 +254,7 @@ class _Replicate:
     """A fit on rows drawn with replacement: the model, or the error."""
 
     method: Method
-    sample: Sample
+    sample: MethodSample
     seed: int
     replicate: int
 
@@ -263,7 +270,7 @@ class _Replicate:
             return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def _model(method: Method, sample: Sample, seed: int, seconds: float | None) -> Model:
+def _model(method: Method, sample: MethodSample, seed: int, seconds: float | None) -> Model:
     fits = method.fits(sample, seed, seconds)
     if len(fits) != 1:
         raise ValueError(f"method returned {len(fits)} models; pass a fit, not a path")
@@ -306,7 +313,7 @@ def _form_text(rule: Sequence[Condition], rules: Conjunctions) -> str:
 
 
 def _recurrence(
-    model: Model, found: Sequence[Model], sample: Sample
+    model: Model, found: Sequence[Model], sample: MethodSample
 ) -> tuple[tuple[RuleStability, ...], tuple[FeatureStability, ...], tuple[tuple[str, float], ...]]:
     """Of the model's rules, of the columns, and of rules that the model does not have."""
     own, n = used_rules(model), max(1, len(found))
@@ -346,7 +353,7 @@ def _recurrence(
     )
 
 
-def _standardised(rules: Conjunctions, sample: Sample) -> NDArray[np.float64]:
+def _standardised(rules: Conjunctions, sample: MethodSample) -> NDArray[np.float64]:
     """Where rules hold, every column with mean 0 and norm 1; zeros for a
     constant. Shape (rows, rules).
     """
@@ -371,7 +378,7 @@ def _columns(model: Model) -> set[int]:
     return columns
 
 
-def _score(found: Sequence[Model], sample: Sample) -> float | None:
+def _score(found: Sequence[Model], sample: MethodSample) -> float | None:
     """Nogueira, Sechidis and Brown (2018, Eq. 4): 1 - mean unbiased variance /
     variance of a random choice.
     """

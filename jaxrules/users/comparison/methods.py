@@ -29,7 +29,6 @@ from jaxrules.data.table import (
 )
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
-from jaxrules.ensembles.lire.options import constant_loss
 from jaxrules.learning.training import training_data
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
@@ -48,7 +47,7 @@ Fits = dict[str, Fit[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class MethodSample:
     """Some rows, as given by the user and as a table; ``sample[rows]`` selects rows.
 
     Attributes:
@@ -75,7 +74,7 @@ class Sample:
         sample_weight: ArrayLike | None,
         missing: MissingRule | None,
         classes: bool,
-    ) -> Sample:
+    ) -> MethodSample:
         """All rows that have weight.
 
         Args:
@@ -99,7 +98,7 @@ class Sample:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, rows: NDArray[np.intp]) -> Sample:
+    def __getitem__(self, rows: NDArray[np.intp]) -> MethodSample:
         weights = None if self.weights is None else self.weights[rows]
         return replace(
             self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights
@@ -145,7 +144,7 @@ class Method:
         path: a function of X, y, and those of missing, sample_weight, seed, time_limit and target
             that it accepts; returns models by setting, a sequence of them, or one: a `Fit`, a model
             of this library, or an estimator.
-        reads: the form of a `Sample` that it gets as X.
+        reads: the form of a `MethodSample` that it gets as X.
         targets: that it can learn.
     """
 
@@ -153,7 +152,7 @@ class Method:
     reads: Literal["table", "matrix", "given", "foreign"] = "given"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
 
-    def fits(self, sample: Sample, seed: int, time_limit: float | None) -> dict[str, Any]:
+    def fits(self, sample: MethodSample, seed: int, time_limit: float | None) -> dict[str, Any]:
         """The path on these rows: `Fit`, model or estimator by setting.
 
         Raises:
@@ -182,14 +181,14 @@ class Method:
         several = isinstance(found, (list, tuple)) and not isinstance(found, Fit)
         return {str(place): one for place, one in enumerate(found, 1)} if several else {"": found}
 
-    def predicted(self, model: Any, sample: Sample) -> NDArray[Any]:
+    def predicted(self, model: Any, sample: MethodSample) -> NDArray[Any]:
         """Labels or numbers, shape (rows,)."""
         X, model = getattr(sample, self.reads), model_of(model)
         return np.asarray(
             models.predict(model, X) if hasattr(model, "schema") else model.predict(X)
         )
 
-    def probabilities(self, model: Any, sample: Sample) -> Floats:
+    def probabilities(self, model: Any, sample: MethodSample) -> Floats:
         """Shape (rows, classes), in the order of the classes of the table; 0 for a
         class unknown to the model.
 
@@ -352,7 +351,7 @@ def _lire(
     **options: Any,
 ) -> Fits:
     data = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing)
-    unit = constant_loss(data, joint=data.target.ndim > 1)
+    unit = data.constant_loss_of(together=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
         X,

@@ -22,7 +22,14 @@ from jaxrules.models.metrics import Measure
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline, ProgressOption, Run
-from jaxrules.users.comparison.methods import METHODS, Method, Sample, method_of, size_of, was_cut
+from jaxrules.users.comparison.methods import (
+    METHODS,
+    Method,
+    MethodSample,
+    method_of,
+    size_of,
+    was_cut,
+)
 from jaxrules.users.comparison.paired import PairedTest, corrected_t_test, holm
 from jaxrules.users.export.frame import Backend, frame
 
@@ -33,7 +40,7 @@ OF_CLASSES = ("error", "log_loss", "brier")
 _PROBABILITIES = ("log_loss", "brier")
 
 
-class Point(NamedTuple):
+class RiskPoint(NamedTuple):
     """A setting of a method: means over the folds, and the standard error of the mean risk."""
 
     setting: str
@@ -93,13 +100,13 @@ class Contestant:
         return found
 
     @cached_property
-    def front(self) -> tuple[Point, ...]:
+    def front(self) -> tuple[RiskPoint, ...]:
         """The settings that all finished folds have, the least complex first."""
         risks, sizes = self.risks[self.done], self.complexities[self.done]
         if not len(risks):
             return ()
         points = [
-            Point(setting, float(sizes[:, s].mean()), *_mean(risks[:, s]))
+            RiskPoint(setting, float(sizes[:, s].mean()), *_mean(risks[:, s]))
             for s, setting in enumerate(self.settings)
             if not np.isnan(risks[:, s]).any()
         ]
@@ -182,7 +189,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class ComparisonDesign:
     """How a comparison was made, apart from the data."""
 
     methods: Mapping[str, Method]
@@ -210,7 +217,7 @@ class Comparison:
     risk: Risk
     measure: Measure
     folds: NDArray[np.intp]
-    design: Design
+    design: ComparisonDesign
     status: Status
     seconds: float
 
@@ -326,7 +333,7 @@ class Comparison:
         """
         one, design, deadline = self[method], self.design, Deadline.of(time_limit)
         checks.require(one.done.any(), f"{method!r} has no result: {one.notes}")
-        sample = Sample.of(X, y, sample_weight, design.missing, self.risk in OF_CLASSES)
+        sample = MethodSample.of(X, y, sample_weight, design.missing, self.risk in OF_CLASSES)
         fits = design.methods[method].fits(
             sample, design.seed, None if deadline.seconds is None else deadline.remaining()
         )
@@ -342,7 +349,7 @@ class Comparison:
         result, the time limit ended one, or Ctrl-C ends this.
         """
         one, design, numbers = self[method], self.design, self.folds[0]
-        sample = Sample.of(X, y, None, design.missing, self.risk in OF_CLASSES)
+        sample = MethodSample.of(X, y, None, design.missing, self.risk in OF_CLASSES)
         chosen = one.chosen[: numbers.max() + 1].tolist()
         if len(numbers) != len(sample.y) or one.cut or min(chosen) < 0:
             return ()
@@ -382,7 +389,7 @@ class Comparison:
             )
         if rows == "settings":
             points = [(one.method, *point) for one in self.contestants for point in one.front]
-            return _frame(("method", *Point._fields), points, backend)
+            return _frame(("method", *RiskPoint._fields), points, backend)
         models = [
             (
                 one.method,
@@ -543,9 +550,9 @@ def compare(
     if risk is None:
         risk = "error" if holds_classes(y) else "squared"
         warn_of_counts(y, 'risk="squared" for numbers, or risk="error" for classes')
-    sample = Sample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
+    sample = MethodSample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
     codes = np.unique(sample.y, return_inverse=True)[1] if risk in OF_CLASSES else None
-    design = Design(_methods(methods, sample), choice, missing, seed)
+    design = ComparisonDesign(_methods(methods, sample), choice, missing, seed)
     numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed)
     tasks = []
     for repeat, fold_of in enumerate(numbers):
@@ -553,7 +560,7 @@ def compare(
             train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
             inner = _inner_folds(codes, train, inner_folds, (seed, repeat, fold))
             rest = (sample, train, test, inner, risk, measure, choice, seed)
-            tasks += [_Fold(method, *rest) for method in design.methods.values()]
+            tasks += [_OuterFold(method, *rest) for method in design.methods.values()]
     run.total = len(tasks)
     outcomes = carry_out(tasks, run, workers)
     contestants = [
@@ -570,7 +577,7 @@ def compare(
 _SLOW = ("drnet", "exact_list")
 
 
-def _methods(given: Any, sample: Sample) -> dict[str, Method]:
+def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
     if given is None:
         given = [
             name
@@ -652,13 +659,13 @@ class _Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
+class _OuterFold:
     """A method in a fold: its path on the training rows, the held-out risks,
     and the choice without them.
     """
 
     method: Method
-    sample: Sample
+    sample: MethodSample
     train: NDArray[np.intp]
     test: NDArray[np.intp]
     inner: NDArray[np.intp]
@@ -701,11 +708,11 @@ class _Fold:
         risks = tuple(self._risk(fit, test) for fit in fits.values())
         return _Outcome(settings, risks, tuple(sizes.tolist()), chosen, cut=cut)
 
-    def _fits(self, sample: Sample, deadline: Deadline, left: int) -> dict[str, Any]:
+    def _fits(self, sample: MethodSample, deadline: Deadline, left: int) -> dict[str, Any]:
         share = None if deadline.seconds is None else deadline.remaining() / left
         return self.method.fits(sample, self.seed, share)
 
-    def _risk(self, fit: Any, sample: Sample) -> float:
+    def _risk(self, fit: Any, sample: MethodSample) -> float:
         """On these rows."""
         if self.risk in _PROBABILITIES:
             probabilities = self.method.probabilities(fit, sample)

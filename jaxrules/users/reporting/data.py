@@ -18,7 +18,7 @@ from jaxrules.tools.fits import Fit
 from jaxrules.users.comparison import Comparison
 from jaxrules.users.export.program import program_of
 from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
-from jaxrules.users.reporting.figures import Rows, joined, quality_json, rules_json
+from jaxrules.users.reporting.figures import FigureRows, joined, quality_json, rules_json
 from jaxrules.users.reporting.subject import Entry, Subject
 
 _STEPS = 300
@@ -58,7 +58,7 @@ def _of_models(
     subject: Subject, X: TableLike, y: ArrayLike, groups: ArrayLike | None, max_rows: int
 ) -> Json:
     first = subject.entries[0].model
-    rows = Rows.of(first, conform(X, first.schema), y, groups)
+    rows = FigureRows.of(first, conform(X, first.schema), y, groups)
     programs = [program_of(entry.model) for entry in subject.entries]
     columns, stored = columns_of(programs), min(max_rows, rows.table.n_rows)
     models = [
@@ -188,7 +188,7 @@ def _categories(categories: tuple[str, ...], column: NDArray[np.int32]) -> str:
     return f"{len(categories)}: {listed}{', ...' if len(categories) > 3 else ''}"
 
 
-def _target(rows: Rows) -> str:
+def _target(rows: FigureRows) -> str:
     if rows.classes is None:
         return _numbers(rows.truth)
     counts = np.bincount(rows.truth, minlength=len(rows.classes)).tolist()

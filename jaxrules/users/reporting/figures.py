@@ -41,7 +41,7 @@ _POINTS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class FigureRows:
     """The rows that a report is about.
 
     Attributes:
@@ -63,7 +63,7 @@ class Rows:
     group: NDArray[np.int64]
 
     @classmethod
-    def of(cls, model: Model, table: Table, y: ArrayLike, groups: ArrayLike | None) -> Rows:
+    def of(cls, model: Model, table: Table, y: ArrayLike, groups: ArrayLike | None) -> FigureRows:
         """The rows of a table with their targets and groups, checked.
 
         Raises:
@@ -112,7 +112,7 @@ def _indicators(codes: NDArray[Any], n: int) -> Floats:
 # Rules
 
 
-def rules_json(model: Model, program: Program, rows: Rows) -> list[Json]:
+def rules_json(model: Model, program: Program, rows: FigureRows) -> list[Json]:
     """How many rows each rule of the program holds for (in a list: decides), and of which kind they
     are; in a list also the default, last.
 
@@ -129,8 +129,8 @@ def rules_json(model: Model, program: Program, rows: Rows) -> list[Json]:
     ]
 
 
-def _covered(model: Model, program: Program, rows: Rows) -> Floats:
-    """`Rows.sums` over the rows of each rule, shape (rules, 1 + groups, 1 + classes)."""
+def _covered(model: Model, program: Program, rows: FigureRows) -> Floats:
+    """`FigureRows.sums` over the rows of each rule, shape (rules, 1 + groups, 1 + classes)."""
     if isinstance(model, ModelSequence):
         return np.zeros((0, 1, 1))
     positions = [rule.position for rule in program.rules]
@@ -144,7 +144,7 @@ def _covered(model: Model, program: Program, rows: Rows) -> Floats:
     return np.asarray(total)
 
 
-def _targets(program: Program, rows: Rows) -> list[int]:
+def _targets(program: Program, rows: FigureRows) -> list[int]:
     if isinstance(program, FirstMatch):
         classes = program.schema.classes or ()
         return [classes.index(label) for label in program.labels]
@@ -174,7 +174,7 @@ def _ratio(part: float, whole: float) -> float | None:
 # Quality
 
 
-def quality_json(parts: Parts, program: Program, rows: Rows) -> Json:
+def quality_json(parts: Parts, program: Program, rows: FigureRows) -> Json:
     """Risk, and for classes the confusion matrix, ROC curves and calibration."""
     predicted = joined(predict, parts, rows)
     if rows.classes is None:
@@ -206,14 +206,14 @@ def quality_json(parts: Parts, program: Program, rows: Rows) -> Json:
     }
 
 
-def joined(ask: Any, parts: Parts, rows: Rows) -> NDArray[Any]:
+def joined(ask: Any, parts: Parts, rows: FigureRows) -> NDArray[Any]:
     """What `ask` returns for every row, of the model that predicts it."""
     found = np.concatenate([np.asarray(ask(model, rows.table[place])) for model, place in parts])
     every = np.arange(rows.table.n_rows)
     return found[np.argsort(np.concatenate([every[place] for _, place in parts]))]
 
 
-def _of_numbers(parts: Parts, predicted: Floats, rows: Rows) -> Json:
+def _of_numbers(parts: Parts, predicted: Floats, rows: FigureRows) -> Json:
     residuals = rows.truth - predicted
     spread = float(((rows.truth - rows.truth.mean()) ** 2).mean())
     error = float((residuals**2).mean())
@@ -243,7 +243,7 @@ def _of_numbers(parts: Parts, predicted: Floats, rows: Rows) -> Json:
     }
 
 
-def _risk(parts: Parts, rows: Rows, otherwise: float) -> tuple[str, float]:
+def _risk(parts: Parts, rows: FigureRows, otherwise: float) -> tuple[str, float]:
     """The mean of the loss of the fit, or of the usual one; `otherwise` for models without one."""
     usual, model = squared if rows.classes is None else logistic, parts[0][0]
     if isinstance(model, RuleEnsemble):

@@ -12,8 +12,13 @@ import numba
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from jaxrules.solvers.rule_search.kernels.problems import Problem, compiled, is_curved, value_of
-from jaxrules.solvers.rule_search.kernels.state import Search, Stack, has
+from jaxrules.solvers.rule_search.kernels.problems import (
+    KernelProblem,
+    compiled,
+    is_curved,
+    value_of,
+)
+from jaxrules.solvers.rule_search.kernels.state import SearchState, Stack, has
 from jaxrules.solvers.rule_search.space import IN_SPAN, TIE
 
 
@@ -37,7 +42,13 @@ _larger: Any = intrinsic(_maximum)
 
 @compiled
 def _add_rows(
-    problem: Problem, stack: Stack, search: Search, level: int, start: int, end: int, step: int
+    problem: KernelProblem,
+    stack: Stack,
+    search: SearchState,
+    level: int,
+    start: int,
+    end: int,
+    step: int,
 ) -> None:
     """Add rows one by one to `sum_g` and `sum_h` of every available proposition, and raise its
     bound to the greatest value of any prefix.
@@ -67,7 +78,9 @@ def _add_rows(
 
 
 @compiled
-def evaluate_children(problem: Problem, stack: Stack, search: Search, level: int) -> None:
+def evaluate_children(
+    problem: KernelProblem, stack: Stack, search: SearchState, level: int
+) -> None:
     """Set `value` and `Stack.bounds`, the mandatory-rows bound, of every available proposition.
 
     Prefixes run from the front over the rows with g >= 0, suffixes from the back over those with g
@@ -92,7 +105,7 @@ def evaluate_children(problem: Problem, stack: Stack, search: Search, level: int
 
 
 @compiled
-def node_bound(problem: Problem, stack: Stack, level: int) -> float:
+def node_bound(problem: KernelProblem, stack: Stack, level: int) -> float:
     """The mandatory-rows bound on the values of one node and its descendants: Theorem 3.1 with the
     sums over the mandatory rows added to those of every prefix and suffix of the free ones.
     """
@@ -110,9 +123,11 @@ def node_bound(problem: Problem, stack: Stack, level: int) -> float:
 
 @compiled
 def choose_rows(
-    problem: Problem, stack: Stack, search: Search, level: int, child: int, pattern: int
+    problem: KernelProblem, stack: Stack, search: SearchState, level: int, child: int, pattern: int
 ) -> None:
-    """Set `Search.chosen` to the rows of the node's child and of a subset of `Search.columns`."""
+    """Set `SearchState.chosen` to the rows of the node's child and of a subset of
+    `SearchState.columns`.
+    """
     chosen, members = search.chosen, problem.members
     for w in range(len(chosen)):
         chosen[w] = members[child, w]
@@ -129,8 +144,8 @@ def choose_rows(
 
 
 @compiled
-def exact_value(problem: Problem, search: Search) -> float:
-    """The value of the rows in `Search.chosen`, from the terms; 0 in the span of the rules
+def exact_value(problem: KernelProblem, search: SearchState) -> float:
+    """The value of the rows in `SearchState.chosen`, from the terms; 0 in the span of the rules
     found.
     """
     terms, sums = problem.terms, search.term_sums
@@ -148,9 +163,9 @@ def exact_value(problem: Problem, search: Search) -> float:
 
 
 @compiled
-def least_share(problem: Problem, search: Search) -> float:
-    """The least share of its curvature that a conjunction inside `Search.chosen` keeps: 1 - rho,
-    rho the greatest eigenvalue of S, the sum of b b' / h.
+def least_share(problem: KernelProblem, search: SearchState) -> float:
+    """The least share of its curvature that a conjunction inside `SearchState.chosen` keeps: 1 -
+    rho, rho the greatest eigenvalue of S, the sum of b b' / h.
 
     Three squarings give S^8, whose Frobenius norm is at least rho^8; S is divided by its trace
     first, so that nothing overflows.

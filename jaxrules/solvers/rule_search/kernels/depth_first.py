@@ -29,7 +29,7 @@ from jaxrules.solvers.rule_search.kernels.nodes import (
     sort_rows,
 )
 from jaxrules.solvers.rule_search.kernels.problems import (
-    Problem,
+    KernelProblem,
     Words,
     compiled,
     exceeds,
@@ -39,7 +39,7 @@ from jaxrules.solvers.rule_search.kernels.problems import (
 )
 from jaxrules.solvers.rule_search.kernels.state import (
     LEAF_WIDTH,
-    Search,
+    SearchState,
     Stack,
     append,
     as_value,
@@ -59,7 +59,7 @@ _LENGTHS = np.array([pattern.bit_count() for pattern in range(1 << LEAF_WIDTH)])
 
 
 @compiled
-def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
+def _expand(problem: KernelProblem, stack: Stack, search: SearchState, level: int) -> None:
     """Evaluate a node's children, prune them by bound, and rank the others by ascending bound.
 
     With fewer available propositions, more rows are mandatory and all bounds are tighter: if
@@ -115,7 +115,7 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
 
 @compiled
 def _redundant(
-    problem: Problem, stack: Stack, level: int, child: int, size: int, closure: Words
+    problem: KernelProblem, stack: Stack, level: int, child: int, size: int, closure: Words
 ) -> bool:
     """Whether another branch contains the child's conjunctions, because a proposition ranked behind
     it holds on all of its rows.
@@ -142,7 +142,13 @@ def _redundant(
 
 @compiled
 def _sum_leaf(
-    problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int
+    problem: KernelProblem,
+    stack: Stack,
+    search: SearchState,
+    level: int,
+    child: int,
+    size: int,
+    few: int,
 ) -> None:
     """Set `leaf_g` and `leaf_h` to G and H of the child with every subset of its few available
     propositions.
@@ -188,10 +194,16 @@ def _sum_leaf(
 
 @compiled
 def _solve_leaf(
-    problem: Problem, stack: Stack, search: Search, level: int, child: int, size: int, few: int
+    problem: KernelProblem,
+    stack: Stack,
+    search: SearchState,
+    level: int,
+    child: int,
+    size: int,
+    few: int,
 ) -> None:
-    """Find the best conjunction of the child with a subset of few propositions, `Search.columns`,
-    on the rows in `Search.rows`.
+    """Find the best conjunction of the child with a subset of few propositions,
+    `SearchState.columns`, on the rows in `SearchState.rows`.
     """
     _sum_leaf(problem, stack, search, level, child, size, few)
     g, h, patterns = search.leaf_g, search.leaf_h, 1 << few
@@ -222,7 +234,9 @@ def _solve_leaf(
 
 
 @compiled
-def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> bool:
+def _descend(
+    problem: KernelProblem, stack: Stack, search: SearchState, level: int, child: int
+) -> bool:
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
     node, below, counters = stack.levels[level], stack.levels[level + 1], search.counters[0]
     remove(stack.behind[level], stack.available[level, child])
@@ -264,9 +278,9 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
 
 
 def _advance(
-    problem: Problem,
+    problem: KernelProblem,
     stack: Stack,
-    search: Search,
+    search: SearchState,
     stop: int,
     budget: int,
     max_evaluations: int,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from jaxrules.solvers.rule_search.kernels.bounds import choose_rows, least_share
-from jaxrules.solvers.rule_search.kernels.problems import Problem, compiled, order_of
-from jaxrules.solvers.rule_search.kernels.state import Search, Stack, has, insert
+from jaxrules.solvers.rule_search.kernels.problems import KernelProblem, compiled, order_of
+from jaxrules.solvers.rule_search.kernels.state import SearchState, Stack, has, insert
 
 
 @compiled
-def select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
-    """Keep the first `kept` mask columns named in `Search.columns`, in that order."""
+def select_columns(stack: Stack, search: SearchState, level: int, kept: int) -> None:
+    """Keep the first `kept` mask columns named in `SearchState.columns`, in that order."""
     node, buffer, columns = stack.levels[level], search.row_mask, search.columns
     width = node.width
     available, bounds = stack.available[level], stack.bounds[level]
@@ -31,7 +31,7 @@ def select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
 
 
 @compiled
-def absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
+def absorb_mandatory_rows(stack: Stack, search: SearchState, level: int) -> int:
     """Move the rows on which all available propositions hold into the base; returns their
     number.
     """
@@ -71,10 +71,10 @@ def absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
 
 @compiled
 def select_rows(
-    stack: Stack, search: Search, level: int, child: int, start: int, end: int, size: int
+    stack: Stack, search: SearchState, level: int, child: int, start: int, end: int, size: int
 ) -> int:
-    """Append the rows from start to end that satisfy the child to `Search.rows`; returns the new
-    size.
+    """Append the rows from start to end that satisfy the child to `SearchState.rows`; returns the
+    new size.
     """
     node, rows = stack.levels[level], search.rows
     width, at = node.width, node.masks_at + child
@@ -86,9 +86,9 @@ def select_rows(
 
 
 @compiled
-def close(stack: Stack, search: Search, level: int, size: int) -> None:
-    """Set `Search.closure` to the propositions that hold for all rows of the child, the mandatory
-    ones and those in `Search.rows`.
+def close(stack: Stack, search: SearchState, level: int, size: int) -> None:
+    """Set `SearchState.closure` to the propositions that hold for all rows of the child, the
+    mandatory ones and those in `SearchState.rows`.
     """
     bits = stack.bits[stack.levels[level].rows_at :]
     for w in range(len(search.closure)):
@@ -99,9 +99,9 @@ def close(stack: Stack, search: Search, level: int, size: int) -> None:
 
 
 @compiled
-def list_available(stack: Stack, search: Search, level: int, child: int) -> int:
-    """List the child's available propositions in `Search.columns` and `Search.needed`; returns
-    their number.
+def list_available(stack: Stack, search: SearchState, level: int, child: int) -> int:
+    """List the child's available propositions in `SearchState.columns` and `SearchState.needed`;
+    returns their number.
 
     They are the siblings ranked higher, without those that hold for all of its rows and so change
     nothing.
@@ -120,9 +120,9 @@ def list_available(stack: Stack, search: Search, level: int, child: int) -> int:
 
 
 @compiled
-def move_rows_down(stack: Stack, search: Search, level: int, size: int, negative: int) -> None:
-    """Of the rows in `Search.rows`, move the mandatory ones into the base below, and the free ones
-    one level down.
+def move_rows_down(stack: Stack, search: SearchState, level: int, size: int, negative: int) -> None:
+    """Of the rows in `SearchState.rows`, move the mandatory ones into the base below, and the free
+    ones one level down.
     """
     node, below, rows = stack.levels[level], stack.levels[level + 1], search.rows
     needed, at = search.needed, node.rows_at
@@ -161,8 +161,8 @@ def move_rows_down(stack: Stack, search: Search, level: int, size: int, negative
 
 
 @compiled
-def merge_rows(stack: Stack, search: Search, level: int) -> int:
-    """Merge rows that no available proposition (`Search.needed`) distinguishes; returns the
+def merge_rows(stack: Stack, search: SearchState, level: int) -> int:
+    """Merge rows that no available proposition (`SearchState.needed`) distinguishes; returns the
     remaining number of rows.
 
     Every descendant has all of the merged rows or none. There are fewer rows to sum, and the bound
@@ -209,8 +209,9 @@ def merge_rows(stack: Stack, search: Search, level: int) -> int:
 
 
 @compiled
-def sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> None:
-    """Sort the rows of a level (g, h, bits and `Search.rows`) into the problem's order, in place.
+def sort_rows(problem: KernelProblem, stack: Stack, search: SearchState, level: int) -> None:
+    """Sort the rows of a level (g, h, bits and `SearchState.rows`) into the problem's order, in
+    place.
 
     Shell's method sorts keys and row numbers; then every cycle of the permutation is moved once.
     """
@@ -255,7 +256,9 @@ def sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> Non
 
 
 @compiled
-def scale_curvature(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> None:
+def scale_curvature(
+    problem: KernelProblem, stack: Stack, search: SearchState, level: int, child: int
+) -> None:
     """Multiply the curvature of the level below by the increase of its share, 1 - rho (see
     `least_share`): fewer rows have a smaller rho.
     """
@@ -269,9 +272,9 @@ def scale_curvature(problem: Problem, stack: Stack, search: Search, level: int, 
 
 
 @compiled
-def copy_propositions_down(stack: Stack, search: Search, level: int) -> None:
-    """Give the level below its available propositions, `Search.columns`, with their masks on its
-    rows, `Search.rows`.
+def copy_propositions_down(stack: Stack, search: SearchState, level: int) -> None:
+    """Give the level below its available propositions, `SearchState.columns`, with their masks on
+    its rows, `SearchState.rows`.
     """
     node, below, columns = stack.levels[level], stack.levels[level + 1], search.columns
     width, few = node.width, below.width

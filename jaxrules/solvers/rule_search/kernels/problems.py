@@ -29,7 +29,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., object])
 SMALLEST_CURVATURE = 1e-150  # rows with less have an extreme g/h, which stays finite
 
 
-class Problem(NamedTuple):
+class KernelProblem(NamedTuple):
     """What is constant during a search; a subclass per objective defines the value of G and H.
 
     Attributes:
@@ -80,7 +80,7 @@ class Problem(NamedTuple):
         return False
 
 
-class SecondOrder(Problem):
+class SecondOrderKernel(KernelProblem):
     """G^2 / H."""
 
     def value(self, g: float, h: float) -> float:
@@ -96,7 +96,7 @@ class SecondOrder(Problem):
         return True
 
 
-class CorrectiveDecrease(SecondOrder):
+class CorrectiveDecreaseKernel(SecondOrderKernel):
     """G^2 / (H - |sum b|^2), b the last terms of a row; with a level's share at most G^2 / (ridge +
     share (H - ridge)).
     """
@@ -105,7 +105,7 @@ class CorrectiveDecrease(SecondOrder):
         return True
 
 
-class OneSidedCorrectiveDecrease(CorrectiveDecrease):
+class OneSidedCorrectiveDecrease(CorrectiveDecreaseKernel):
     """The same for positive G; other sums have value 0. A prefix has the greatest value of any
     subset.
     """
@@ -118,14 +118,14 @@ class OneSidedCorrectiveDecrease(CorrectiveDecrease):
         return g > 0.0 and g * g > needed * h
 
 
-class AbsoluteSum(Problem):
+class AbsoluteSum(KernelProblem):
     """|G|."""
 
     def value(self, g: float, h: float) -> float:
         return abs(g)
 
 
-class SignedSum(Problem):
+class SignedSum(KernelProblem):
     """G."""
 
     def value(self, g: float, h: float) -> float:
@@ -166,15 +166,21 @@ def compiled(function: Kernel, entry_point: bool = False) -> Kernel:
     return kernel
 
 
-def per_problem(function: Kernel) -> dict[type[Problem], Kernel]:
+def per_problem(function: Kernel) -> dict[type[KernelProblem], Kernel]:
     """An entry point per class of problems, compiled when first called, or loaded from numba's
     cache on disk.
 
     Each class has its own cache files: processes that compile different ones at the same time would
     overwrite each other's signatures of one function.
     """
-    kinds = (SecondOrder, CorrectiveDecrease, OneSidedCorrectiveDecrease, AbsoluteSum, SignedSum)
-    kernels: dict[type[Problem], Kernel] = {}
+    kinds = (
+        SecondOrderKernel,
+        CorrectiveDecreaseKernel,
+        OneSidedCorrectiveDecrease,
+        AbsoluteSum,
+        SignedSum,
+    )
+    kernels: dict[type[KernelProblem], Kernel] = {}
     for kind in kinds:
         copy: Any = FunctionType(function.__code__, function.__globals__, function.__name__)
         copy.__qualname__ = f"{function.__name__}_{kind.__name__}_{_VERSION}"
@@ -183,8 +189,8 @@ def per_problem(function: Kernel) -> dict[type[Problem], Kernel]:
 
 
 def _by_class(method: Kernel) -> Kernel:
-    """A method of `Problem` as a function of a problem. Compiled code looks the method up by the
-    class of the problem.
+    """A method of `KernelProblem` as a function of a problem. Compiled code looks the method up by
+    the class of the problem.
 
     numba can also overload methods of a type, but problems share their type with all named tuples
     of the process.
@@ -201,8 +207,8 @@ def _by_class(method: Kernel) -> Kernel:
     return cast(Kernel, call)
 
 
-value_of = _by_class(Problem.value)
-exceeds = _by_class(Problem.exceeds)
-order_of = _by_class(Problem.order)
-is_curved = _by_class(Problem.curved)
-is_relaxed = _by_class(Problem.relaxed)
+value_of = _by_class(KernelProblem.value)
+exceeds = _by_class(KernelProblem.exceeds)
+order_of = _by_class(KernelProblem.order)
+is_curved = _by_class(KernelProblem.curved)
+is_relaxed = _by_class(KernelProblem.relaxed)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.kernels.problems import (
     Floats,
-    Problem,
+    KernelProblem,
     Words,
     compiled,
     per_problem,
@@ -21,7 +21,7 @@ from jaxrules.solvers.rule_search.space import TIE
 Indices = NDArray[np.int64]
 
 
-class Rows(NamedTuple):
+class PublishedRows(NamedTuple):
     """The rows of the published search, in the problem's order.
 
     Attributes:
@@ -99,7 +99,7 @@ INCUMBENT = np.dtype(
 
 @compiled
 def _gather(
-    problem: Problem, data: Rows, query: Query, new: Augmented, a: int, start: int
+    problem: KernelProblem, data: PublishedRows, query: Query, new: Augmented, a: int, start: int
 ) -> tuple[int, float, float]:
     """Write the query's rows that satisfy a to `new.rows` from start on; returns their number,
     value, and bound.
@@ -126,7 +126,7 @@ def _gather(
 
 @compiled
 def _critical_index(
-    data: Rows, query: Query, new: Augmented, a: int, found: int, start: int, size: int
+    data: PublishedRows, query: Query, new: Augmented, a: int, found: int, start: int, size: int
 ) -> int:
     """The least proposition that the query with a implies and the query alone does not."""
     closure = new.closures[found]
@@ -142,8 +142,8 @@ def _critical_index(
 
 
 def _augment(
-    problem: Problem,
-    data: Rows,
+    problem: KernelProblem,
+    data: PublishedRows,
     query: Query,
     new: Augmented,
     incumbent: NDArray[np.void],

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.rule_search.kernels.problems import Floats, Problem, Words, compiled
+from jaxrules.solvers.rule_search.kernels.problems import Floats, KernelProblem, Words, compiled
 from jaxrules.solvers.rule_search.space import TIE
 
 LEAF_WIDTH = 7  # with this many available propositions or fewer, all subsets are evaluated at once
@@ -86,7 +86,7 @@ class Stack(NamedTuple):
     masks: NDArray[np.uint8]
 
 
-class Search(NamedTuple):
+class SearchState(NamedTuple):
     """What a search knows and counts, and its scratch space.
 
     Attributes:
@@ -95,7 +95,7 @@ class Search(NamedTuple):
         found: the greatest worth below each child of the root, (propositions,); shared by threads.
         sum_g, sum_h: of the available propositions, (propositions,).
         part_h: sums of h over the rows with g >= 0, (propositions,).
-        value: as of `Problem`, (propositions,).
+        value: as of `KernelProblem`, (propositions,).
         rows: (rows,): unsigned, because such an index needs no check for wrapping around.
         columns: of the masks, (propositions,); unsigned likewise.
         row_mask: (propositions,).
@@ -105,7 +105,7 @@ class Search(NamedTuple):
         slots: a hash table, at least twice the rows, a power of two.
         leaf_g, leaf_h: sums by the pattern of the propositions that hold, (2**LEAF_WIDTH,).
         keys: to sort by, (rows,).
-        chosen: rows as of `Problem.members`, (words of rows,).
+        chosen: rows as of `KernelProblem.members`, (words of rows,).
         term_sums: (sums,).
         gram: (2, sums, sums).
     """
@@ -150,19 +150,19 @@ def remove(words: Words, proposition: int) -> None:
 
 
 @compiled
-def as_value(problem: Problem, worth: float, length: int) -> float:
+def as_value(problem: KernelProblem, worth: float, length: int) -> float:
     """The value at which a conjunction of this length has this worth."""
     return worth * problem.divisor[length] + problem.price[length]
 
 
 @compiled
-def as_worth(problem: Problem, value: float, length: int) -> float:
+def as_worth(problem: KernelProblem, value: float, length: int) -> float:
     """The worth of a conjunction of this value and length."""
     return (value - problem.price[length]) / problem.divisor[length]
 
 
 @compiled
-def threshold(problem: Problem, search: Search) -> float:
+def threshold(problem: KernelProblem, search: SearchState) -> float:
     """A bound of at most this worth cannot lead to a rule that improves on those found by more than
     the approximation allows.
 
@@ -174,7 +174,7 @@ def threshold(problem: Problem, search: Search) -> float:
 
 
 @compiled
-def hear_other_thread(search: Search) -> None:
+def hear_other_thread(search: SearchState) -> None:
     """Read what was found below the other children of the root."""
     root, known = search.counters[0].root, search.known[0]
     for child in range(root, len(search.found)):
@@ -184,7 +184,7 @@ def hear_other_thread(search: Search) -> None:
 
 
 @compiled
-def record(stack: Stack, search: Search, level: int, worth: float) -> None:
+def record(stack: Stack, search: SearchState, level: int, worth: float) -> None:
     """Remember a better conjunction: the path to the node; the caller appends the rest."""
     search.known[0].floor = worth
     if search.counters[0].root >= 0:
@@ -195,12 +195,12 @@ def record(stack: Stack, search: Search, level: int, worth: float) -> None:
 
 
 @compiled
-def append(search: Search, proposition: int) -> None:
+def append(search: SearchState, proposition: int) -> None:
     search.best[search.known[0].length] = proposition
     search.known[0].length += 1
 
 
 @compiled
-def drop(problem: Problem, search: Search, bound: float, length: int) -> None:
+def drop(problem: KernelProblem, search: SearchState, bound: float, length: int) -> None:
     """Prune conjunctions of at least this length; their bound enters the certificate."""
     search.known[0].dropped = max(search.known[0].dropped, as_worth(problem, bound, length))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jaxrules as jr
+from benchmarks import peer_programs as programs
 from paper_reproductions import Canvas, Results, Settings
 from paper_reproductions.framework import Cell, Rows, Store
 from paper_reproductions.others import (
@@ -15,7 +18,6 @@ from paper_reproductions.others import (
     methods,
     peers,
     problems,
-    programs,
     published,
     rule_regression,
 )
@@ -77,6 +79,47 @@ def test_sizes_of_other_programs():
     assert programs.size("FIGS", SimpleNamespace(trees_=[tree])) == (3, 5)
     rules = ["a > 1 and b <= 2", "c <= 3"]
     assert programs.size("SkopeRules", SimpleNamespace(rules_=rules)) == (2, 3)
+
+
+class Tree:
+    """Programs of others have this interface."""
+
+    def __init__(self, max_rules=3, random_state=None):
+        self.max_rules = max_rules
+
+    def fit(self, X, y):
+        self.share = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), round(self.share))
+
+    def predict_proba(self, X):
+        return np.tile([1 - self.share, self.share], (len(X), 1))
+
+    trees_ = (SimpleNamespace(left=None, right=None),)
+
+
+def test_one_program_runs_others_by_default_and_in_all_sizes(monkeypatch, tmp_path, capsys):
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 1, 1])
+    file = tmp_path / "data.npz"
+    np.savez(file, splits=1, X=X, y=y, X_test=X, X_0=X, y_0=y, X_test_0=X)
+    monkeypatch.setitem(programs.PROGRAMS, "imodels", lambda task: {"FIGS": Tree})
+
+    def said(**options):
+        command = ["", str(file), "imodels", "binary", json.dumps(options)]
+        monkeypatch.setattr(sys, "argv", command)
+        programs.main()
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    (one,) = said()
+    assert one["program"] == "FIGS"
+    assert one["says"] == [1.0] * 4
+    assert (one["rules"], one["conditions"]) == (1, 0)
+    several = said(**{"sizes of": "FIGS", "most": 12, "seed": 0})
+    assert [line["size"] for line in several] == [*range(2, 21, 2), 24]
+    assert [line["support"] for line in several] == [*range(1, 11), 12]
+    assert several[0]["says"] == [0.75] * 4
 
 
 def test_the_report_of_what_is_there(tmp_path):

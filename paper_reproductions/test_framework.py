@@ -43,8 +43,8 @@ from paper_reproductions.__main__ import (
     main,
     reproduce,
 )
-from paper_reproductions.fingerprint import fingerprint
 from paper_reproductions.framework import Archive, Made, Store, Task, library, run, unfinished
+from paper_reproductions.papers import archive_of
 from paper_reproductions.report import total_line, write
 from paper_reproductions.sections import Canvas
 
@@ -492,130 +492,36 @@ def test_the_overview_names_all_exhibits(name):
 # With what a cell was made
 
 
-def doubled(cell: Cell, settings: Settings) -> dict[str, float]:
-    """Measures."""
-    return {"x": FACTOR * helped(cell["k"])}
-
-
-def helped(k: int) -> float:
-    return k + 1.0
-
-
-def timed(cell: Cell, settings: Settings) -> dict[str, float]:
-    """Measures, for a time that is a default here and there."""
-    return {"x": waited(cell["k"]) + PATIENT[0](cell["k"]) + PATIENT[1](cell["k"])}
-
-
-def waited(k: int, seconds: float = 20.0, *, more: float = 1.0) -> float:
-    return k + seconds + more
-
-
-PATIENT = [lambda k: k + 1.0, lambda k: k + 2.0]
-
-
-FACTOR = 2.0
-
-
-def test_a_fingerprint_is_that_of_the_code_and_of_what_it_reads(monkeypatch):
-    first = fingerprint.__wrapped__(doubled)
-    assert first == fingerprint.__wrapped__(doubled)
-    monkeypatch.setitem(doubled.__globals__, "FACTOR", 3.0)
-    assert fingerprint.__wrapped__(doubled) != first, "a constant"
-    monkeypatch.undo()
-    monkeypatch.setitem(doubled.__globals__, "helped", lambda k: k + 2.0)
-    assert fingerprint.__wrapped__(doubled) != first, "a function"
-    monkeypatch.undo()
-    assert fingerprint.__wrapped__(doubled) == first
-
-
-def test_defaults_and_every_lambda_of_a_module_are_part_of_a_fingerprint(monkeypatch):
-    hashes = [fingerprint.__wrapped__(timed)]
-    for patch in (
-        lambda: monkeypatch.setattr(waited, "__defaults__", (19.0,)),
-        lambda: monkeypatch.setattr(waited, "__kwdefaults__", {"more": 2.0}),
-        lambda: monkeypatch.setattr(PATIENT[1], "__code__", (lambda k: k + 3.0).__code__),
-    ):
-        patch()
-        hashes.append(fingerprint.__wrapped__(timed))
-        monkeypatch.undo()
-    assert len(set(hashes)) == 4
-    assert fingerprint.__wrapped__(timed) == hashes[0]
+@pytest.mark.parametrize("version", [0, -1, 1.0, "1", True, None])
+def test_the_version_of_an_experiment_counts_from_1(version):
+    with pytest.raises(ValueError, match="size: version must be an integer of at least 1, got"):
+        Experiment("size", lambda settings: [], lambda cell, settings: {}, version=version)
 
 
 @pytest.mark.parametrize("name", available_papers())
-def test_archives_hold_cells_of_the_present_protocols(name):
-    """By every Python: a protocol's hash depends on no byte code."""
-    about = Path(paper_reproductions.__file__).parent / name / "archive" / "about.json"
-    experiments = {e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments}
-    assert [n for n, e in experiments.items() if e.protocol not in about.read_text("utf-8")] == []
-
-
-def test_what_an_experiment_depends_on_is_part_of_its_protocol(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text("x = 1\n")
-    protocols = []
-
-    def protocol(pin: str) -> str:
-        return Experiment(
-            "x", lambda settings: [], doubled, depends=lambda: (program, {"peer": pin})
-        ).protocol
-
-    protocols.append(protocol("1.0"))
-    program.write_text('"""Words."""\nx = 1  # change nothing\n')
-    assert protocol("1.0") == protocols[0]
-    protocols.append(protocol("1.1"))
-    program.write_text("x = 2\n")
-    protocols.append(protocol("1.0"))
-    assert len({*protocols, Experiment("x", lambda settings: [], doubled).protocol}) == 4
-
-
-def test_closures_differ_by_what_they_close_over():
-    def of(factor):
-        def measure(cell, settings):
-            """Words change nothing."""
-            return {"x": factor}
-
-        return measure
-
-    assert (
-        fingerprint.__wrapped__(of(1))
-        == fingerprint.__wrapped__(of(1))
-        != fingerprint.__wrapped__(of(2))
-    )
-
-
-def test_a_fingerprint_does_not_know_where_the_repository_lies(monkeypatch):
-    from paper_reproductions.others import peers
-
-    here = fingerprint(peers.measure)
-    monkeypatch.setattr(peers, "__file__", "/elsewhere/peers.py")
-    assert fingerprint(peers.measure) == here
-
-
-@pytest.mark.parametrize("name", available_papers())
-def test_fingerprints_reach_the_code_and_never_an_address(name):
-    different = {
-        e.name: e for exhibit in load_paper(name).exhibits for e in exhibit.experiments
-    }.values()
-    hashes = [fingerprint.__wrapped__(experiment.measure) for experiment in different]
-    assert hashes == [fingerprint.__wrapped__(experiment.measure) for experiment in different]
-    assert len(set(hashes)) == len({experiment.measure for experiment in different})
+def test_archives_hold_cells_of_the_present_versions(name):
+    archive = archive_of(name)
+    for experiment in {
+        e.name: e for x in load_paper(name).exhibits for e in x.experiments
+    }.values():
+        made = [archive.made(experiment, cell) for cell in experiment.cells(archive.settings)]
+        assert experiment.version in {one.protocol for one in made if one}, experiment.name
 
 
 def test_a_changed_protocol_computes_again(toy, tmp_path, monkeypatch):
     everything(toy, tmp_path)
     store, cell = Store(tmp_path / "toy/full"), Cell.of(data="rose")
-    assert store.made(toy.path, cell) == Made(
-        toy.path.protocol, library(), store.made(toy.path, cell).date
-    )
+    assert store.made(toy.path, cell) == Made(1, library(), store.made(toy.path, cell).date)
     assert not unfinished([toy.path, toy.size], FULL, store)
     changed = dataclasses.replace(
-        toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0}
+        toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0}, version=2
     )
     assert unfinished([changed, toy.size], FULL, store) == [Task(changed, cell)]
     assert store.read(changed, cell) is None
     run(unfinished([changed], FULL, store), FULL, store, report=lambda line: None)
     assert store.read(changed, cell)[0]["penalty"] == 7
+    assert store.made(changed, cell).protocol == 2
+    assert unfinished([toy.path], FULL, store) == [Task(toy.path, cell)], "of another version, too"
     assert f"Cells: 9 by jaxrules {library()}" in (tmp_path / "toy/full/report.md").read_text()
 
 
@@ -642,9 +548,7 @@ def test_an_archive_shows_cells_of_an_older_protocol_and_says_so(toy, tmp_path):
     everything(toy, tmp_path)
     archive = Archive(tmp_path / "archive")
     archive.pack(Results(Store(tmp_path / "toy/full"), FULL), [toy.size, toy.path], {})
-    toy.path = dataclasses.replace(
-        toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0}
-    )
+    toy.path = dataclasses.replace(toy.path, version=2)
     paper = dataclasses.replace(
         toy.paper,
         exhibits=(dataclasses.replace(toy.paper.exhibits[1], experiments=(toy.path, toy.size)),),
@@ -660,7 +564,7 @@ def test_an_archive_shows_cells_of_an_older_protocol_and_says_so(toy, tmp_path):
 
 def test_only_a_method(tmp_path):
     cells = [Cell.of(method=method, fold=fold) for method in ("a", "b") for fold in (0, 1)]
-    experiment = Experiment("x", lambda settings: cells, doubled)
+    experiment = Experiment("x", lambda settings: cells, lambda cell, settings: {})
     tasks = unfinished([experiment, experiment], FULL, Store(tmp_path), only=["b"])
     assert [task.cell for task in tasks] == cells[2:]
     with pytest.raises(ValueError, match="no cell has the method 'c'; there are 'a', 'b'"):
@@ -705,7 +609,9 @@ def test_a_data_folder_without_a_manifest_or_that_is_not_there(
         "3 data sets are missing; nothing was computed: the environment variable JAXRULES_DATA "
         "names" in said
     )
-    bundled = Experiment("x", lambda settings: [], doubled, lambda cell: ("iris",))
+    bundled = Experiment(
+        "x", lambda settings: [], lambda cell, settings: {}, lambda cell: ("iris",)
+    )
     assert not data_sources.missing([Task(bundled, Cell.of(k=1))]), "it comes with scikit-learn"
 
 

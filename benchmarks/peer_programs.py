@@ -1,14 +1,21 @@
-"""Programs of others on saved arrays, each in an environment of its own (`benchmarks/peers.py`).
+"""Programs of others on saved arrays, each in an environment of its own (peers.py).
 
-    PYTHON programs.py ENVIRONMENT TASK data.npz OPTIONS
+    PYTHON benchmarks/peer_programs.py data.npz ENVIRONMENT TASK OPTIONS
 
-`data.npz` holds X, y (classes as 0, 1, ...) and X_test of every split, numbered; OPTIONS, of the
-program, are JSON. Prints a line of JSON per program and split: what it predicts of the test rows,
-its rules and their conditions, and seconds of the processor.
+OPTIONS are JSON. Those of a program: `data.npz` holds X, y (classes as 0, 1, ...) and X_test of
+every split, numbered, and a line of JSON per program of the environment and split is printed: what
+it predicts of the test rows, its rules and their conditions, and seconds of the processor. That is
+what paper_reproductions/others shows.
+
+{"sizes of": METHOD, "most": SPLITS, "seed": K}: `data.npz` holds X, y and X_test, and a line is
+printed per model of this method, from small to large: its size, its number of rules and of rules
+that hold for a test row (NaN if they cannot be counted), and its predictions (of a class, its
+probability) for the test rows. That is what fronts.py draws.
 """
 
 import inspect
 import json
+import re
 import sys
 import time
 import warnings
@@ -164,10 +171,22 @@ class Bodies(RuleModelVisitor):
 
 
 def main():
-    environment, task, file, options = sys.argv[1:]
+    file, environment, task, options = sys.argv[1:]
     options = json.loads(options)
     warnings.filterwarnings("ignore")
     data = np.load(file)
+    if "sizes of" in options:
+        models_of_all_sizes(data, environment, task, options)
+    else:
+        models_by_default(data, environment, task, options)
+
+
+def write(**line):
+    print(json.dumps(line), flush=True)
+
+
+def models_by_default(data, environment, task, options):
+    """A model of every program of the environment, on every split."""
     for name, program in PROGRAMS[environment](task).items():
         for split in range(int(data["splits"])):
             X, y, X_test = (data[f"{part}_{split}"] for part in ("X", "y", "X_test"))
@@ -183,7 +202,105 @@ def main():
                 line["linear_terms"] = getattr(model, "linear_terms", 0)
             except Exception as error:  # one program that fails must not cost the others
                 line["error"] = f"{type(error).__name__}: {error}"
-            print(json.dumps(line), flush=True)
+            write(**line)
+
+
+# Models of several sizes
+
+
+def models_of_all_sizes(data, environment, task, options):
+    """Models of one program on one split, from small to large."""
+    X, y, X_test = data["X"], data["y"], data["X_test"]
+    name, seed = options["sizes of"], options["seed"]
+    if environment == "tt_sparse":
+        tt_sparse(X, y, X_test, task, seed)
+        return
+    program = PROGRAMS[environment](task)[name]
+    for larger, setting in settings_by_size(name, options["most"]):
+        model = program(random_state=seed, **setting).fit(X, y)
+        says = model.predict(X_test) if task == "regression" else model.predict_proba(X_test)[:, 1]
+        support, local = float("nan"), float("nan")
+        if name == "RuleFit":
+            used = [rule for rule, weight in zip(model.rules_, model.coef, strict=False) if weight]
+            larger, support = len(used) + sum(len(rule.agg_dict) for rule in used), len(used)
+            local = held(used, X_test)
+        elif name != "EBM":
+            support = larger / 2
+        write(size=larger, support=support, local=local, says=np.asarray(says, float).tolist())
+
+
+def settings_by_size(name, most):
+    """(size, setting): 2 per split of FIGS, of which there are at most `most`, rules and conditions
+    of boosted stumps; 0 for EBM; RuleFit's is counted.
+    """
+    if name == "EBM":
+        return [(0, {"interactions": 0, "n_jobs": 1})]
+    if name == "FIGS":
+        splits = sorted({*range(1, 11), *range(12, most + 1, 3), most})
+        return [(2 * number, {"max_rules": number}) for number in splits]
+    if name == "RuleFit":
+        return [
+            (None, {"include_linear": False, "max_rules": number}) for number in (5, 10, 20, 40, 80)
+        ]
+    return [(2 * number, {"n_estimators": number}) for number in (5, 10, 15, 20, 40)]
+
+
+def tt_sparse(X, y, X_test, task, seed):
+    """The program of Soegeng, Modi and Peyrin (2026) with the settings of its README, pruned at
+    several tolerances. Its size: that of its rules, each with its literals, and its linear terms.
+    """
+    import copy
+
+    import pandas as pd
+    import torch
+    from tt_sparse import TabularEncoder, TTSparseModel, explain, predict_rules, prune, train
+
+    torch.set_num_threads(1)
+    task = "regression" if task == "regression" else "binary"
+    centre, spread = (y.mean(), y.std()) if task == "regression" else (0, 1)
+    train_frame, test_frame = (
+        pd.DataFrame(one).rename(columns="x{}".format) for one in (X, X_test)
+    )
+    train_frame["target"] = (y - centre) / spread
+    binary = [f"x{f}" for f, column in enumerate(X.T) if len(np.unique(column)) == 2]
+    rest = [name for name in train_frame if name not in (*binary, "target")]
+    encoder = TabularEncoder(categorical=binary, continuous=rest, num_bits=9, task_type=task)
+    encoded = encoder.fit_transform(train_frame)
+    given = {"tau": 0.01, "task_type": task, "skip_size": encoder.n_skip_features}
+    torch.manual_seed(seed)
+    trained = TTSparseModel(encoder.n_ltt_features, 30, 1, 5, **given)
+    train(trained, encoded, epochs=100, device="cpu", seed=seed, verbose=False)
+    for drop in (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0):
+        model = copy.deepcopy(trained)
+        prune(model, encoded, max_drop_pct=drop, finetune_epochs=30, seed=seed)
+        rules = explain(model, encoder)
+        kinds = [rule["kind"] for rule in rules.rules]
+        says = centre + spread * predict_rules(rules, test_frame, encoder=encoder)
+        write(
+            size=rules.complexity - 1 + kinds.count("ltt"),
+            support=len(kinds) - 1,
+            local=float("nan"),
+            says=np.asarray(says, float).tolist(),
+        )
+
+
+def held(rules, X):
+    """How many of the rules hold for a row, on average."""
+    return float(np.mean(sum(satisfied(rule, X) for rule in rules))) if rules else 0.0
+
+
+def satisfied(rule, X):
+    """Whether a rule of imodels holds for each row."""
+    result = np.ones(len(X), bool)
+    for (name, sign), threshold in rule.agg_dict.items():
+        column = X[:, int(re.sub(r"\D", "", str(name)))]
+        result &= {
+            "<=": column <= float(threshold),
+            ">": column > float(threshold),
+            "<": column < float(threshold),
+            ">=": column >= float(threshold),
+        }[sign]
+    return result
 
 
 if __name__ == "__main__":
