@@ -168,6 +168,37 @@ def test_many_cut_points_take_longer_than_their_columns() -> None:
     assert (jr.predict(every.model, X) == y).mean() > 0.99
 
 
+class Soon:
+    """A clock on which the time is over after some looks."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return 0.0 if self.looks < 8 else 100.0
+
+
+@pytest.mark.parametrize("name", ["ssrl", "lire", "exact_list"])
+def test_a_limit_that_ends_the_first_search_leaves_a_rule(name: str) -> None:
+    X, y = problem()
+    fit = LEARNERS[name](X, y, time_limit=jr.Deadline(1.0, Soon()))
+    assert fit.status == "time_limit"
+    assert len(fit.model.conjunctions) > 0
+
+
+@pytest.mark.parametrize("target", ["two classes", "three classes", "numbers"])
+def test_a_limit_that_ends_the_search_of_all_rows_leaves_a_rule(target: str) -> None:
+    """The sample is drawn at the start, when the time still seems to suffice."""
+    X, y = problem(2 if target == "two classes" else 3)
+    given = y + 0.5 if target == "numbers" else y
+    limit = jr.Deadline(1.0, Soon())
+    fit = jr.boosting.fit(X, given, multiclass="one_vs_rest", time_limit=limit)
+    assert fit.status == "time_limit"
+    assert len(fit.model.conjunctions) > 0
+    assert np.all(np.equal(fit.details["sample"], 2000))
+
+
 def test_the_penalty_of_rulefit_has_the_scale_of_the_target() -> None:
     X, y = problem(3)
     one, other = (limited("rulefit", X, scale * y) for scale in (1.0, 64.0))

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from jaxrules.learning.cross_validation import arguments_of
+from jaxrules.learning.cross_validation import arguments_of, unfinished
 from jaxrules.learning.training import (
     TrainingData,
     model_loss,
@@ -21,13 +21,14 @@ from jaxrules.tools.fits import Details, Fit, ModelT, Settings, Status
 from jaxrules.tools.runs import Run
 
 Prepared = TypeVar("Prepared")
+Stage = Literal["start", "prepared", "without rules"]
 
 _ROWS = 5000
 """The number of rows for rules that replace trees."""
 
 
 def rows_for_rules(
-    data: TrainingData, run: Run, seed: int, needs: Sequence[str], *, begun: bool = False
+    data: TrainingData, run: Run, seed: int, needs: Sequence[str], *, stage: Stage = "start"
 ) -> TrainingData | None:
     """The rows from which a learner makes its rules instead of working on all rows: a sample for
     which there is time, or some rows if there is no time to import what it needs, or after Ctrl-C;
@@ -35,36 +36,39 @@ def rows_for_rules(
 
     Args:
         needs: the modules that take long to import.
-        begun: whether the work has begun; then only Ctrl-C counts.
+        stage: of the work; once it has begun, only Ctrl-C counts, and for a fit of many rows
+            without rules the limit.
     """
     if run.interrupt.pressed:
         return some_rows(data, _ROWS, seed)
-    if begun:
-        return None
+    if stage != "start":
+        late = bool(run.deadline.seconds) and run.stopped() and len(data.weights) > _ROWS
+        return some_rows(data, _ROWS, seed) if stage == "without rules" and late else None
     sample = sample_in_time(data, run, seed)
     limited = run.deadline.seconds and not all(map(run.may_import, needs))
     return some_rows(data, _ROWS, seed) if sample is None and limited else sample
 
 
 def with_rules(
-    rows: Callable[[bool], TrainingData | None],
+    rows: Callable[[Stage], TrainingData | None],
     prepare: Callable[[], Prepared],
     fit: Callable[[Prepared], Fit[ModelT]],
     fit_of_sample: Callable[[TrainingData], Fit[ModelT]],
 ) -> Fit[ModelT]:
     """The fit on all rows, or that of a sample if `rows` gives one before, between preparation and
-    fit, or for a fit without rules.
+    fit, or for an unfinished fit without rules.
 
     Args:
-        rows: as `rows_for_rules` after its argument `begun`.
+        rows: `rows_for_rules` as a function of the stage.
     """
-    sample = rows(False)
+    sample = rows("start")
     if sample is None:
         prepared = prepare()
-        sample = rows(True)
+        sample = rows("prepared")
         if sample is None:
             found: Any = fit(prepared)
-            sample = None if len(found.model.conjunctions) else rows(True)
+            complete = len(found.model.conjunctions) or not unfinished(found)
+            sample = None if complete else rows("without rules")
             if sample is None:
                 return found
     return fit_of_sample(sample)

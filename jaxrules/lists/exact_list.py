@@ -39,6 +39,7 @@ from jaxrules.learning.cross_validation import (
     fit_of_best_setting,
     fits_along,
 )
+from jaxrules.learning.in_time import Stage, with_rules
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, sample_in_time
 from jaxrules.lists import ssrl
@@ -183,14 +184,24 @@ def fit(
     """
     run = options.run()
     data = list_data(X, y, sample_weight, options)
-    sample = rows_for_lists(data, options, run) if options.rules is None else None
-    if sample is not None:
-        return _in_time(data, sample, options, run)
-    problem = _read(data, options, run)
-    start = problem.begin(options.start)
-    penalty, trial = _penalty(problem, options, run, start)
-    problem = problem.priced(penalty.value)
-    return _finished(problem, options, run, penalty, start, trial)[0]
+
+    def rows(stage: Stage) -> TrainingData | None:
+        # After Ctrl-C, the search still makes its first list
+        made = options.rules is not None or (stage != "start" and run.interrupt.pressed)
+        return None if made else rows_for_lists(data, options, run, stage)
+
+    def best(problem: ListProblem) -> Fit[RuleList]:
+        start = problem.begin(options.start)
+        penalty, trial = _penalty(problem, options, run, start)
+        problem = problem.priced(penalty.value)
+        return _finished(problem, options, run, penalty, start, trial)[0]
+
+    return with_rules(
+        rows,
+        lambda: _read(data, options, run),
+        best,
+        lambda sample: _in_time(data, sample, options, run),
+    )
 
 
 def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:

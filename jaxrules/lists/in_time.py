@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.in_time import short_rules
-from jaxrules.learning.in_time import fit_in_half, rows_for_rules
+from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules
 from jaxrules.learning.training import TrainingData
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def rows_for_lists(
-    data: TrainingData, options: Any, run: Run, *, begun: bool = False
+    data: TrainingData, options: Any, run: Run, stage: Stage = "start"
 ) -> TrainingData | None:
     """A sample of the rows, from which to learn the rules of a list, if there is no time for all,
     or after Ctrl-C. None if there is, or if an option sets a constraint that only the search can
@@ -39,7 +39,7 @@ def rows_for_lists(
     given = (options.required, options.first, options.monotone, getattr(options, "start", None))
     plain = all(value is None or _is_empty(value) for value in given)
     plain = plain and isinstance(options.default, str) and options.default == "majority"
-    return rows_for_rules(data, run, options.seed, (), begun=begun) if plain else None
+    return rows_for_rules(data, run, options.seed, (), stage=stage) if plain else None
 
 
 def _is_empty(value: Any) -> bool:

@@ -310,7 +310,7 @@ def fit(
     run = options.run()
     data, makes_rules = list_data(X, y, sample_weight, options), options.propositions is None
     return with_rules(
-        lambda begun: rows_for_lists(data, options, run, begun=begun) if makes_rules else None,
+        lambda stage: rows_for_lists(data, options, run, stage) if makes_rules else None,
         lambda: _Task.of(data, options, run, options.max_rules, options.start),
         lambda task: _on_all_rows(task, options, run),
         lambda sample: _in_time(data, sample, options, run),

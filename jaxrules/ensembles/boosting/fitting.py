@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import Table, TableLike
+from jaxrules.ensembles.boosting.details import BoostingDetails
 from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, Options
 from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
@@ -43,7 +44,7 @@ from jaxrules.rules.conditions import Conjunctions, PropositionPool, all_proposi
 from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search.space import check_cut_points, most_propositions
 from jaxrules.tools import checks
-from jaxrules.tools.fits import Fit, Status
+from jaxrules.tools.fits import Details, Fit, OneVsRestDetails, Status
 from jaxrules.tools.interrupts import Interrupt
 from jaxrules.tools.runs import Deadline, Run
 
@@ -53,6 +54,8 @@ _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_SPLITS = 20_000
 """The most rows on which thresholds are chosen for the search for pairs."""
+_ROWS_OF_FEW = 2000
+"""The most rows of a few rules after the limit."""
 _FEW_CUT_POINTS = 40
 """A search looks at the two sides of so many cut points in the time that an entry of X takes: 12 ns
 per row and proposition.
@@ -332,9 +335,12 @@ def _propositions_in(model: RuleEnsemble) -> PropositionPool:
 
 def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]:
     """The model of the sample, evaluated on all rows, if time ran out before the fit on all rows
-    matched it.
+    matched it; without a sample, a few rules of one if there is no rule at all.
     """
-    sketch = task.sketch
+    sketch, details = task.sketch, found.details
+    if sketch is None and (some := _rows_without_rule(found, task)) is not None:
+        own = replace(task.options, loss=task.data.loss, prune=None)
+        sketch, details = few_rules(some, own, task.run), _of_sample(details, len(some.weights))
     if sketch is None or sketch.linear is not None:
         return found
     if len(found.model.conjunctions) >= len(sketch.conjunctions):
@@ -347,4 +353,24 @@ def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]
         return found
     model = replace(sketch, options=task.settings)
     task.run.step(risk, len(model.conjunctions))
-    return task.run.finish(model, risk, found.sense, Status.TIME_LIMIT, details=found.details)
+    return task.run.finish(model, risk, found.sense, Status.TIME_LIMIT, details=details)
+
+
+def _rows_without_rule(found: Fit[RuleEnsemble], task: BoostingTask) -> TrainingData | None:
+    """The rows for a few rules if a limit ended the fit to many rows before it had one."""
+    options, run, data = task.options, task.run, task.data
+    free = options.propositions is None and not task.constraints.required
+    late = bool(run.deadline.seconds) and run.stopped() and not run.interrupt.pressed
+    if not (free and late and len(data.weights) > 2 * _ROWS_OF_FEW):
+        return None
+    none = not len(found.model.conjunctions) and found.model.linear is None
+    return some_rows(data, _ROWS_OF_FEW, options.seed) if none else None
+
+
+def _of_sample(details: Details, rows: int) -> Details:
+    """Details that say that the propositions come from so many rows."""
+    if isinstance(details, OneVsRestDetails):
+        each = tuple(_of_sample(one, rows) for one in details.of_class)
+        return replace(details, of_class=each)
+    assert isinstance(details, BoostingDetails)
+    return replace(details, sample=rows)

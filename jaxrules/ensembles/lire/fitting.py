@@ -37,7 +37,7 @@ from jaxrules.learning.cross_validation import (
     of_finished,
     unfinished,
 )
-from jaxrules.learning.in_time import rows_for_rules, with_rules
+from jaxrules.learning.in_time import Stage, rows_for_rules, with_rules
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
@@ -98,9 +98,9 @@ def fit(
 
     makes_rules = depends_on_labels(options.rules) and not constraints.required
 
-    def rows(begun: bool) -> TrainingData | None:
+    def rows(stage: Stage) -> TrainingData | None:
         needs = (FORESTS,)
-        return rows_for_rules(data, run, options.seed, needs, begun=begun) if makes_rules else None
+        return rows_for_rules(data, run, options.seed, needs, stage=stage) if makes_rules else None
 
     def task() -> _Task:
         return _Task(
