@@ -208,7 +208,7 @@ class SecondOrder(Objective):
     gradient: Floats
     curvature: Floats
     ridge: float
-    compiled = "SecondOrderKernel"
+    compiled = "SecondOrder"
     compiled_one_sided = "OneSidedCorrectiveDecrease"  # the same with nothing found
     formula = "square"
 
@@ -268,7 +268,7 @@ class CorrectiveDecrease(Objective):
     ridge: float
     found: NDArray[np.bool_] | Floats
     penalties: Floats
-    compiled = "CorrectiveDecreaseKernel"
+    compiled = "CorrectiveDecrease"
     compiled_one_sided = "OneSidedCorrectiveDecrease"
     formula = "square"
 
