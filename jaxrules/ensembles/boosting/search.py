@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.ensemble import Ensemble, repeated
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.task import Task
@@ -33,9 +32,7 @@ from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
 
-def next_rule(
-    state: Ensemble | JointEnsemble, task: Task, must: list[NDArray[np.bool_]], stage: Run
-) -> Found:
+def next_rule(state: Ensemble, task: Task, must: list[NDArray[np.bool_]], stage: Run) -> Found:
     """The next rule. If it must use one of some columns, `must` flags the propositions on each."""
     options = task.options
     parts, longest = [], options.longest(state.n_searched)
@@ -69,7 +66,7 @@ def next_rule(
 
 def _of_other_rows(
     found: Found,
-    state: Ensemble | JointEnsemble,
+    state: Ensemble,
     side: Side,
     objective: Objective,
     options: Options,

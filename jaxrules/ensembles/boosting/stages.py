@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.boosting.combinations import Combinations
 from jaxrules.ensembles.boosting.details import BoostingDetails, Stage
 from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, Ensemble, Step
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.linear_terms import LinearColumns, Term, seconds_to_make
 from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.pruning import pruned
 from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import Task
@@ -34,7 +34,7 @@ of complexity.
 """
 
 
-def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble:
+def _start(data: TrainingData, task: Task, run: Run) -> Ensemble:
     """The ensemble before the first stage; it has no linear terms if there is no time to make
     them.
     """
@@ -44,8 +44,7 @@ def _start(data: TrainingData, task: Task, run: Run) -> Ensemble | JointEnsemble
     elif task.options.linear_terms:
         n_outputs = len(task.candidates.signs)
         columns = LinearColumns.of(data, task.options.winsorise, task.constraints, n_outputs)
-    kind = JointEnsemble if task.joint else Ensemble
-    return kind(data, task.candidates, task.options, columns)
+    return Ensemble(data, task.candidates, task.options, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +115,11 @@ class Boosted:
         data, task, m = self.data, self.task, len(one.stages)
         step, pruning, ridge = one.step, None, ridge or task.ridge_of_weights(m)
         if task.options.prune is not None:
-            step, pruning = one.state.under(ridge.value).pruned(step, task.options.prune)
+            step, pruning = pruned(one.state.under(ridge.value), step, task.options.prune)
         rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
             one.state.candidates.pool.conjunctions(rules, data.schema), weights, intercept, linear,
-            "softmax" if task.joint else data.loss.link, ridge.kept(task.settings), data.loss.name,
+            one.state.loss.link, ridge.kept(task.settings), data.loss.name,
         )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in one.stages)))
         details = BoostingDetails(
