@@ -158,7 +158,7 @@ def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     return (
         (2.0 if joint else 1.0)
         * float(ridge)
-        * (  # `jaxrules.ensembles.boosting.joint` doubles it
+        * (  # `jaxrules.ensembles.noise.ridges` doubles it
             1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
         )
     )

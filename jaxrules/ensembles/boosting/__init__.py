@@ -46,7 +46,7 @@ In the order of reading:
 - `options`: what can be set, and the paper's own setting; `task`: what a fit works on;
 - `objective`: what a stage maximises; `search`: the search for the rule that maximises it;
 - `ensemble`: the rules so far, the weight of a new one (2.2), the refit of all weights, and
-  elimination; `joint`: the same for several classes as one problem;
+  elimination; several classes are one problem there; `pruning`: fewer weights for them;
 - `thresholds`, `linear_terms`, and `directions` with `combinations`: additional candidates of a
   stage;
 - `stages`: one rule after another; `details`: what is recorded of them;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from jaxrules.ensembles.boosting.directions import (
     seconds_to_make,
 )
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
 from jaxrules.ensembles.boosting.task import BoostingTask
@@ -30,7 +28,6 @@ from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
-Rules = TypeVar("Rules", BoostedEnsemble, JointEnsemble)
 _WORTH_CHANGING = 1e-4
 """A sweep keeps a change only if it lowers the risk by at least this share."""
 
@@ -64,7 +61,7 @@ class Combinations:
         )  # fmt: skip
         return cls(space, options, task.constraints) if len(space.values) > 1 else None
 
-    def better(self, state: BoostedEnsemble | JointEnsemble, found: Found, stage: Run) -> Found:
+    def better(self, state: BoostedEnsemble, found: Found, stage: Run) -> Found:
         """The better of two rules: the one that the search on single columns found, and the best
         one with a direction. Nothing is proved once directions are allowed.
         """
@@ -85,7 +82,7 @@ class Combinations:
             places = (*places, self._add(state, one, state.candidates.selected(places)))
         return replace(found, propositions=places, objective=rule.worth)
 
-    def swept(self, state: Rules, stopped: Callable[[], bool]) -> Rules:
+    def swept(self, state: BoostedEnsemble, stopped: Callable[[], bool]) -> BoostedEnsemble:
         """The ensemble after each condition of the learned rules was improved in turn, the others
         fixed.
         """
@@ -96,7 +93,9 @@ class Combinations:
                 state = self._improved(state, r, k, stopped)
         return state
 
-    def _improved(self, state: Rules, r: int, k: int, stopped: Callable[[], bool]) -> Rules:
+    def _improved(
+        self, state: BoostedEnsemble, r: int, k: int, stopped: Callable[[], bool]
+    ) -> BoostedEnsemble:
         """With a better condition k in rule r, if there is one."""
         rule: tuple[int, ...] = state.rules[r]
         rest = (*rule[:k], *rule[k + 1 :])
@@ -116,9 +115,7 @@ class Combinations:
         before, after = state.step().risk, trial.step().risk
         return trial if after < before - _WORTH_CHANGING * abs(before) else state
 
-    def _known(
-        self, state: BoostedEnsemble | JointEnsemble, place: int
-    ) -> ObliqueProposition | None:
+    def _known(self, state: BoostedEnsemble, place: int) -> ObliqueProposition | None:
         """A proposition of the pool in standardised columns; None if it has no threshold to
         move.
         """
@@ -128,10 +125,7 @@ class Combinations:
         return self.known[condition]
 
     def _add(
-        self,
-        state: BoostedEnsemble | JointEnsemble,
-        one: ObliqueProposition,
-        among: NDArray[np.bool_],
+        self, state: BoostedEnsemble, one: ObliqueProposition, among: NDArray[np.bool_]
     ) -> int:
         """Add a proposition to those of the ensemble; returns its place."""
         condition, rows = self.space.condition(one, among)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxrules.ensembles.boosting.joint import Pruning
+from jaxrules.ensembles.boosting.pruning import Pruning
 from jaxrules.tools.fits import Details, Status
 
 

@@ -1,22 +1,54 @@
-"""The rules so far, with the corrective weights of a model of one output."""
+"""The rules so far, with their corrective weights.
+
+**Several classes** are one problem, in which every rule has a weight per class. With Y the classes
+as 0/1 columns, Z the rules on the rows, b one intercept and w_m the weights of rule m, each with an
+entry per class, the regularised risk is the mean of the softmax loss
+
+    -log p_iy,   p_i = softmax(b + sum_m z_im w_m),
+
+plus l2_penalty / n sum_m |w_m|^2. With two classes this is the problem of `jaxrules.boosting` (2.1)
+for the weights v = 2 w_2 = -2 w_1. In the usual form, ridge / (2 n) |w|^2, the ridge is 2
+l2_penalty.
+
+A stage adds the rule q that decreases a quadratic model of the risk most, per unit of complexity,
+if all weights are refitted. The Hessian couples the classes; the model keeps only its diagonal
+blocks. For class k with G_k = P_k - Y_k and h_k = K / (K - 1) p_k (1 - p_k), which for two classes
+sum to twice the binary curvature,
+
+    sum_k (sum G_k)^2 / (2 n (2 l2_penalty + sum h_k - c_k' M_k^-1 c_k))
+
+where the inner sums run over the rows of q, and c_k and M_k are those of
+`jaxrules.solvers.rule_search.CorrectiveDecrease` for h_k; `SumOverClasses` adds the classes. Rules
+of at most two conditions are searched exhaustively by histograms of all classes, rules of three by
+such a search within the rows of each proposition in turn. The bound of longer rules, the sum of the
+best prefixes of the classes, is valid but often loose.
+
+The refit of all weights and b is convex: L-BFGS under Boehning's bound on the Hessian (Böhning,
+"Multinomial logistic regression algorithm", Annals of the Institute of Statistical Mathematics
+1992).
+"""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax as probabilities
 
 from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, LinearColumnTerm
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.candidates import Candidates
+from jaxrules.ensembles.noise import ridges
+from jaxrules.learning.options import ONE_VS_REST
 from jaxrules.learning.training import TrainingData
-from jaxrules.losses import best_constant, best_shift, derivatives
+from jaxrules.losses import best_constant, best_shift, derivatives, softmax, uncoupled
 from jaxrules.models.rule_models import LinearTerms
-from jaxrules.solvers.linear.refit import refit_weights
+from jaxrules.rules.rows import check_memory
+from jaxrules.solvers.linear.refit import refit_outputs
 
 Floats = NDArray[np.float64]
 NOTHING_LEFT = 1e-14
@@ -25,6 +57,8 @@ SMALLEST_CURVATURE = 1e-8
 """Without a ridge, curvatures are raised to this share of the largest one, so that a stage's
 objective stays finite.
 """
+_COPIES = 4
+"""The number of copies of the data of a search of several classes in memory at the same time."""
 
 
 class EnsembleStep(NamedTuple):
@@ -42,6 +76,12 @@ class EnsembleStep(NamedTuple):
 class BoostedEnsemble:
     """The rules so far: their weights, the scores of the training rows, and the
     derivatives of the loss there.
+
+    Attributes:
+        y, scores: (rows,), or (rows, classes) for classes fitted together.
+        weights, coefficients: of the rules and of the linear terms, (rules, outputs) and (terms,
+            outputs).
+        intercept: (outputs,).
     """
 
     def __init__(
@@ -51,13 +91,20 @@ class BoostedEnsemble:
         options: Options,
         columns: LinearColumns | None = None,
     ) -> None:
-        self.loss, self.y, self.sample_weight = data.loss, data.target, data.weights
+        self.loss, self.y, self.sample_weight = data.row_loss, data.target, data.weights
+        if self.loss == softmax:
+            check_memory(
+                self.y.size, options.most_rules + 3, 8.0 * _COPIES, what="rules",
+                remedy=f"lower max_rules, or {ONE_VS_REST}",
+            )  # fmt: skip
         self.l2_penalty: float = 0.0 if options.l2_penalty is None else options.l2_penalty
         self.corrective, self.has_intercept = options.corrective, options.intercept
         self.total_weight = float(self.sample_weight.sum())
-        self.intercept = (
-            best_constant(self.loss, self.y, self.sample_weight) if self.has_intercept else 0.0
-        )
+        outputs = self.y.shape[1] if self.y.ndim > 1 else 1
+        self.intercept: Floats = np.zeros(outputs)
+        if self.has_intercept:
+            constant = best_constant(self.loss, self.y, self.sample_weight)
+            self.intercept = self._centred(np.atleast_1d(constant))
         self.candidates, self.output = candidates, data.output
         self.sides, self.n_searched = candidates.sides(data.output), candidates.n_searched
         self.by_nonzeros = options.max_nonzeros > 1
@@ -65,18 +112,29 @@ class BoostedEnsemble:
             rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()
         ]
         self.extents: list[NDArray[np.bool_]] = [candidates.selected(rule) for rule in self.rules]
-        self.weights = [0.0] * len(self.rules)
+        self.weights = np.zeros((len(self.rules), outputs))
         self.n_first = len(self.rules)
         self.columns = columns
         self.terms: list[int] = []  # linear terms: places among the columns
-        self.coefficients: list[float] = []
-        self.scores = np.full(len(self.y), self.intercept)
+        self.coefficients = np.zeros((0, outputs))
+        self.scores = np.zeros(self.y.shape) + self.intercept
         self.gain = 0.0  # the predicted gain of the last rule, (2.3)
         self._derivatives: tuple[Floats, Floats, Floats] | None = (
             None  # the scores they belong to, g, h
         )
         if self.rules:
             self._refit()
+
+    def _centred(self, intercept: Floats) -> Floats:
+        """Of classes together, the intercept with the mean 0: a common constant changes no
+        probability.
+        """
+        return intercept - intercept.mean() if self.loss == softmax else intercept
+
+    @property
+    def ridge(self) -> float:
+        """The ridge on a weight."""
+        return ridges(self.loss) * self.l2_penalty
 
     @property
     def signs_of(self) -> NDArray[np.bool_]:
@@ -108,12 +166,16 @@ class BoostedEnsemble:
         return self.candidates.unused(self.rules, self.sides)
 
     def derivatives(self) -> tuple[Floats, Floats]:
-        """Weighted gradient and curvature per row; with l2_penalty = 0, the curvature is bounded
-        away from 0.
+        """Weighted gradient and curvature per row, or per row and class; with l2_penalty = 0, the
+        curvature is bounded away from 0.
         """
         if self._derivatives is not None and self._derivatives[0] is self.scores:
             return self._derivatives[1:]
-        g, h = derivatives(self.loss, self.y, self.scores, majorant=True)
+        if self.loss == softmax:
+            p = probabilities(self.scores, axis=1)
+            g, h = p - (1.0 + self.y) / 2.0, uncoupled(p, p.shape[1])
+        else:
+            g, h = derivatives(self.loss, self.y, self.scores, majorant=True)
         if self.l2_penalty == 0.0:
             largest = float(h.max())
             if largest == 0.0:
@@ -121,7 +183,8 @@ class BoostedEnsemble:
                     "l2_penalty must be positive, because the loss has zero curvature at every row"
                 )
             h = np.maximum(h, SMALLEST_CURVATURE * largest)
-        self._derivatives = (self.scores, self.sample_weight * g, self.sample_weight * h)
+        weight = self.sample_weight[:, None] if self.y.ndim > 1 else self.sample_weight
+        self._derivatives = (self.scores, weight * g, weight * h)
         return self._derivatives[1:]
 
     def span(self) -> NDArray[np.bool_] | Floats:
@@ -132,56 +195,70 @@ class BoostedEnsemble:
         weights do not move it.
         """
         everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
-        held = (self.signs != 0) & (np.array(self.weights) == 0)
+        held = (self.signs != 0) & ~self.weights.any(axis=1)
         columns = everything + [
             extent for extent, absent in zip(self.extents, held, strict=True) if not absent
         ]
         rows = np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
-        moving = [t for t, b in zip(self.terms, self.coefficients, strict=True) if b]
+        moving = [t for t, b in zip(self.terms, self.coefficients, strict=True) if b.any()]
         return (
             rows
             if self.columns is None or not moving
             else np.column_stack([rows, self.columns.values[:, moving]])
         )
 
-    def add_term(self, term: LinearColumnTerm) -> float:
-        """Append a linear term and refit all weights; returns its coefficient, for the column
-        divided by its scale.
+    def add_term(self, term: LinearColumnTerm) -> float | tuple[float, ...]:
+        """Append a linear term and refit all weights; returns its coefficient, or those of the
+        classes, for the column divided by its scale.
         """
         before = self.step().risk
-        self.terms, self.coefficients = [*self.terms, term.place], [*self.coefficients, 0.0]
+        self.terms = [*self.terms, term.place]
+        self.coefficients = np.append(self.coefficients, np.zeros((1, len(self.intercept))), axis=0)
         self._refit()
         self.gain = before - self.step().risk
-        return self.coefficients[-1]
+        return self._of_outputs(self.coefficients[-1])
 
-    def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float:
+    def add(self, rule: tuple[int, ...], rows: NDArray[np.bool_]) -> float | tuple[float, ...]:
         """Append a rule with the weight (2.2), and refit all weights if corrective; returns the
-        rule's weight.
+        rule's weight, or those of the classes.
 
         (2.2) is a Newton step, which may raise the regularised risk (2.1) if the curvature of the
         loss is unbounded; the rule then gets its best weight instead.
         """
-        g, h = self.derivatives()
-        denominator = self.l2_penalty + float(h[rows].sum())
-        weight = -float(g[rows].sum()) / denominator if denominator > 0 else 0.0
-        self.gain = 0.5 * weight**2 * denominator / self.total_weight
-        if not self._rise(weight, rows) <= 0.0:
-            covered = (self.y[rows], self.scores[rows], self.sample_weight[rows])
-            weight = best_shift(self.loss, *covered, self.l2_penalty)
-        self.rules = [*self.rules, rule]
-        if weight * self.signs[-1] < 0:
-            weight = self.gain = 0.0
-        self.extents = [*self.extents, rows]
-        self.weights = [*self.weights, weight]
-        self.scores = self.scores + weight * rows
-        if self.corrective and weight != 0.0:
+        g, h = (np.atleast_1d(one[rows].sum(axis=0)) for one in self.derivatives())
+        whole = self.ridge + h
+        weight = np.divide(-g, whole, out=np.zeros_like(g), where=whole > 0)
+        self.gain = 0.5 * float(weight**2 @ whole) / self.total_weight
+        self.rules, self.extents = [*self.rules, rule], [*self.extents, rows]
+        weight = self._centred(weight) if self.loss == softmax else self._allowed(weight, rows)
+        self.weights = np.append(self.weights, weight[None], axis=0)
+        if self.corrective and weight.any():
             self._refit()
-        return self.weights[-1]
+        else:
+            self.scores = self.scores + np.multiply.outer(rows, weight).reshape(self.y.shape)
+        return self._of_outputs(self.weights[-1])
+
+    def _allowed(self, weight: Floats, rows: NDArray[np.bool_]) -> Floats:
+        """The weight of the last rule, one output: a better one if it raises the risk, and 0
+        against the required sign.
+        """
+        if not self._rise(float(weight[0]), rows) <= 0.0:
+            covered = (self.y[rows], self.scores[rows], self.sample_weight[rows])
+            weight = np.array([best_shift(self.loss, *covered, self.l2_penalty)])
+        if weight[0] * self.signs[-1] < 0:
+            self.gain, weight = 0.0, np.zeros(1)
+        return weight
+
+    def _of_outputs(self, weights: Floats) -> float | tuple[float, ...]:
+        """As a stage reports them: a number for one output."""
+        return tuple(weights.tolist()) if self.loss == softmax else float(weights[0])
 
     def shifted(self) -> bool:
         """Move the intercept to its best value, in the place of a rule that holds for every row.
-        False if it is there already.
+        False if it is there already, as after a refit of classes together.
         """
+        if self.loss == softmax:
+            return False
         before, risk = (self.intercept, self.scores), self.step().risk
         change = best_shift(self.loss, self.y, self.scores, self.sample_weight)
         self.intercept, self.scores = self.intercept + change, self.scores + change
@@ -192,25 +269,45 @@ class BoostedEnsemble:
 
     def _refit(self) -> None:
         """Refit all weights at once: minimise (2.1) over them."""
-        features: NDArray[Any] = np.zeros((len(self.y), len(self.extents)), bool)
-        for r, rows in enumerate(self.extents):
-            features[:, r] = rows
-        n, signs = len(self.extents), self.signs
-        if self.columns is not None and self.terms:
-            features = np.column_stack([features, self.columns.values[:, self.terms]])
-            signs = np.append(signs, self.columns.sides[self.terms])
-        weights, self.intercept = refit_weights(
-            self.loss,
-            self.y,
-            features,
-            l2_penalty=self.l2_penalty,
-            intercept=self.has_intercept,
-            sample_weight=self.sample_weight,
-            start=(np.array([*self.weights, *self.coefficients]), self.intercept),
-            signs=signs,
-        )
-        self.weights, self.coefficients = weights[:n].tolist(), weights[n:].tolist()
-        self.scores = self.intercept + features @ weights
+        features, n = self.features(self.extents, self.terms), len(self.rules)
+        start = np.concatenate([self.weights, self.coefficients])
+        weights, self.intercept = self.best(features, start, self.intercept)
+        self.weights, self.coefficients = weights[:n], weights[n:]
+        self.scores = (self.intercept + features @ weights).reshape(self.y.shape)
+
+    def features(
+        self, extents: Sequence[NDArray[np.bool_]], terms: Sequence[int]
+    ) -> NDArray[np.bool_] | Floats:
+        """Rules as columns, and linear terms, (rows, rules + terms)."""
+        rules = np.zeros((len(self.y), len(extents)), bool)
+        for r, rows in enumerate(extents):
+            rules[:, r] = rows
+        if self.columns is None or not terms:
+            return rules
+        return np.column_stack([rules, self.columns.values[:, terms]])
+
+    def best(
+        self,
+        features: NDArray[np.bool_] | Floats,
+        weights: Floats,
+        intercept: Floats,
+        free: NDArray[np.bool_] | None = None,
+    ) -> tuple[Floats, Floats]:
+        """The best weights of columns and the intercept, from a start; only those that are `free`
+        move, if given.
+        """
+        signs = None
+        if self.loss != softmax:  # whose weights may have any
+            signs = self.signs
+            if self.columns is not None:
+                signs = np.append(signs, self.columns.sides[self.terms])
+            signs = signs[:, None]
+        weights, intercept = refit_outputs(
+            self.loss, self.y.reshape(len(self.y), -1), features, l2_penalty=self.ridge,
+            sample_weight=self.sample_weight, start=(weights, intercept),
+            intercept=self.has_intercept, free=free, signs=signs,
+        )  # fmt: skip
+        return weights, self._centred(intercept)
 
     def units(self, rule: tuple[int, ...]) -> int:
         """The complexity of a rule: 1 plus 1 per condition; with directions, 1 plus (1 + nonzeros)
@@ -231,11 +328,9 @@ class BoostedEnsemble:
             *map(self.candidates.selected, others),
             *self.extents[r + 1 :],
         ]
-        ensemble.weights = [
-            *self.weights[:r],
-            *(self.weights[r] for _ in others),
-            *self.weights[r + 1 :],
-        ]
+        ensemble.weights = np.repeat(
+            self.weights, np.where(np.arange(len(self.rules)) == r, len(others), 1), axis=0
+        )
         return ensemble
 
     def under(self, l2_penalty: float) -> BoostedEnsemble:
@@ -275,7 +370,7 @@ class BoostedEnsemble:
         for k in range(len(self.terms)):
             ensemble = copy.copy(self)
             ensemble.terms = [*self.terms[:k], *self.terms[k + 1 :]]
-            ensemble.coefficients = [*self.coefficients[:k], *self.coefficients[k + 1 :]]
+            ensemble.coefficients = np.delete(self.coefficients, k, axis=0)
             yield ensemble.refitted(), UNITS
         for r, rule in enumerate(self.rules[self.n_first :], start=self.n_first):
             shorter = (
@@ -311,25 +406,33 @@ class BoostedEnsemble:
 
     def step(self) -> EnsembleStep:
         """The current ensemble and risk."""
-        penalty = (
-            self.l2_penalty
-            / (2.0 * self.total_weight)
-            * sum(weight**2 for weight in [*self.weights, *self.coefficients])
-        )
-        losses = np.asarray(self.loss.value(self.y, self.scores))
-        risk = float(self.sample_weight @ losses) / self.total_weight + penalty
         kept = [r for r in range(len(self.rules)) if self._counts(r)]
-        linear, shift = None, np.zeros(1)
+        weights = np.concatenate([self.weights, self.coefficients])
+        step = self.reported(self.rules, self.terms, weights, self.intercept, self.scores)
+        rules = tuple(self.rules[r] for r in kept)
+        return step._replace(rules=rules, weights=self.weights[kept])
+
+    def reported(
+        self,
+        rules: Sequence[tuple[int, ...]],
+        terms: Sequence[int],
+        weights: Floats,
+        intercept: Floats,
+        scores: Floats,
+    ) -> EnsembleStep:
+        """Rules and linear terms with these weights, and their risk at these scores."""
+        n, linear = len(rules), None
+        penalty = self.ridge / (2.0 * self.total_weight) * float((weights**2).sum())
         if self.columns is not None:
-            coefficients = np.array(self.coefficients).reshape(-1, 1)
-            linear, shift = self.columns.weighed(self.terms, coefficients)
-        return EnsembleStep(
-            tuple(self.rules[r] for r in kept),
-            np.array(self.weights)[np.array(kept, int)][:, None],
-            self.intercept + shift,
-            risk,
-            linear,
-        )
+            linear, shift = self.columns.weighed(terms, weights[n:])
+            intercept = intercept + shift
+        risk = self.mean_loss(scores) + penalty
+        return EnsembleStep(tuple(rules), weights[:n], intercept, risk, linear)
+
+    def mean_loss(self, scores: Floats) -> float:
+        """Without the ridge."""
+        losses = np.asarray(self.loss.value(self.y, scores))
+        return float(self.sample_weight @ losses) / self.total_weight
 
     def _counts(self, r: int) -> bool:
         """Whether the model keeps a rule: not if its required sign made its weight 0, unless a
@@ -338,7 +441,7 @@ class BoostedEnsemble:
         wanted = r < self.n_first or any(
             speaking[list(self.rules[r])].any() for speaking in self.using
         )
-        return wanted or self.weights[r] != 0 or self.any_sign or self.signs[r] == 0
+        return wanted or bool(self.weights[r].any()) or self.any_sign or self.signs[r] == 0
 
 
 def repeated(rows: NDArray[np.bool_], extents: Sequence[NDArray[np.bool_]]) -> bool:

@@ -346,7 +346,7 @@ def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]
     if len(found.model.conjunctions) >= len(sketch.conjunctions):
         return found
     ridge, weights = np.mean(found.details["l2_penalty"]), np.asarray(sketch.weights)
-    outputs = 0.5 if task.joint else weights.shape[1]  # see `JointEnsemble.ridge`
+    outputs = 0.5 if task.joint else weights.shape[1]  # see `jaxrules.ensembles.noise.ridges`
     penalty = ridge / (2.0 * task.data.weights.sum()) * np.sum(weights**2) / outputs
     risk = model_loss(sketch, task.data) + float(penalty)
     if risk >= found.objective:

@@ -9,28 +9,25 @@ import numpy as np
 
 from jaxrules.ensembles.boosting.directions import PRICE
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.options import Options
+from jaxrules.losses import softmax
 from jaxrules.solvers.rule_search import (
     CorrectiveDecrease,
     GradientSum,
     Objective,
     Orthogonal,
     SecondOrder,
+    SumOverClasses,
 )
 
 
-def objective_of(
-    state: BoostedEnsemble | JointEnsemble, options: Options, sign: int = 0
-) -> Objective:
+def objective_of(state: BoostedEnsemble, options: Options, sign: int = 0) -> Objective:
     """What the next rule maximises, among rules whose weight has this sign (0 for any)."""
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
     }  # fmt: skip
     if options.max_nonzeros > 1:
         price |= PRICE
-    if isinstance(state, JointEnsemble):
-        return state.objective(price)
     g, h = state.derivatives()
     if sign > 0:  # the weight has the sign of -g
         g = -g
@@ -38,11 +35,15 @@ def objective_of(
         return Orthogonal(g, state.span(), state.sample_weight, **price)
     if options.objective == "gradient_sum":
         return GradientSum(g, **price)
-    ridge = state.l2_penalty if state.l2_penalty > 0 else float(np.finfo(np.float64).tiny)
+    ridge = state.ridge or float(np.finfo(np.float64).tiny)
     g = g / math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
     if options.objective == "corrective_decrease":
         span = state.span()
         free = int(state.has_intercept)
         penalties = np.array([0.0] * free + [ridge] * (span.shape[1] - free))
+        if state.loss == softmax:
+            parts = zip(g.T, h.T, strict=True)
+            each = (CorrectiveDecrease(*one, ridge, span, penalties) for one in parts)
+            return SumOverClasses(tuple(each), **price)
         return CorrectiveDecrease(g, h, ridge, span, penalties, **price)
     return SecondOrder(g, h, ridge, **price)

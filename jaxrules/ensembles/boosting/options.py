@@ -104,7 +104,7 @@ class _Shared(ScoreOptions):
         intercept: start from the best constant. The paper starts from 0; there the empty
             conjunction, which holds for every row, is a candidate rule.
         multiclass: for more than two classes. "joint" fits one problem with the softmax loss, a
-            weight per class and rule, see `jaxrules.ensembles.boosting.joint`; it needs the
+            weight per class and rule, see `jaxrules.ensembles.boosting.ensemble`; it needs the
             logistic loss and the default `objective`, `corrective`, `intercept`, `eliminate` and
             `monotone`. "one_vs_rest" fits one model per class against the rest. None: "joint" if it
             can, else "one_vs_rest".

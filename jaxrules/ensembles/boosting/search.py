@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.ensembles.boosting.task import BoostingTask
@@ -34,10 +33,7 @@ from jaxrules.tools.runs import Run
 
 
 def next_rule(
-    state: BoostedEnsemble | JointEnsemble,
-    task: BoostingTask,
-    must: list[NDArray[np.bool_]],
-    stage: Run,
+    state: BoostedEnsemble, task: BoostingTask, must: list[NDArray[np.bool_]], stage: Run
 ) -> Found:
     """The next rule. If it must use one of some columns, `must` flags the propositions on each."""
     options = task.options
@@ -72,7 +68,7 @@ def next_rule(
 
 def _of_other_rows(
     found: Found,
-    state: BoostedEnsemble | JointEnsemble,
+    state: BoostedEnsemble,
     side: Side,
     objective: Objective,
     options: Options,

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.boosting.combinations import Combinations
 from jaxrules.ensembles.boosting.details import BoostingDetails, BoostingStage
 from jaxrules.ensembles.boosting.ensemble import NOTHING_LEFT, BoostedEnsemble, EnsembleStep
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.linear_terms import (
     LinearColumns,
     LinearColumnTerm,
     seconds_to_make,
 )
 from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.pruning import pruned
 from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import BoostingTask
@@ -38,7 +38,7 @@ of complexity.
 """
 
 
-def _start(data: TrainingData, task: BoostingTask, run: Run) -> BoostedEnsemble | JointEnsemble:
+def _start(data: TrainingData, task: BoostingTask, run: Run) -> BoostedEnsemble:
     """The ensemble before the first stage; it has no linear terms if there is no time to make
     them.
     """
@@ -48,8 +48,7 @@ def _start(data: TrainingData, task: BoostingTask, run: Run) -> BoostedEnsemble 
     elif task.options.linear_terms:
         n_outputs = len(task.candidates.signs)
         columns = LinearColumns.of(data, task.options.winsorise, task.constraints, n_outputs)
-    kind = JointEnsemble if task.joint else BoostedEnsemble
-    return kind(data, task.candidates, task.options, columns)
+    return BoostedEnsemble(data, task.candidates, task.options, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +119,11 @@ class Boosted:
         data, task, m = self.data, self.task, len(one.stages)
         step, pruning, ridge = one.step, None, ridge or task.ridge_of_weights(m)
         if task.options.prune is not None:
-            step, pruning = one.state.under(ridge.value).pruned(step, task.options.prune)
+            step, pruning = pruned(one.state.under(ridge.value), step, task.options.prune)
         rules, weights, intercept, risk, linear = step
         model = RuleEnsemble(
             one.state.candidates.pool.conjunctions(rules, data.schema), weights, intercept, linear,
-            "softmax" if task.joint else data.loss.link, ridge.kept(task.settings), data.loss.name,
+            one.state.loss.link, ridge.kept(task.settings), data.loss.name,
         )  # fmt: skip
         status = Status.worst((Status.CONVERGED, *(stage.status for stage in one.stages)))
         details = BoostingDetails(

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
-from jaxrules.ensembles.boosting.joint import JointEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.options import Options
 from jaxrules.learning.training import TrainingData
@@ -78,7 +77,7 @@ class Thresholds:
 
     def better(
         self,
-        state: BoostedEnsemble | JointEnsemble,
+        state: BoostedEnsemble,
         found: Found,
         options: Options,
         stopped: Callable[[], bool],
@@ -111,7 +110,7 @@ class Thresholds:
 
     def _moved(
         self,
-        state: BoostedEnsemble | JointEnsemble,
+        state: BoostedEnsemble,
         found: Found,
         objective: Objective,
         terms: Floats,
@@ -143,7 +142,7 @@ class Thresholds:
         return replace(found, propositions=tuple(rule), objective=worth, bound=bound)
 
     def _best(
-        self, state: BoostedEnsemble | JointEnsemble, objective: Objective, terms: Floats, sign: int
+        self, state: BoostedEnsemble, objective: Objective, terms: Floats, sign: int
     ) -> Split | None:
         """The best single condition that does not repeat an earlier rule."""
         columns = {}
@@ -180,7 +179,7 @@ class Thresholds:
         values = self.columns[split.column].values
         return values > split.low if split.above else values <= split.low
 
-    def _add(self, state: BoostedEnsemble | JointEnsemble, split: Split) -> int:
+    def _add(self, state: BoostedEnsemble, split: Split) -> int:
         """Add the condition to the propositions of the ensemble; returns its place."""
         condition, rows = self.condition(split), self.rows(split)
         state.candidates = state.candidates.extended(condition, rows, self.constraints)

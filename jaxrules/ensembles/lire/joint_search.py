@@ -20,8 +20,9 @@ from scipy.special import softmax as shares
 
 from jaxrules.ensembles.lire.moves import ONES, Support, rank_joint_moves
 from jaxrules.ensembles.lire.problem import Floats, Integers, merge_targets
-from jaxrules.ensembles.lire.refit import curvatures, lbfgs
+from jaxrules.ensembles.lire.refit import lbfgs
 from jaxrules.ensembles.lire.search import FEW_PATTERNS, Incumbent, Moves, SupportSearch, gain_alone
+from jaxrules.losses import uncoupled
 from jaxrules.solvers.blas import one_blas_thread
 
 _TRIALS = 16
@@ -95,4 +96,4 @@ class JointSearch(SupportSearch):
         """The downhill slopes and the curvatures of the classes, (classes, patterns) each."""
         problem, p = self.problem, shares(margins, axis=1).T
         downhill = (1.0 + problem.target.T) / 2.0 - p
-        return problem.mass * downhill, problem.mass * curvatures(p)
+        return problem.mass * downhill, problem.mass * uncoupled(p, len(p))

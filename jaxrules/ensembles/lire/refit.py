@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss
+from jaxrules.losses import Loss, uncoupled
 from jaxrules.solvers.linear.newton import newton_on_host
 from jaxrules.solvers.linear.refit import softmax_terms
 from jaxrules.tools.bits import distinct, pack
@@ -103,14 +103,6 @@ def newton(
     )
 
 
-def curvatures(p: Floats) -> Floats:
-    """The second derivatives that stand for those of the softmax loss at these probabilities, with
-    classes on the first axis: K / (K - 1) p_k (1 - p_k) without terms across classes, which is the
-    binary loss for two classes; see `jaxrules.ensembles.boosting.joint`.
-    """
-    return np.asarray(len(p) / (len(p) - 1) * p * (1.0 - p))
-
-
 def lbfgs(
     columns: Floats,
     target: Floats,
@@ -121,8 +113,8 @@ def lbfgs(
 ) -> tuple[Floats, float]:
     """`newton` for the softmax loss of K classes, without bounds on the weights.
 
-    It works in coordinates in which the Hessian of every class by `curvatures` is the identity at
-    the first guess.
+    It works in coordinates in which the Hessian of every class, with the curvatures of
+    `jaxrules.losses.uncoupled`, is the identity at the first guess.
 
     Args:
         columns: shape (patterns, size).
@@ -134,7 +126,7 @@ def lbfgs(
 
     shares = (1.0 + target) / 2.0
     _, _, p = softmax_terms(columns, shares, mass, ridge, weights)
-    h = (mass * (curvatures(p.T) + _LEAST_CURVATURE))[:, None]
+    h = (mass * (uncoupled(p.T, p.shape[1]) + _LEAST_CURVATURE))[:, None]
     hessians = (columns.T[None] * h) @ columns + np.diag(ridge)
     hessians += 1e-9 * hessians.diagonal(axis1=1, axis2=2).max() * np.eye(len(ridge))
     back = np.linalg.inv(np.linalg.cholesky(hessians)).transpose(0, 2, 1)  # (K, size, size)

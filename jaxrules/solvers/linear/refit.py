@@ -9,6 +9,8 @@ small.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -116,9 +118,12 @@ def refit_outputs(
         )  # fmt: skip
     weights, constants = start[0].copy(), np.array(start[1], np.float64)
     offsets = np.broadcast_to(offset, y.shape)
+    moves: Any
     for k in range(y.shape[1]):
-        moves = np.ones(len(weights), bool) if free is None else free[:, k]
-        fixed = offsets[:, k] + features[:, ~moves] @ weights[~moves, k]
+        fixed, moves = offsets[:, k], slice(None)
+        if free is not None:
+            moves = free[:, k]
+            fixed = fixed + features[:, ~moves] @ weights[~moves, k]
         weights[moves, k], found = refit_weights(
             loss, y[:, k], features[:, moves], l2_penalty=l2_penalty, intercept=intercept,
             sample_weight=sample_weight, start=(weights[moves, k], float(constants[k])),
