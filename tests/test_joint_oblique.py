@@ -22,7 +22,7 @@ from test_oblique_search import table, target
 import jaxrules as jr
 from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.directions import PRICE, ObliqueSpace, best_rule
-from jaxrules.ensembles.boosting.ensemble import Ensemble
+from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
 from jaxrules.ensembles.boosting.fitting import task_of
 from jaxrules.ensembles.boosting.search import joint_rule, objective_of
 from jaxrules.ensembles.boosting.stages import boosted
@@ -69,7 +69,7 @@ def test_two_classes_are_the_binary_problem(
     np.testing.assert_allclose(scores, np.column_stack([-half, half]), atol=1e-4)
 
 
-def joint_state(seed: int, n: int = 60) -> tuple[Ensemble, Any]:
+def joint_state(seed: int, n: int = 60) -> tuple[BoostedEnsemble, Any]:
     """Classes fitted together, with one rule and one linear term."""
     X = table(seed, n)
     y = NAMES[np.random.default_rng(seed).integers(0, 3, n)]
@@ -78,13 +78,13 @@ def joint_state(seed: int, n: int = 60) -> tuple[Ensemble, Any]:
     )
     task = task_of(X, y, None, options)
     columns = boosting.stages.LinearColumns.of(task.data, 0.025, task.constraints, 3)
-    state = Ensemble(task.data, task.candidates, options, columns)
+    state = BoostedEnsemble(task.data, task.candidates, options, columns)
     state.add((0,), task.candidates.selected([0]))
     state.add_term(boosting.stages.Term(0, 1.0))
     return state, task
 
 
-def gain(state: Ensemble, q: np.ndarray) -> float:
+def gain(state: BoostedEnsemble, q: np.ndarray) -> float:
     """The decrease of the risk by a column, by linear algebra on whole matrices."""
     n, ridge = len(q), 2.0
     assert state.columns is not None
