@@ -157,7 +157,7 @@ def single_penalties(
     return rows
 
 
-def path(problem: sparse_glm.Problem) -> None:
+def path(problem: sparse_glm.SparseProblem) -> None:
     solution = None
     for penalty in problem.max_penalty() * np.geomspace(1.0, 1e-3, 50):
         solution = problem.solve(penalty, start=solution)
@@ -168,7 +168,7 @@ def rest(X: NDArray[Any], y: NDArray[np.float64], repeats: int) -> list[dict[str
     design = Design.of(X)
     tasks: dict[str, Callable[[], Any]] = {
         "preparing the matrix": lambda: Design.of(X),
-        "path of 50 penalties": lambda: path(sparse_glm.Problem.of(design, y, "logistic")),
+        "path of 50 penalties": lambda: path(sparse_glm.SparseProblem.of(design, y, "logistic")),
     }
     rows = []
     print()

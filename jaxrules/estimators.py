@@ -47,8 +47,8 @@ from jaxrules.data.table import (
     target_array,
 )
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
+from jaxrules.ensembles.lire.options import LireOptions as LIREOptions
 from jaxrules.ensembles.lire.options import LossOption as LIRELoss
-from jaxrules.ensembles.lire.options import Options as LIREOptions
 from jaxrules.learning.options import (
     FitOptions,
     ScoreOptions,
@@ -486,7 +486,7 @@ class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, chooser=rulefit.
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
     @options
-    class _Parameters(rulefit.Options, _ForClasses):
+    class _Parameters(rulefit.RuleFitOptions, _ForClasses):
         loss: rulefit.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -497,7 +497,7 @@ class RuleFitRegressor(_Regressor, learner=rulefit.fit, chooser=rulefit.cross_va
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
     @options
-    class _Parameters(rulefit.Options, _ForNumbers):
+    class _Parameters(rulefit.RuleFitOptions, _ForNumbers):
         loss: rulefit.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -508,7 +508,7 @@ class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_val
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
     @options
-    class _Parameters(glrm.Options, _ForClasses):
+    class _Parameters(glrm.GlrmOptions, _ForClasses):
         loss: glrm.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -519,7 +519,7 @@ class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
     @options
-    class _Parameters(glrm.Options, _ForNumbers):
+    class _Parameters(glrm.GlrmOptions, _ForNumbers):
         loss: glrm.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -532,7 +532,7 @@ class RuleBoostingClassifier(
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
     @options
-    class _Parameters(boosting.Options, _ForClasses):
+    class _Parameters(boosting.BoostingOptions, _ForClasses):
         loss: boosting.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -543,7 +543,7 @@ class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.c
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
     @options
-    class _Parameters(boosting.Options, _ForNumbers):
+    class _Parameters(boosting.BoostingOptions, _ForNumbers):
         loss: boosting.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -554,7 +554,7 @@ class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, chooser=lltboo
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
     @options
-    class _Parameters(lltboost.Options, _ForClasses):
+    class _Parameters(lltboost.LLTBoostOptions, _ForClasses):
         loss: lltboost.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -565,7 +565,7 @@ class LLTBoostRegressor(_Regressor, learner=lltboost.fit, chooser=lltboost.cross
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
     @options
-    class _Parameters(lltboost.Options, _ForNumbers):
+    class _Parameters(lltboost.LLTBoostOptions, _ForNumbers):
         loss: lltboost.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -576,7 +576,7 @@ class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, chooser=ltrnet.cro
     """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
     @options
-    class _Parameters(ltrnet.Options, _ForClasses):
+    class _Parameters(ltrnet.LTRNetOptions, _ForClasses):
         loss: ltrnet.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -587,7 +587,7 @@ class LTRNetRegressor(_Regressor, learner=ltrnet.fit, chooser=ltrnet.cross_valid
     """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
     @options
-    class _Parameters(ltrnet.Options, _ForNumbers):
+    class _Parameters(ltrnet.LTRNetOptions, _ForNumbers):
         loss: ltrnet.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -600,7 +600,7 @@ class DRNetClassifier(_Classifier, learner=drnet.fit, chooser=drnet.cross_valida
     """
 
     @options
-    class _Parameters(drnet.Options, _ForClasses):
+    class _Parameters(drnet.DRNetOptions, _ForClasses):
         pass
 
     @_constructor(_Parameters)
@@ -611,7 +611,7 @@ class SSRLClassifier(_Classifier, learner=ssrl.fit, chooser=ssrl.cross_validate)
     """A rule list by sequence-submodular optimisation: `jaxrules.ssrl`."""
 
     @options
-    class _Parameters(ssrl.Options, _ForClasses):
+    class _Parameters(ssrl.SSRLOptions, _ForClasses):
         pass
 
     @_constructor(_Parameters)
@@ -624,7 +624,7 @@ class ExactRuleListClassifier(
     """The best small rule list, with a certificate: `jaxrules.exact_list`."""
 
     @options
-    class _Parameters(exact_list.Options, _ForClasses):
+    class _Parameters(exact_list.ExactListOptions, _ForClasses):
         pass
 
     @_constructor(_Parameters)
@@ -635,7 +635,7 @@ class CoordinatePathRegressor(_Regressor, learner=fitting.fit, chooser=fitting.c
     """A linear model built in interpretable steps: `jaxrules.paths`."""
 
     @options
-    class _Parameters(fitting.Options, _ForNumbers):
+    class _Parameters(fitting.PathFitOptions, _ForNumbers):
         cost: CostName | None = "squared"
 
     @_constructor(_Parameters)

@@ -108,7 +108,7 @@ def test_the_model_is_the_network() -> None:
     X, y = data()
     table = training_data(X, y, logistic)
     pool = _one_sided(literals_of(table.table))
-    options = drnet.Options(max_rules=4, iterations=50, batch_size=None, restarts=2)
+    options = drnet.DRNetOptions(max_rules=4, iterations=50, batch_size=None, restarts=2)
     any_sign = np.ones((2, len(pool)), bool)
     training = drnet._ListTraining(table, pool, any_sign, options, Run("drnet"))
     rng = np.random.default_rng(1)

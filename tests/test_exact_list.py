@@ -216,10 +216,10 @@ def test_what_ends_a_search_is_said():
 
 def test_wide_problems_try_fewer_conditions():
     """The time of a condition grows with the words of its bits, beyond 16."""
-    options = exact_list.Options()
+    options = exact_list.ExactListOptions()
     assert options.evaluations(1) == options.evaluations(16) == 2 * options.evaluations(32)
-    assert exact_list.Options(max_evaluations=7).evaluations(32) == 7
-    assert exact_list.Options(max_evaluations=None).evaluations(32) == np.inf
+    assert exact_list.ExactListOptions(max_evaluations=7).evaluations(32) == 7
+    assert exact_list.ExactListOptions(max_evaluations=None).evaluations(32) == np.inf
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -536,7 +536,7 @@ def test_cross_validation_measures_held_out_rows(classes, options):
         (size, penalty) for penalty in (0.5, 2.0) for size in sizes
     ]
     rows = np.flatnonzero(weights)
-    data = reading.list_data(X, y, weights, exact_list.Options())
+    data = reading.list_data(X, y, weights, exact_list.ExactListOptions())
     fold = folds(data, 2, 3)
     for k, (i, penalty) in itertools.product(range(2), enumerate((0.5, 2.0))):
         inside, outside = rows[fold != k], rows[fold == k]

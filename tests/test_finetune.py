@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 import jaxrules as jr
 from compiling import compilations
-from jaxrules.ensembles.finetune import FinetuneOptions, _Candidate, _Objective, _Tuning
+from jaxrules.ensembles.finetune import FinetuneOptions, _Candidate, _FinetuneObjective, _Tuning
 from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic, squared
 from jaxrules.models.metrics import loss_of
@@ -114,7 +114,7 @@ def test_the_soft_ensemble_begins_as_the_model(kind: str) -> None:
     data = training_data(X, target(kind, y), loss_of(model), missing="own_category")
     tuning = _Tuning(model, data, Constraints(), OPTIONS, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
-    value = in_x64(_Objective(tuning.loss))(lanes, rows, fixed, 0)
+    value = in_x64(_FinetuneObjective(tuning.loss))(lanes, rows, fixed, 0)
     assert float(value[0]) * tuning.scale**2 == pytest.approx(
         jr.risk(model, X, target(kind, y)), rel=1e-9
     )
@@ -134,7 +134,9 @@ def test_the_gradient_by_hand() -> None:
     data = training_data(X, y, squared)
     tuning = _Tuning(model, data, Constraints(), OPTIONS, Run("finetune"))
     lanes, rows, fixed = tuning.arrays(data.weights / data.weights.sum())
-    slopes = in_x64(jax.grad(lambda lanes: _Objective(squared)(lanes, rows, fixed, 0)[0]))(lanes)
+    slopes = in_x64(jax.grad(lambda lanes: _FinetuneObjective(squared)(lanes, rows, fixed, 0)[0]))(
+        lanes
+    )
     x, w = tuning.columns.values, lanes.w[0, 0, :2, :2]
     np.testing.assert_allclose(np.linalg.norm(w, axis=1), 1)
     gaps = np.stack([w[0] @ x - lanes.lower[0, 0, 0], lanes.upper[0, 0, 1] - w[1] @ x])

@@ -20,7 +20,7 @@ from jaxrules.ensembles import glrm
 from jaxrules.ensembles.glrm.generation import generate
 from jaxrules.ensembles.glrm.master import Master
 from jaxrules.ensembles.glrm.outputs import Classes
-from jaxrules.ensembles.glrm.task import Task
+from jaxrules.ensembles.glrm.task import GlrmTask
 from jaxrules.rules.conditions import propositions_of
 from jaxrules.solvers.rule_search import NormOfSums, SearchSpace
 from jaxrules.tools.fits import Status
@@ -113,10 +113,10 @@ def test_two_classes_are_the_binary_problem(
     y = CODES > 0
     shared: dict[str, Any] = {"pricing": "exact", "linear_terms": linear_terms, **SMALL}
     binary = glrm.fit(X, y, rule_penalty=0.02, **shared)
-    options = glrm.Options(rule_penalty=2**0.5 * 0.02, **shared)
+    options = glrm.GlrmOptions(rule_penalty=2**0.5 * 0.02, **shared)
     run = options.run()
     data = options.training_data(X, y, None, jr.losses.logistic)
-    task = Task.of(data, options, run)
+    task = GlrmTask.of(data, options, run)
     both = dataclasses.replace(data, target=np.column_stack([-data.target, data.target]))
     joint = generate(Master(task.problem(both, 2**0.5 * 0.02), None), run)
     assert joint.status is binary.status is Status.OPTIMAL

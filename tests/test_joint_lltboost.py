@@ -18,7 +18,7 @@ import jaxrules as jr
 from jaxrules.ensembles.lltboost import ensemble
 from jaxrules.ensembles.lltboost.softmax import refitted
 from jaxrules.ensembles.lltboost.stages import boost
-from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.losses import softmax
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.tools.fits import Status
@@ -33,8 +33,8 @@ def test_two_classes_are_the_binary_problem(monkeypatch: pytest.MonkeyPatch) -> 
     # two outputs for two classes: no model that users can make
     monkeypatch.setattr(jr.RuleEnsemble, "__post_init__", lambda self: None)
     y = X[:, 0] + np.maximum(X[:, 1], 0) + np.random.default_rng(0).normal(size=len(X)) / 2 > 0.3
-    given = jr.lltboost.Options(**FEW)
-    task = Task.of(X, y, None, given)
+    given = jr.lltboost.LLTBoostOptions(**FEW)
+    task = LLTBoostTask.of(X, y, None, given)
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True)
     joint = boost(dataclasses.replace(task.data, target=both), as_one, given.run())[-1]

@@ -24,9 +24,9 @@ HOLDS = RULES.satisfied(jr.as_table(X))
 
 def softmax_problem(
     holds: np.ndarray, signs: np.ndarray, weight: Any = None, factors: Any = None
-) -> sparse_softmax.Problem:
+) -> sparse_softmax.SoftmaxProblem:
     n, k = holds.shape
-    return sparse_softmax.Problem.of(
+    return sparse_softmax.SoftmaxProblem.of(
         Design.of(holds),
         signs,
         np.ones(n) if weight is None else weight,
@@ -91,8 +91,10 @@ def test_two_classes_are_the_binary_problem() -> None:
     factors[:2] = 0.0
     weight, sign = random.uniform(0.5, 2.0, len(X)), np.where(CODES > 0, 1.0, -1.0)
     design = Design.of(columns)
-    joint = sparse_softmax.Problem.of(design, np.stack([-sign, sign], axis=1), weight, factors)
-    binary = sparse_glm.Problem.of(design, sign, "logistic", weight, True, factors)
+    joint = sparse_softmax.SoftmaxProblem.of(
+        design, np.stack([-sign, sign], axis=1), weight, factors
+    )
+    binary = sparse_glm.SparseProblem.of(design, sign, "logistic", weight, True, factors)
     assert joint.max_penalty() / 2**0.5 == pytest.approx(binary.max_penalty())
     for share in (0.5, 0.05):
         penalty = share * binary.max_penalty()

@@ -79,7 +79,7 @@ def test_the_first_two_terms_are_the_best_of_all(seed: int, loss: str) -> None:
                 jr.learning.training.training_data(
                     X, y, loss_by_name(loss), sample_weight=weights, missing="own_category"
                 ),
-                jr.boosting.Options(),
+                jr.boosting.BoostingOptions(),
             )
         else:
             model = path[m - 1].model

@@ -20,7 +20,7 @@ from jaxrules.ensembles.lltboost.proposals import (
     Arrays,
     Fitted,
     Lanes,
-    Program,
+    ProposalProgram,
     Proposals,
     best_cuts,
     propose,
@@ -88,7 +88,7 @@ def ask(
     weights = np.array([0.3, -0.5, 0.0, 0.0])
     lanes = Lanes(np.ones(2), np.stack([held, np.zeros(n, bool)]))
     answer = propose(
-        arrays, Fitted(design, weights, 2, 0.01), lanes, program=Program(loss, 4, **options)
+        arrays, Fitted(design, weights, 2, 0.01), lanes, program=ProposalProgram(loss, 4, **options)
     )
     assert not answer.found[1].any()
     gradient = arrays.fit_weights * loss.gradient(y, weights @ design)
@@ -232,7 +232,10 @@ def test_algorithm_1() -> None:
                 for _ in range(5):
                     lanes = Lanes(np.array([sign, 1.0]), np.stack([q, np.zeros(80, bool)]))
                     answer = propose(
-                        arrays, Fitted(design, weights, m, 1e-4), lanes, program=Program(squared, 4)
+                        arrays,
+                        Fitted(design, weights, m, 1e-4),
+                        lanes,
+                        program=ProposalProgram(squared, 4),
                     )
                     risk, chosen = np.inf, None
                     for s in range(4):

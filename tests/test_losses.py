@@ -272,7 +272,7 @@ def test_an_unpickled_problem_has_the_same_solution(name: str) -> None:
     y = rows @ rng.normal(size=6) + rng.normal(size=80)
     y = y if name == "squared" else np.sign(y)
     problem = make_problem(Activations.of_matrix(rows), y, np.ones(80), losses.loss_by_name(name))
-    sparse = sparse_glm.Problem.of(rows, y, name, None, True, None)
+    sparse = sparse_glm.SparseProblem.of(rows, y, name, None, True, None)
     again, sparse_again = pickle.loads(pickle.dumps((problem, sparse)))
     found = [
         SupportSearch(one, 0.01, 0.01).start_from(np.arange(1, 4), np.zeros(3)).objective

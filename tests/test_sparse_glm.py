@@ -21,7 +21,7 @@ from jaxrules.solvers.linear import sparse_glm as glm
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.linear.penalties import L1
-from jaxrules.solvers.linear.proximal_newton import Data, project_out
+from jaxrules.solvers.linear.proximal_newton import NewtonData, project_out
 from jaxrules.solvers.linear.quadratic import Quadratic
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline, Run
@@ -196,7 +196,7 @@ def test_the_objective_never_rises(
     Newton step after the other.
     """
     X, y = data(kind, loss, seed)
-    solution: tuple | glm.Solution = (
+    solution: tuple | glm.SparseSolution = (
         away * np.random.default_rng(seed).normal(size=X.shape[1]),
         away,
     )
@@ -253,7 +253,7 @@ def test_conditions_objective_and_bound_hold_independently(
     if loss in ("logistic", "exponential") and not abs(weight @ y) < weight.sum():
         return
     options = {"loss": loss, "sample_weight": weight, "penalty_factors": factors}
-    penalty = glm.Problem.of(X, y, **options).max_penalty() * 10**exponent
+    penalty = glm.SparseProblem.of(X, y, **options).max_penalty() * 10**exponent
     solution = glm.solve(X, y, penalty, tolerance=1e-9, **options)
     objective, violation, intercept_slope = optimality(X, y, solution, loss, weight, factors)
     assert solution.converged
@@ -275,7 +275,7 @@ def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str,
     penalty = 10 ** rng.uniform(-4, -1)
     solution = glm.solve(X, y, penalty, loss=loss)
     for size in (1e-4, 1e-2, 1.0):
-        moved = glm.Solution(
+        moved = glm.SparseSolution(
             solution.coefficients
             + size * rng.normal(size=X.shape[1]) * rng.integers(0, 2, X.shape[1]),
             solution.intercept + size * rng.normal(),
@@ -295,7 +295,7 @@ def test_objective_is_never_above_that_of_perturbed_points(seed: int, kind: str,
 def test_max_penalty_is_where_the_first_coefficient_enters(seed: int, kind: str, loss: str) -> None:
     X, y = data(kind, loss, seed)
     factors = np.random.default_rng(seed).uniform(0.5, 2, X.shape[1])
-    largest = glm.Problem.of(X, y, loss=loss, penalty_factors=factors).max_penalty()
+    largest = glm.SparseProblem.of(X, y, loss=loss, penalty_factors=factors).max_penalty()
     for penalty, empty in ((largest * 1.5, True), (largest, True), (largest * 0.99, False)):
         solution = glm.solve(X, y, penalty, loss=loss, penalty_factors=factors)
         assert (len(solution.support) == 0) == empty
@@ -375,7 +375,7 @@ def test_working_sets_reach_the_optimum_of_many_correlated_columns(loss: str) ->
     X = np.hstack([base, base[:, pairs[:, 0]] & base[:, pairs[:, 1]]])
     score = X[:, :60] @ rng.normal(size=60) + rng.normal(size=300)
     y = np.where(score > np.median(score), 1.0, -1.0) if loss == "logistic" else score
-    penalty = 0.01 * glm.Problem.of(X, y, loss=loss).max_penalty()
+    penalty = 0.01 * glm.SparseProblem.of(X, y, loss=loss).max_penalty()
     solution = glm.solve(X, y, penalty, loss=loss, tolerance=1e-9)
     assert solution.converged
     assert len(solution.support) > 64
@@ -467,7 +467,7 @@ def test_no_columns() -> None:
     solution = glm.solve(np.zeros((4, 0)), [-1, 1, 1, 1], 0.1, loss="logistic")
     assert solution.converged
     assert solution.intercept == pytest.approx(np.log(3))
-    assert glm.Problem.of(np.zeros((4, 0)), [-1, 1, 1, 1], "logistic").max_penalty() == 0.0
+    assert glm.SparseProblem.of(np.zeros((4, 0)), [-1, 1, 1, 1], "logistic").max_penalty() == 0.0
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -475,7 +475,7 @@ def test_columns_without_penalty(loss: str) -> None:
     X, y = data("real", loss, 12)
     y[:10] = -y[:10]
     factors = np.where(np.arange(12) < 2, 0.0, 1.0)
-    largest = glm.Problem.of(X, y, loss=loss, penalty_factors=factors).max_penalty()
+    largest = glm.SparseProblem.of(X, y, loss=loss, penalty_factors=factors).max_penalty()
     null = glm.solve(X, y, largest, loss=loss, penalty_factors=factors)
     np.testing.assert_array_equal(null.support, [0, 1])
     assert optimality(X[:, :2], y, glm.solve(X[:, :2], y, 0.0, loss=loss, tolerance=1e-9), loss)[
@@ -536,7 +536,7 @@ def test_equal_input_gives_equal_output() -> None:
 def test_a_path_equals_single_solves(kind: str, loss: str) -> None:
     """A problem keeps products of columns from one penalty to the next."""
     X, y = data(kind, loss, 18)
-    problem, solution = glm.Problem.of(X, y, loss), None
+    problem, solution = glm.SparseProblem.of(X, y, loss), None
     largest = problem.max_penalty()
     for penalty in largest * np.geomspace(1, 1e-2, 8):
         solution = problem.solve(penalty, start=solution, tolerance=1e-9)
@@ -703,7 +703,7 @@ def test_large_hessians_are_rough_and_solutions_are_not(
     ]
     monkeypatch.setattr(on_host, "_LARGE", 0)
     monkeypatch.setattr(bit_columns, "_BLOCK", 3)
-    problem, other = glm.Problem.of(X, y, loss), None
+    problem, other = glm.SparseProblem.of(X, y, loss), None
     for one in single:
         other = problem.solve(one.l1_penalty, start=other, tolerance=1e-9)
         assert other.converged
@@ -752,7 +752,7 @@ def test_products_of_bits_are_those_of_numbers(
 @pytest.mark.parametrize("columns", [np.zeros((0, 4)), np.array([[0.0, 1.0, 1.0, 3.0]])])
 def test_duals_become_orthogonal_to_everything_unpenalised(columns) -> None:
     weights, curvature = np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 2.0, 1.0, 3.0])
-    data = Data(columns, weights, np.zeros(4), True)
+    data = NewtonData(columns, weights, np.zeros(4), True)
     dual = project_out(data, np.array([1.0, 2.0, 3.0, 5.0]), curvature)
     unpenalised = np.vstack([columns, np.ones(4)])
     np.testing.assert_allclose(unpenalised @ (weights * dual), 0.0, atol=1e-14)

@@ -62,7 +62,7 @@ def random_rules(rng, examples, m):
 
 def search_of(examples, find=by_beam, **options):
     """A search with these options, not begun."""
-    return ssrl._Search(examples, ssrl.PathOptions(**options), jr.tools.runs.Run("test"), find)
+    return ssrl._Search(examples, ssrl.SSRLPathOptions(**options), jr.tools.runs.Run("test"), find)
 
 
 def rows_right(examples, rules):
@@ -790,8 +790,8 @@ def test_beams_count_drawn_rows_and_all_rows_decide(weighted, monkeypatch):
 def test_rows_are_drawn_in_proportion_to_their_weights():
     X, y = noisy_columns(400)
     weights = np.where(np.arange(len(y)) < 40, 50.0, 0.5)
-    data = jr.ssrl.list_data(X, y, weights, options := ssrl.Options(beam_rows=100))
-    task = ssrl._Task.of(data, options, jr.tools.runs.Run("test"), 3)
+    data = jr.ssrl.list_data(X, y, weights, options := ssrl.SSRLOptions(beam_rows=100))
+    task = ssrl._SSRLTask.of(data, options, jr.tools.runs.Run("test"), 3)
     examples = task.for_beam(task.examples(data.weights), data.weights, options)
     sample = examples.sample
     assert sample.weight == pytest.approx(data.weights.sum() / 100)

@@ -14,7 +14,7 @@ from test_placement import on_four_devices
 import jaxrules as jr
 from jaxrules.solvers.linear import sparse_glm, traced_path
 from jaxrules.solvers.linear.penalties import L1
-from jaxrules.solvers.linear.proximal_newton import Iterate, SecondOrder
+from jaxrules.solvers.linear.proximal_newton import Iterate, SecondOrderModel
 from jaxrules.solvers.linear.quadratic import Quadratic
 from jaxrules.tools.float64 import x64_kernel
 
@@ -26,14 +26,16 @@ K = 12
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The host's Newton steps at every solution."""
     counts: list[int] = []
-    solve = sparse_glm.Problem.solve
+    solve = sparse_glm.SparseProblem.solve
 
-    def counted(self: sparse_glm.Problem, *args: Any, **options: Any) -> sparse_glm.Solution:
+    def counted(
+        self: sparse_glm.SparseProblem, *args: Any, **options: Any
+    ) -> sparse_glm.SparseSolution:
         solution = solve(self, *args, **options)
         counts.append(solution.iterations)
         return solution
 
-    monkeypatch.setattr(sparse_glm.Problem, "solve", counted)
+    monkeypatch.setattr(sparse_glm.SparseProblem, "solve", counted)
     return counts
 
 
@@ -52,7 +54,7 @@ def pool(X: Floats, y: Floats) -> jr.Conjunctions:
 
 minimum = x64_kernel(
     lambda hessian, linear, anchor, penalties, tolerance, signs: traced_path.minimum(
-        SecondOrder(hessian, jnp.zeros(K), jnp.ones(())),
+        SecondOrderModel(hessian, jnp.zeros(K), jnp.ones(())),
         Iterate(anchor, 0.0, linear, jnp.zeros(()), 0.0, 0.0, 0, True, False),
         L1(penalties, signs), tolerance,
     )

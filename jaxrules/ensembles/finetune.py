@@ -240,7 +240,7 @@ class Fixed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Objective:
+class _FinetuneObjective:
     """The training loss of the tuned ensemble."""
 
     loss: Loss
@@ -343,7 +343,7 @@ class _Tuning:
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(self.loss),
+                _FinetuneObjective(self.loss),
                 lanes,
                 rows,
                 fixed,

@@ -54,7 +54,7 @@ def short_rules(
         longest = 1
     joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
     joint = joint and run.may_import("numba") and not run.interrupt.pressed  # for its kernels
-    own = boosting.Options(
+    own = boosting.BoostingOptions(
         loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
         monotone=monotone,
         max_rules=_MOST if max_rules is None else min(max_rules, _MOST), max_length=longest,

@@ -135,7 +135,7 @@ class LTRNetDetails(Details):
 
 
 @options
-class _Shared(ScoreOptions):
+class _LTRNetShared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -205,7 +205,7 @@ class _Shared(ScoreOptions):
 
 
 @options
-class Options(_Shared):
+class LTRNetOptions(_LTRNetShared):
     """The options of `fit`.
 
     Attributes:
@@ -223,7 +223,7 @@ class Options(_Shared):
 
 
 @options
-class PathOptions(_Shared):
+class LTRNetPathOptions(_LTRNetShared):
     """The options of `path`.
 
     Attributes:
@@ -246,13 +246,13 @@ class PathOptions(_Shared):
 
 
 @options
-class Grid(Folds, PathOptions):
+class LTRNetGrid(Folds, LTRNetPathOptions):
     """The options of `cross_validate`."""
 
 
-@learner(Options)
+@learner(LTRNetOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LTRNetOptions
 ) -> Fit[RuleEnsemble]:
     """Train the network, and turn it into a rule ensemble.
 
@@ -290,9 +290,9 @@ def fit(
     return _fits(X, y, sample_weight, [options])[0]
 
 
-@learner(PathOptions)
+@learner(LTRNetPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LTRNetPathOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for every pair of penalties, trained side by side: what `fit` returns for each, up to
     rounding.
@@ -313,12 +313,14 @@ def path(
     Raises:
         ValueError, TypeError: as `fit`.
     """
-    return _fits(X, y, sample_weight, [options.to(Options, **pair) for pair in options.pairs()])
+    return _fits(
+        X, y, sample_weight, [options.to(LTRNetOptions, **pair) for pair in options.pairs()]
+    )
 
 
-@learner(Grid)
+@learner(LTRNetGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LTRNetGrid
 ) -> Fit[RuleEnsemble]:
     """Choose the penalties by cross-validation (see `jaxrules.learning.cross_validation`); fit on
     all rows.
@@ -345,7 +347,7 @@ def cross_validate(
     options = replace(options, loss=loss_for(y, options.loss))  # the same in all folds
     run, grid = options.run(), options.pairs()
     data = by_content(options.data(X, y, sample_weight))
-    walk = along_paths(path, [options.to(PathOptions)], of_finished)
+    walk = along_paths(path, [options.to(LTRNetPathOptions)], of_finished)
     return fit_of_best_setting(
         fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=len(grid) // 2
     )
@@ -356,7 +358,7 @@ def _tuned(
     X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
-    options: Options,
+    options: LTRNetOptions,
 ) -> Fit[RuleEnsemble]:
     """The model, fine-tuned with its own loss; `finetune` checks that it is monotone."""
     checks.instance("init", init, RuleEnsemble, "fit.model")
@@ -374,7 +376,7 @@ def _tuned(
 
 
 def _fits(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, each: Sequence[Options]
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, each: Sequence[LTRNetOptions]
 ) -> list[Fit[RuleEnsemble]]:
     """A fit for each of these options, which differ in their penalties."""
     options = each[0]
@@ -465,7 +467,7 @@ def penalty(net: Net, l1: Array | float, binary: Array | float) -> Array:
 
 
 @dataclass(frozen=True)
-class _Objective:
+class _LTRNetObjective:
     """The penalised training risk of every network."""
 
     loss: Loss
@@ -602,7 +604,7 @@ class _Training:
     """
 
     def __init__(
-        self, data: TrainingData, constraints: Constraints, options: Options, run: Run
+        self, data: TrainingData, constraints: Constraints, options: LTRNetOptions, run: Run
     ) -> None:
         self.data, self.options, self.run = data, options, run
         self.columns = Standardised.of(data.table, data.weights)
@@ -676,7 +678,7 @@ class _Training:
 
         return least(1), jax.tree.map(np.negative, least(-1))
 
-    def fits(self, each: Sequence[Options]) -> list[Fit[RuleEnsemble]]:
+    def fits(self, each: Sequence[LTRNetOptions]) -> list[Fit[RuleEnsemble]]:
         """The best start under the penalties of each."""
         options, run, n = self.options, self.run, len(self.weights)
         nets: Net = jax.tree.map(
@@ -696,7 +698,7 @@ class _Training:
         with run:
             run.phase = "search"
             for descent in adam(
-                _Objective(self.loss, options.straight_through),
+                _LTRNetObjective(self.loss, options.straight_through),
                 nets,
                 rows,
                 (l1, binary, np.full(len(l1), options.steepness)),
@@ -726,7 +728,7 @@ class _Training:
         return fits
 
     def finish(
-        self, nets: Sequence[Net], values: Floats, options: Options, history: list[Step]
+        self, nets: Sequence[Net], values: Floats, options: LTRNetOptions, history: list[Step]
     ) -> Fit[RuleEnsemble]:
         """The rules of the best network on the user's own scale; without time, of the network of
         least `values`, or one rule if that is better.

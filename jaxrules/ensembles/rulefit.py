@@ -126,7 +126,7 @@ class ManyClassesDetails(RuleFitDetails):
 
 
 @options
-class _Shared(ScoreOptions):
+class _RuleFitShared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -208,11 +208,11 @@ class _Shared(ScoreOptions):
 
     def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:
         """The settings of a model: those of the `fit` that repeats it."""
-        return self.to(Options, l1_penalty=l1_penalty).settings(loss=loss)
+        return self.to(RuleFitOptions, l1_penalty=l1_penalty).settings(loss=loss)
 
 
 @options
-class Options(_Shared):
+class RuleFitOptions(_RuleFitShared):
     """The options of `fit`.
 
     Attributes:
@@ -253,7 +253,7 @@ class Options(_Shared):
 
 
 @options
-class _Penalties(_Shared):
+class _Penalties(_RuleFitShared):
     """What `path` and `cross_validate` have in common."""
 
     l1_penalties: Sequence[float] | None = option(checks.descending, default=None, at_least=0)
@@ -271,7 +271,7 @@ class _Penalties(_Shared):
 
 
 @options
-class PathOptions(_Penalties):
+class RuleFitPathOptions(_Penalties):
     """The options of `path`.
 
     Attributes:
@@ -287,7 +287,7 @@ class PathOptions(_Penalties):
 
 
 @options
-class Grid(Folds, _Penalties):
+class RuleFitGrid(Folds, _Penalties):
     """The options of `cross_validate`.
 
     Attributes:
@@ -295,9 +295,9 @@ class Grid(Folds, _Penalties):
     """
 
 
-@learner(Options)
+@learner(RuleFitOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RuleFitOptions
 ) -> Fit[RuleEnsemble]:
     """Fit a rule ensemble under an L1 penalty.
 
@@ -323,7 +323,7 @@ def fit(
         ValueError: for bad values in any argument, an empty rule pool, or rules of other columns.
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options)
+    task = _RuleFitTask.of(X, y, sample_weight, options)
     data = task.data
     start = given_start(options.start, RuleEnsemble, data, task.constraints, options.linear_terms)
     makes_rules = task.makes_rules and start is None
@@ -337,18 +337,18 @@ def fit(
         few = _few_rules(task, options.l1_penalty, run)
         if few is not None:
             return few
-        found = _walk(_Problem.of(task, data, pool), [options.l1_penalty], run)[0]
+        found = _walk(_RuleFitProblem.of(task, data, pool), [options.l1_penalty], run)[0]
         few = None if len(found.model.conjunctions) else _few_rules(task, options.l1_penalty, run)
         return few or found
     known = {frozenset(rule) for rule in pool.rules}
     others = [k for k, rule in enumerate(start.conjunctions) if frozenset(rule) not in known]
     pool = pool.with_rules(start.conjunctions.take(others).with_schema(data.schema), data.table)
-    problem = _Problem.of(task, data, pool)
+    problem = _RuleFitProblem.of(task, data, pool)
     return _walk(problem, [options.l1_penalty], run, start=problem.begun(start))[0]
 
 
 def _in_time(
-    task: _Task, sample: TrainingData, l1_penalty: float | None, run: Run
+    task: _RuleFitTask, sample: TrainingData, l1_penalty: float | None, run: Run
 ) -> Fit[RuleEnsemble]:
     """The fit on all rows with the rules found on a sample, from their weights there."""
     model, shown = model_in_time(sample, fit, task.options, run, needs=_NEEDS)
@@ -357,7 +357,7 @@ def _in_time(
     return replace(found, details=replace(details, sample=len(sample.weights)))
 
 
-def _few_rules(task: _Task, l1_penalty: float | None, run: Run) -> Fit[RuleEnsemble] | None:
+def _few_rules(task: _RuleFitTask, l1_penalty: float | None, run: Run) -> Fit[RuleEnsemble] | None:
     """After Ctrl-C, a fit of a few rules to return if there are none yet; else None."""
     if not (task.makes_rules and run.interrupt.pressed):
         return None
@@ -366,20 +366,20 @@ def _few_rules(task: _Task, l1_penalty: float | None, run: Run) -> Fit[RuleEnsem
 
 
 def _with_rules_of(
-    model: RuleEnsemble, task: _Task, l1_penalty: float | None, run: Run
+    model: RuleEnsemble, task: _RuleFitTask, l1_penalty: float | None, run: Run
 ) -> Fit[RuleEnsemble]:
     """The fit on all rows with the rules of a model, from its weights."""
     seed = task.options.seed
     pool = rule_pool(model.conjunctions, task.data, seed, run, True, task.constraints)
-    problem = _Problem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
+    problem = _RuleFitProblem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
     if l1_penalty is None:
         l1_penalty = _WITHOUT_FOLDS * max(master.max_penalty() for master in problem.masters)
     return _walk(problem, [l1_penalty], run, start=problem.begun(model))[0]
 
 
-@learner(PathOptions)
+@learner(RuleFitPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RuleFitPathOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each of some penalties, the largest first, each starting from the one before.
 
@@ -399,15 +399,15 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run("rulefit path")
-    task = _Task.of(X, y, sample_weight, options)
-    problem = _Problem.of(task, task.data, task.pool(task.data, run))
+    task = _RuleFitTask.of(X, y, sample_weight, options)
+    problem = _RuleFitProblem.of(task, task.data, task.pool(task.data, run))
     penalties = options.l1_penalties or _default_penalties(problem, options.n_penalties)
     return _walk(problem, penalties, run)
 
 
-@learner(Grid)
+@learner(RuleFitGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RuleFitGrid
 ) -> Fit[RuleEnsemble]:
     """Choose the penalty by cross-validation (see `jaxrules.learning.cross_validation`); fit on
     all rows.
@@ -428,7 +428,7 @@ def cross_validate(
         TypeError, ValueError: as `fit`; for more folds than rows, or a class with a single row.
     """
     run = options.run()
-    task = _Task.of(X, y, sample_weight, options)
+    task = _RuleFitTask.of(X, y, sample_weight, options)
     return _cross_validated(task, task.pool(task.data, run), options, options.l1_penalties, run)
 
 
@@ -436,7 +436,7 @@ def cross_validate(
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _RuleFitTask:
     """The data of a fit, and what its rules may be.
 
     Attributes:
@@ -447,7 +447,7 @@ class _Task:
         joint: whether several classes are fitted together.
     """
 
-    options: _Shared
+    options: _RuleFitShared
     data: TrainingData
     constraints: Constraints
     first: Conjunctions
@@ -460,8 +460,8 @@ class _Task:
 
     @classmethod
     def of(
-        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared
-    ) -> _Task:
+        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: _RuleFitShared
+    ) -> _RuleFitTask:
         loss = loss_for(y, options.loss)
         require(loss, "conjugate", "the certificate of rulefit")
         data = options.training_data(X, y, sample_weight, loss)
@@ -523,7 +523,7 @@ class _Solved(NamedTuple):
     """The solution at one penalty: one of the solver's per output, or one for all."""
 
     l1_penalty: float
-    outputs: tuple[sparse_glm.Solution | sparse_softmax.Solution, ...]
+    outputs: tuple[sparse_glm.SparseSolution | sparse_softmax.SoftmaxSolution, ...]
 
     @property
     def coefficients(self) -> Floats:
@@ -553,7 +553,7 @@ class _Solved(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _RuleFitProblem:
     """The L1-penalised problem on some rows, with the candidates of these rows.
 
     Attributes:
@@ -563,10 +563,10 @@ class _Problem:
         terms: the linear terms.
         factors: of the penalties of rules and terms, shape (rules and terms,).
         design: rules and terms as the solver's columns.
-        signs: as `_Task.signs`.
+        signs: as `_RuleFitTask.signs`.
     """
 
-    task: _Task
+    task: _RuleFitTask
     data: TrainingData
     pool: RulePool
     terms: Terms
@@ -575,7 +575,9 @@ class _Problem:
     signs: list[Bools] | None
 
     @classmethod
-    def of(cls, task: _Task, data: TrainingData, pool: RulePool, compiled: bool = True) -> _Problem:
+    def of(
+        cls, task: _RuleFitTask, data: TrainingData, pool: RulePool, compiled: bool = True
+    ) -> _RuleFitProblem:
         """See `BitColumns` for `compiled`."""
         options = task.options
         terms = Terms.of(data, task.constraints, options.linear_terms, options.winsorise)
@@ -597,7 +599,7 @@ class _Problem:
         return cls(task, data, pool, terms, factors, design, signs)
 
     @cached_property
-    def masters(self) -> Sequence[sparse_glm.Problem | sparse_softmax.Problem]:
+    def masters(self) -> Sequence[sparse_glm.SparseProblem | sparse_softmax.SoftmaxProblem]:
         """The solver's problem of every output, or of all together."""
         if self.task.joint:
             data = self.data
@@ -606,13 +608,17 @@ class _Problem:
                 extra=8.0 * data.target.shape[1] * min(_JOINT_COLUMNS, len(self.factors)) ** 2,
                 remedy=ONE_VS_REST,
             )  # fmt: skip
-            return [sparse_softmax.Problem.of(self.design, data.target, data.weights, self.factors)]
+            return [
+                sparse_softmax.SoftmaxProblem.of(
+                    self.design, data.target, data.weights, self.factors
+                )
+            ]
         return self._masters(self.data.weights)
 
-    def _masters(self, sample_weight: Floats) -> list[sparse_glm.Problem]:
+    def _masters(self, sample_weight: Floats) -> list[sparse_glm.SparseProblem]:
         signs: Sequence[Bools | None] = self.signs or [None] * len(self.data.outputs)
         return [
-            sparse_glm.Problem.of(
+            sparse_glm.SparseProblem.of(
                 self.design, target, self.data.loss, sample_weight, True, self.factors, own
             )
             for target, own in zip(self.data.outputs, signs, strict=True)
@@ -667,7 +673,7 @@ class _Problem:
         """The solution at a penalty, to this tolerance or that of the fit; if the run is stopped,
         `start` or the constant model.
         """
-        solutions: list[sparse_glm.Solution | sparse_softmax.Solution] = []
+        solutions: list[sparse_glm.SparseSolution | sparse_softmax.SoftmaxSolution] = []
         tolerance = max(tolerance, self.task.options.tolerance)
         for k, master in enumerate(self.masters):
             solutions.append(
@@ -745,14 +751,14 @@ class _Problem:
 # Fits along a path
 
 
-def _default_penalties(problem: _Problem, n: int) -> tuple[float, ...]:
+def _default_penalties(problem: _RuleFitProblem, n: int) -> tuple[float, ...]:
     """From the least penalty at which every weight is zero, downwards."""
     largest = max(master.max_penalty() for master in problem.masters)
     return tuple((largest * np.geomspace(1.0, _SMALLEST_PENALTY, n)).tolist())
 
 
 def _walk(
-    problem: _Problem,
+    problem: _RuleFitProblem,
     penalties: Sequence[float],
     run: Run,
     rough: float = 0.0,
@@ -802,7 +808,11 @@ def _walk(
 
 
 def _cross_validated(
-    task: _Task, pool: RulePool, options: Options | Grid, tried: Sequence[float] | None, run: Run
+    task: _RuleFitTask,
+    pool: RulePool,
+    options: RuleFitOptions | RuleFitGrid,
+    tried: Sequence[float] | None,
+    run: Run,
 ) -> Fit[RuleEnsemble]:
     """The fit at the penalty that predicts best, from a list or along a path."""
     data = task.data
@@ -812,7 +822,7 @@ def _cross_validated(
     pools = task.pools_of_folds(pool, fold_of, search)
     if (few := _before_folds(task, tried, options.n_folds, run)) is not None:
         return few
-    problem = _Problem.of(task, data, pool)
+    problem = _RuleFitProblem.of(task, data, pool)
     penalties = _default_penalties(problem, _STEPS) if tried is None else tried
     models: list[list[RuleEnsemble]] = [[] for _ in range(options.n_folds)]
     shared = None  # linear terms of a fold are winsorised on its own rows
@@ -822,7 +832,7 @@ def _cross_validated(
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
             return
-        fold, solved = _Problem.of(task, inside, pools[k]), None
+        fold, solved = _RuleFitProblem.of(task, inside, pools[k]), None
         n_outputs = len(data.outputs)
         own = slice(k * n_outputs, (k + 1) * n_outputs)
         ahead = shared or fold.ahead(penalties, _ROUGH)
@@ -844,7 +854,7 @@ def _cross_validated(
         fold_of,
         search,
         one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs if isinstance(options, Grid) else 1,
+        n_jobs=options.n_jobs if isinstance(options, RuleFitGrid) else 1,
         otherwise=otherwise,
         patience=_PATIENCE if tried is None else len(penalties),
     )
@@ -865,7 +875,7 @@ def _cross_validated(
 
 
 def _last(
-    problem: _Problem, penalties: Sequence[float], of_fold: Sequence[RuleEnsemble], run: Run
+    problem: _RuleFitProblem, penalties: Sequence[float], of_fold: Sequence[RuleEnsemble], run: Run
 ) -> Fit[RuleEnsemble]:
     """The fit on all rows at the last of these penalties.
 
@@ -889,7 +899,7 @@ def _last(
 
 
 def _before_folds(
-    task: _Task, tried: Sequence[float] | None, n_folds: int, run: Run
+    task: _RuleFitTask, tried: Sequence[float] | None, n_folds: int, run: Run
 ) -> Fit[RuleEnsemble] | None:
     """`_few_rules` with an empty table of cross-validation, of its penalty alone."""
     few = _few_rules(task, None if tried is None else tried[_without_folds(tried)], run)

@@ -104,7 +104,7 @@ class DRNetDetails(Details):
 
 
 @options
-class _Shared(FitOptions):
+class _DRNetShared(FitOptions):
     """What all functions of this module have in common.
 
     Attributes:
@@ -141,7 +141,7 @@ class _Shared(FitOptions):
 
 
 @options
-class Options(_Shared):
+class DRNetOptions(_DRNetShared):
     """The options of `fit`.
 
     Attributes:
@@ -153,7 +153,7 @@ class Options(_Shared):
 
 
 @options
-class PathOptions(_Shared):
+class DRNetPathOptions(_DRNetShared):
     """The options of `path`.
 
     Attributes:
@@ -164,7 +164,7 @@ class PathOptions(_Shared):
 
 
 @options
-class Grid(Folds, PathOptions):
+class DRNetGrid(Folds, DRNetPathOptions):
     """The options of `cross_validate`.
 
     Attributes:
@@ -172,9 +172,9 @@ class Grid(Folds, PathOptions):
     """
 
 
-@learner(Options)
+@learner(DRNetOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: DRNetOptions
 ) -> Fit[RuleList]:
     """Learn a rule set: of two classes, the positive one if any rule holds, else the other.
 
@@ -203,12 +203,12 @@ def fit(
         ValueError: for a bad value of an argument, a single class, or columns without variation.
     """
     run = options.run(total=options.iterations)
-    return _Task.of(X, y, sample_weight, options, run).fit(options, run)
+    return _DRNetTask.of(X, y, sample_weight, options, run).fit(options, run)
 
 
-@learner(PathOptions)
+@learner(DRNetPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: DRNetPathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each literal penalty: what `fit` returns with it. Every network is trained anew;
     data are read and kernels compiled once.
@@ -230,18 +230,18 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run(total=options.iterations)
-    task = _Task.of(X, y, sample_weight, options, run)
+    task = _DRNetTask.of(X, y, sample_weight, options, run)
 
     def fit_at(penalty: float, run: Run) -> Fit[RuleList]:
         run.total = options.iterations
-        return task.fit(options.to(Options, literal_penalty=penalty), run)
+        return task.fit(options.to(DRNetOptions, literal_penalty=penalty), run)
 
     return fits_along(options.literal_penalties, run, fit_at)
 
 
-@learner(Grid)
+@learner(DRNetGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: DRNetGrid
 ) -> Fit[RuleList]:
     """Choose the literal penalty by cross-validation (see `jaxrules.learning.cross_validation`);
     fit on all rows.
@@ -274,14 +274,14 @@ def cross_validate(
         options,
         data,
         [{"literal_penalty": penalty} for penalty in options.literal_penalties],
-        along_paths(path, [options.to(PathOptions)], of_all),
+        along_paths(path, [options.to(DRNetPathOptions)], of_all),
         run,
         otherwise=0,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _DRNetTask:
     """The data of a fit and the literals.
 
     `may_say`: whether rules of each class may use the opposite of a literal, and the literal,
@@ -298,9 +298,9 @@ class _Task:
         X: TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
-        options: Options | PathOptions,
+        options: DRNetOptions | DRNetPathOptions,
         run: Run,
-    ) -> _Task:
+    ) -> _DRNetTask:
         """Read the data and make the literals."""
         data = options.training_data(X, y, sample_weight, logistic)
         data = by_content(data)  # batches are drawn by position
@@ -315,7 +315,7 @@ class _Task:
             raise ValueError("no column of X varies across the cut points; nothing can be learned")
         return cls(data, pool, _may_say(constraints, pool, data))
 
-    def fit(self, options: Options, run: Run) -> Fit[RuleList]:
+    def fit(self, options: DRNetOptions, run: Run) -> Fit[RuleList]:
         """Train, and make a list of the sets."""
         if self.data.target.ndim == 1:
             only = _ListTraining(self.data, self.pool, self.may_say[1], options, run).fit()
@@ -431,7 +431,12 @@ class _ListTraining:
     """
 
     def __init__(
-        self, data: TrainingData, pool: PropositionPool, may_be: Rows, options: Options, run: Run
+        self,
+        data: TrainingData,
+        pool: PropositionPool,
+        may_be: Rows,
+        options: DRNetOptions,
+        run: Run,
     ) -> None:
         self.data, self.pool, self.may_be, self.options, self.run = data, pool, may_be, options, run
         self.weights = data.weights / data.weights.sum()
@@ -585,7 +590,7 @@ class _ListTraining:
 
 
 def _class_by_class(
-    task: _Task, options: Options, run: Run
+    task: _DRNetTask, options: DRNetOptions, run: Run
 ) -> tuple[list[tuple[int, RuleSet]], int]:
     """A set for every class but one, with its code, the rarest first; and the class of the
     uncovered rows.
@@ -617,11 +622,11 @@ def _most_frequent(codes: NDArray[np.integer], weights: Floats) -> int:
 
 
 def _as_list(
-    task: _Task,
+    task: _DRNetTask,
     sets: Sequence[tuple[int, RuleSet]],
     default: int,
     errors: tuple[float, ...] | tuple[tuple[float, ...], ...],
-    options: Options,
+    options: DRNetOptions,
     run: Run,
 ) -> Fit[RuleList]:
     """The sets, with the codes of their classes, one after the other, then the default."""

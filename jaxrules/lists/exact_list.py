@@ -44,7 +44,7 @@ from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, sample_in_time
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
-from jaxrules.lists.in_time import Rated, list_in_time, rows_for_lists
+from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.noise import SMALL_PENALTY, Penalty
 from jaxrules.lists.prefixes import Choice, Prefixes
@@ -97,7 +97,7 @@ class ExactListDetails(Details):
 
 
 @options
-class PathOptions(ProblemOptions):
+class ExactListPathOptions(ProblemOptions):
     """The options of `path`.
 
     Attributes:
@@ -111,7 +111,7 @@ class PathOptions(ProblemOptions):
 
 
 @options
-class Options(PathOptions):
+class ExactListOptions(ExactListPathOptions):
     """The options of `fit`.
 
     Attributes:
@@ -142,7 +142,7 @@ class NearOptions(ProblemOptions):
 
 
 @options
-class Grid(Folds, PoolOptions):
+class ExactListGrid(Folds, PoolOptions):
     """The options of `cross_validate`.
 
     Attributes:
@@ -156,9 +156,9 @@ class Grid(Folds, PoolOptions):
     literal_penalties: Sequence[float] = option(checks.penalties, default=(1.0, 5.0))
 
 
-@learner(Options)
+@learner(ExactListOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: ExactListOptions
 ) -> Fit[RuleList]:
     """The best rule list, for two classes or many.
 
@@ -204,11 +204,13 @@ def fit(
     )
 
 
-def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
+def _in_time(
+    data: TrainingData, sample: TrainingData, options: ExactListOptions, run: Run
+) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows; its bound is their weight."""
     total = float(data.weights.sum())
 
-    def details(found: Rated, rules: Conjunctions, penalty: Penalty) -> ExactListDetails:
+    def details(found: RatedList, rules: Conjunctions, penalty: Penalty) -> ExactListDetails:
         return ExactListDetails(
             conditions=len(rules),
             groups=len(found.decided),
@@ -225,9 +227,9 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
     )  # fmt: skip
 
 
-@learner(PathOptions)
+@learner(ExactListPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: ExactListPathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
     what `fit` returns with that limit, that start and the same `literal_penalty`. With noise, one
@@ -269,9 +271,9 @@ def path(
     return fits_along(sizes, run, fit_at)
 
 
-@learner(Grid)
+@learner(ExactListGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: ExactListGrid
 ) -> Fit[RuleList]:
     """Choose the number of rules and the penalty by cross-validation (see
     `jaxrules.learning.cross_validation`); fit on all rows.
@@ -304,7 +306,7 @@ def cross_validate(
     least = before + max(1, len(required))  # in which lists of all folds have room
     sizes = range(min(least, options.max_rules), options.max_rules + 1)
     penalties = options.literal_penalties
-    each = [options.to(PathOptions, literal_penalty=penalty) for penalty in penalties]
+    each = [options.to(ExactListPathOptions, literal_penalty=penalty) for penalty in penalties]
     return fit_of_best_setting(
         fit,
         (X, y, sample_weight),
@@ -396,7 +398,7 @@ def _penalty(
     """
     if options.literal_penalty is not None:
         return Penalty(options.literal_penalty), None
-    method = options.method if isinstance(options, PathOptions) else "search"
+    method = options.method if isinstance(options, ExactListPathOptions) else "search"
     trial = _best(problem, run.child(0.5), options.evaluations(problem.words), method, start)
     left = problem.left(trial.certificate.solution)
     return Penalty.by_noise(left, run.stopped()), trial
@@ -404,7 +406,7 @@ def _penalty(
 
 def _finished(
     problem: ListProblem,
-    options: PathOptions,
+    options: ExactListPathOptions,
     run: Run,
     penalty: Penalty,
     start: Choice,
@@ -541,7 +543,7 @@ def _offer_ssrl(problem: ListProblem, certificate: LayeredCertificate[Choice], r
     left = classes[np.unique(codes)]
     if problem.literals is None or len(left) < 2 or label not in left:
         return
-    own = ssrl.Options(
+    own = ssrl.SSRLOptions(
         max_rules=problem.max_rules,
         max_length=problem.max_length,
         literal_penalty=candidates.penalty,

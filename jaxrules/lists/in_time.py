@@ -65,7 +65,7 @@ def list_in_time(
     sample: TrainingData,
     options: Any,
     run: Run,
-    details: Callable[[Rated, Conjunctions, Penalty], Details],
+    details: Callable[[RatedList, Conjunctions, Penalty], Details],
     *,
     needs: Sequence[str] = (),
     least: float = 0.0,
@@ -84,7 +84,7 @@ def list_in_time(
     rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
-    found = Rated.of(rules, data, SMALL_PENALTY if given is None else given, least)
+    found = RatedList.of(rules, data, SMALL_PENALTY if given is None else given, least)
     penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
     objective = found.objective(penalty.value)
     with run:
@@ -100,7 +100,7 @@ def list_in_time(
 
 
 @dataclass(frozen=True, eq=False)
-class Rated:
+class RatedList:
     """A list on all rows.
 
     Attributes:
@@ -118,7 +118,7 @@ class Rated:
     @classmethod
     def of(
         cls, rules: Conjunctions, data: TrainingData, penalty: float, least: float = 0.0
-    ) -> Rated:
+    ) -> RatedList:
         """The best of the lists of the first m rules, each with its heaviest class.
 
         Args:

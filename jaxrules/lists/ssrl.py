@@ -50,7 +50,7 @@ from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, content_order
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.in_time import Rated, list_in_time, rows_for_lists
+from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists
 from jaxrules.lists.insertion import (
     Examples,
     Finder,
@@ -187,7 +187,7 @@ class _Lists(ListOptions):
 
 
 @options
-class _Shared(_Lists):
+class _SSRLShared(_Lists):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -216,7 +216,7 @@ class _Shared(_Lists):
 
 
 @options
-class PathOptions(_Shared):
+class SSRLPathOptions(_SSRLShared):
     """The options of `path`.
 
     Attributes:
@@ -234,7 +234,7 @@ class PathOptions(_Shared):
 
 
 @options
-class Options(PathOptions):
+class SSRLOptions(SSRLPathOptions):
     """The options of `fit`.
 
     Attributes:
@@ -248,7 +248,7 @@ class Options(PathOptions):
 
 
 @options
-class Grid(Folds, _Shared):
+class SSRLGrid(Folds, _SSRLShared):
     """The options of `cross_validate`.
 
     Attributes:
@@ -278,9 +278,9 @@ class Grid(Folds, _Shared):
         ]
 
 
-@learner(Options)
+@learner(SSRLOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: SSRLOptions
 ) -> Fit[RuleList]:
     """Learn a rule list, for two classes or many.
 
@@ -311,13 +311,13 @@ def fit(
     data, makes_rules = list_data(X, y, sample_weight, options), options.propositions is None
     return with_rules(
         lambda stage: rows_for_lists(data, options, run, stage) if makes_rules else None,
-        lambda: _Task.of(data, options, run, options.max_rules, options.start),
+        lambda: _SSRLTask.of(data, options, run, options.max_rules, options.start),
         lambda task: _on_all_rows(task, options, run),
         lambda sample: _in_time(data, sample, options, run),
     )
 
 
-def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:
+def _on_all_rows(task: _SSRLTask, options: SSRLOptions, run: Run) -> Fit[RuleList]:
     """The list found on all rows."""
     settings = options.settings()
     penalty, trial = _penalty(task, options, run)
@@ -329,10 +329,12 @@ def _on_all_rows(task: _Task, options: Options, run: Run) -> Fit[RuleList]:
     return task.finished(trial, run, settings, penalty)
 
 
-def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Run) -> Fit[RuleList]:
+def _in_time(
+    data: TrainingData, sample: TrainingData, options: SSRLOptions, run: Run
+) -> Fit[RuleList]:
     """The list found on a sample of the rows, evaluated on all rows."""
 
-    def details(found: Rated, _: Conjunctions, penalty: Penalty) -> SSRLDetails:
+    def details(found: RatedList, _: Conjunctions, penalty: Penalty) -> SSRLDetails:
         return SSRLDetails(
             n_literals=int(found.rules.propositions.sum()),
             rounds=0,
@@ -346,7 +348,7 @@ def _in_time(data: TrainingData, sample: TrainingData, options: Options, run: Ru
     return list_in_time(fit, data, sample, options, run, details)
 
 
-def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Search | None]:
+def _penalty(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search | None]:
     """The penalty on a literal, and the trial search, if any, which takes at most half of the
     time.
     """
@@ -370,9 +372,9 @@ def _penalty(task: _Task, options: PathOptions, run: Run) -> tuple[Penalty, _Sea
     return Penalty.by_noise(left(trial.best), run.stopped()), trial
 
 
-@learner(PathOptions)
+@learner(SSRLPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: SSRLPathOptions
 ) -> list[Fit[RuleList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before:
     what `fit` returns with that limit, that start and the same `literal_penalty`. With noise, one
@@ -398,7 +400,7 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
+    task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
     penalty, _ = _penalty(task, options, run)
     start: _Start = ()
@@ -414,9 +416,9 @@ def path(
     return fits_along(sizes, run, fit_at)
 
 
-@learner(Grid)
+@learner(SSRLGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: SSRLGrid
 ) -> Fit[RuleList]:
     """Choose the penalty and the number of rules by stratified cross-validation; fit with them on
     all rows.
@@ -443,13 +445,13 @@ def cross_validate(
         TypeError, ValueError: as `fit`, also for a class with fewer rows than there are folds.
     """
     run = options.run()
-    task = _Task.of(list_data(X, y, sample_weight, options), options, run, min(options.sizes))
+    task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, min(options.sizes))
     task.check_folds(options.n_folds)
     fold = folds(task.data, options.n_folds, options.seed)
     grid = options.settings_tried()
 
     def fit_at(setting: dict[str, Any], weights: Floats, run: Run) -> Fit[RuleList]:
-        one = options.to(PathOptions, **setting)
+        one = options.to(SSRLPathOptions, **setting)
         search = task.search(weights, one, run, max(options.sizes))
         return task.finished(search, run, one.settings(), Penalty(setting["literal_penalty"]))
 
@@ -494,7 +496,7 @@ def _n_literals(model: RuleList) -> int:
 
 
 @options
-class PublishedOptions(_Lists):
+class PublishedSSRLOptions(_Lists):
     """The options of `published`; they mean what they mean for `fit`.
 
     Attributes:
@@ -514,9 +516,9 @@ class PublishedOptions(_Lists):
     max_rounds: int | None = option(limit, default=None, at_least=1)
 
 
-@learner(PublishedOptions)
+@learner(PublishedSSRLOptions)
 def published(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedSSRLOptions
 ) -> Fit[RuleList]:
     """The paper's own algorithm, with its ModMod procedure (Algorithm 4) for the rule to insert.
 
@@ -538,9 +540,9 @@ def published(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    task = _Task.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
+    task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     task = replace(task, find=modmod)
-    search = task.search(task.data.weights, options.to(PathOptions), run)
+    search = task.search(task.data.weights, options.to(SSRLPathOptions), run)
     return task.finished(search, run, options.settings(), Penalty(options.literal_penalty))
 
 
@@ -549,7 +551,7 @@ _Start = tuple[tuple[tuple[int, ...], int], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _SSRLTask:
     """The data of a fit, and the literals on its rows.
 
     Attributes:
@@ -576,7 +578,7 @@ class _Task:
         run: Run,
         max_rules: int,
         start: Fit[RuleList] | RuleList | None = None,
-    ) -> _Task:
+    ) -> _SSRLTask:
         """Make the literals; `first` and `start` must fit in `max_rules` rules."""
         table, codes, n_classes = data.table, data.codes, len(data.classes or ())
         if options.propositions is None:
@@ -606,7 +608,7 @@ class _Task:
             constraints=constraints,
             first=before,
             start=(),
-            find=options.find() if isinstance(options, _Shared) else modmod,
+            find=options.find() if isinstance(options, _SSRLShared) else modmod,
         )
         if begun is None:
             return task
@@ -662,7 +664,7 @@ class _Task:
         class_weights = self.rows.class_weights(self.codes, n_classes, weights)
         return Examples(self.rows.by_rule, class_weights, default, allowed)
 
-    def for_beam(self, examples: Examples, weights: Floats, options: PathOptions) -> Examples:
+    def for_beam(self, examples: Examples, weights: Floats, options: SSRLPathOptions) -> Examples:
         """With drawn rows for beam searches, if there are more than they may count."""
         most, beams = options.beam_rows, self.find is not modmod and options.subproblem == "beam"
         if not beams or most is None or examples.n_rows <= most:
@@ -682,7 +684,7 @@ class _Task:
     def search(
         self,
         weights: Floats,
-        options: PathOptions,
+        options: SSRLPathOptions,
         run: Run,
         room: int = 0,
         start: _Start = (),
@@ -826,7 +828,7 @@ class _Search:
     def __init__(
         self,
         examples: Examples,
-        options: PathOptions,
+        options: SSRLPathOptions,
         run: Run,
         find: Finder,
         *,

@@ -67,7 +67,7 @@ class PathDetails(Details):
 
 
 @options
-class _Shared(ModelOptions):
+class _PathShared(ModelOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -134,7 +134,7 @@ class _Shared(ModelOptions):
 
 
 @options
-class Options(_Shared):
+class PathFitOptions(_PathShared):
     """The options of `fit` and `path`.
 
     Attributes:
@@ -143,7 +143,7 @@ class Options(_Shared):
 
     end: Coefficients = None
 
-    def shorter(self, steps: int) -> Options:
+    def shorter(self, steps: int) -> PathFitOptions:
         """The same for paths of fewer steps, with the first of the step weights.
 
         Raises:
@@ -160,7 +160,7 @@ class Options(_Shared):
 
 
 @options
-class Grid(Folds, _Shared):
+class StepsGrid(Folds, _PathShared):
     """The options of `cross_validate`.
 
     Attributes:
@@ -171,9 +171,9 @@ class Grid(Folds, _Shared):
     """
 
 
-@learner(Options)
+@learner(PathFitOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathFitOptions
 ) -> Fit[CoordinatePath]:
     """The coordinate path b_1, ..., b_K with the least sum_k alpha_k c(b_k), Eq. (7) and (9).
 
@@ -207,9 +207,9 @@ def fit(
     return _best_path(space, options, run)
 
 
-@learner(Options)
+@learner(PathFitOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathFitOptions
 ) -> list[Fit[CoordinatePath]]:
     """One Fit for each number of steps from 1 to `steps`: what `fit` with that number returns.
 
@@ -236,9 +236,9 @@ def path(
     return fits_along(*_each(space, options, run))
 
 
-@learner(Grid)
+@learner(StepsGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: StepsGrid
 ) -> Fit[CoordinatePath]:
     """Choose the number of steps by cross-validation (see `jaxrules.learning.cross_validation`);
     fit on all rows.
@@ -264,7 +264,7 @@ def cross_validate(
     """
     options = options.for_target(y)
     run = options.run()
-    longest, loss = options.to(Options), loss_by_name(options.known_cost)
+    longest, loss = options.to(PathFitOptions), loss_by_name(options.known_cost)
     data = options.training_data(X, y, sample_weight, loss, binary=True, constant=True)
     columns = encoded_columns(data.table)
     return fit_of_best_setting(
@@ -283,7 +283,7 @@ def cross_validate(
 
 
 def _walk(
-    inside: TrainingData, columns: tuple[EncodedColumn, ...], options: Options, run: Run
+    inside: TrainingData, columns: tuple[EncodedColumn, ...], options: PathFitOptions, run: Run
 ) -> Iterator[CoordinatePath]:
     """The paths of 1, 2, ... steps of a fold, until time runs out."""
     silent = replace(options, time_limit=run.deadline, progress=False)
@@ -293,7 +293,7 @@ def _walk(
 
 
 def _each(
-    space: ModelSpace, options: Options, run: Run
+    space: ModelSpace, options: PathFitOptions, run: Run
 ) -> tuple[range, Run, Callable[[int, Run], Fit[CoordinatePath]]]:
     """The numbers of steps that a path may have, the run, and the best path of each of them."""
 
@@ -305,7 +305,7 @@ def _each(
     return range(fewest, options.steps + 1), run, fit_at
 
 
-def _problem(space: ModelSpace, options: Options) -> PathProblem:
+def _problem(space: ModelSpace, options: PathFitOptions) -> PathProblem:
     """The problem of the searches.
 
     Raises:
@@ -322,7 +322,7 @@ def _problem(space: ModelSpace, options: Options) -> PathProblem:
     return problem
 
 
-def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinatePath]:
+def _best_path(space: ModelSpace, options: PathFitOptions, run: Run) -> Fit[CoordinatePath]:
     """The best path that the method finds."""
     problem, cost = _problem(space, options), space.cost_of_changes
     certificate: LayeredCertificate[Changes] = (
@@ -349,7 +349,7 @@ def _best_path(space: ModelSpace, options: Options, run: Run) -> Fit[CoordinateP
 def _search(
     problem: PathProblem,
     certificate: LayeredCertificate[Changes],
-    options: Options,
+    options: PathFitOptions,
     run: Run,
     *,
     proves: bool,
@@ -376,7 +376,10 @@ def _search(
 
 
 def _solve(
-    problem: PathProblem, certificate: LayeredCertificate[Changes], options: Options, run: Run
+    problem: PathProblem,
+    certificate: LayeredCertificate[Changes],
+    options: PathFitOptions,
+    run: Run,
 ) -> Status:
     """Improve the certificate by the method that the user named."""
     batch, restarts, seed = options.reassigned, options.restarts, options.seed

@@ -61,11 +61,11 @@ from jaxrules.ensembles.boosting.details import BoostingStage as Stage
 from jaxrules.ensembles.boosting.fitting import fit, model_in_time, path
 from jaxrules.ensembles.boosting.options import (
     PAPER,
-    Grid,
+    BoostingGrid,
+    BoostingOptions,
     Multiclass,
     Objective,
-    Options,
-    PublishedOptions,
+    PublishedBoostingOptions,
     Search,
 )
 from jaxrules.ensembles.boosting.published import published
@@ -74,12 +74,12 @@ from jaxrules.losses import LossOption
 __all__ = [
     "PAPER",
     "BoostingDetails",
-    "Grid",
+    "BoostingGrid",
+    "BoostingOptions",
     "LossOption",
     "Multiclass",
     "Objective",
-    "Options",
-    "PublishedOptions",
+    "PublishedBoostingOptions",
     "Search",
     "Stage",
     "cross_validate",

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.boosting.fitting import fit, path
-from jaxrules.ensembles.boosting.options import FEW_RULES, Grid, Options
+from jaxrules.ensembles.boosting.options import FEW_RULES, BoostingGrid, BoostingOptions
 from jaxrules.learning.cross_validation import (
     along_paths,
     by_size,
@@ -22,9 +22,9 @@ from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.fits import Fit
 
 
-@learner(Grid)
+@learner(BoostingGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: BoostingGrid
 ) -> Fit[RuleEnsemble]:
     """Choose the number of rules and the ridge by cross-validation (see
     `jaxrules.learning.cross_validation`); fit on all rows.
@@ -61,7 +61,9 @@ def cross_validate(
         options,
         data,
         [{"max_rules": size, "l2_penalty": ridge} for ridge in ridges for size in sizes],
-        along_paths(path, [options.to(Options, l2_penalty=it) for it in ridges], by_size(sizes)),
+        along_paths(
+            path, [options.to(BoostingOptions, l2_penalty=it) for it in ridges], by_size(sizes)
+        ),
         run,
         otherwise=min(FEW_RULES, len(sizes)) - 1,
     )

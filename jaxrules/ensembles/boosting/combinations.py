@@ -18,7 +18,7 @@ from jaxrules.ensembles.boosting.directions import (
 )
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
 from jaxrules.ensembles.boosting.objective import objective_of
-from jaxrules.ensembles.boosting.options import CUT_POINTS, Options
+from jaxrules.ensembles.boosting.options import CUT_POINTS, BoostingOptions
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.learning.training import TrainingData
 from jaxrules.rules.conditions import Condition
@@ -43,7 +43,7 @@ class Combinations:
     """
 
     space: ObliqueSpace
-    options: Options
+    options: BoostingOptions
     constraints: Constraints
     known: dict[Condition, ObliqueProposition | None] = field(default_factory=dict)
 

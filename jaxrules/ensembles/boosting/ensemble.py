@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax as probabilities
 
 from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, LinearColumnTerm
-from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import ridges
 from jaxrules.learning.options import ONE_VS_REST
@@ -88,7 +88,7 @@ class BoostedEnsemble:
         self,
         data: TrainingData,
         candidates: Candidates,
-        options: Options,
+        options: BoostingOptions,
         columns: LinearColumns | None = None,
     ) -> None:
         self.loss, self.y, self.sample_weight = data.row_loss, data.target, data.weights

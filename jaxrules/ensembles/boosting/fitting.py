@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import Table, TableLike
 from jaxrules.ensembles.boosting.details import BoostingDetails
-from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, Options
+from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, BoostingOptions
 from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.size import check_likelihood
@@ -66,9 +66,9 @@ _FEW_SECONDS = 0.1
 """The least time for a few rules of as many classes as possible."""
 
 
-@learner(Options)
+@learner(BoostingOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: BoostingOptions
 ) -> Fit[RuleEnsemble]:
     """Fit an additive ensemble by boosting: each stage adds the best possible rule.
 
@@ -109,9 +109,9 @@ def fit(
     return or_sketch(one_against_rest(task.data, task.run, fit_one, joint=task.joint), task)
 
 
-@learner(Options)
+@learner(BoostingOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: BoostingOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each number of rules up to `max_rules`, from one run: each is what `fit`
     returns for that number.
@@ -186,7 +186,7 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
 
 
 def task_of(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: BoostingOptions
 ) -> BoostingTask:
     """Read the data and make the propositions."""
     run = options.run(total=options.most_rules)
@@ -246,7 +246,7 @@ def task_of(
     )  # fmt: skip
 
 
-def _columns(table: Table, options: Options) -> int:
+def _columns(table: Table, options: BoostingOptions) -> int:
     """The number of columns whose entries take as long as the search: more than the table has if
     there are many cut points.
     """
@@ -261,7 +261,10 @@ def _columns(table: Table, options: Options) -> int:
 
 
 def _splits(
-    data: TrainingData, thresholds: Thresholds | None, constraints: Constraints, options: Options
+    data: TrainingData,
+    thresholds: Thresholds | None,
+    constraints: Constraints,
+    options: BoostingOptions,
 ) -> PropositionPool:
     """Thresholds that the data choose, for the search for pairs."""
     some = _some(data, _ROWS_OF_SPLITS, options.seed)
@@ -275,7 +278,7 @@ def _some(data: TrainingData, most: int, seed: int) -> TrainingData:
     return data if len(data.weights) <= most else some_rows(data, most, seed) or data
 
 
-def _pool(table: Table, given: PropositionPool | None, options: Options) -> PropositionPool:
+def _pool(table: Table, given: PropositionPool | None, options: BoostingOptions) -> PropositionPool:
     """The propositions to build rules from."""
     if given is None:
         asked = "auto" if options.all_thresholds else options.max_cut_points
@@ -293,7 +296,7 @@ def _pool(table: Table, given: PropositionPool | None, options: Options) -> Prop
     return given
 
 
-def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
+def model_in_time(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleEnsemble:
     """The model of a sample of the rows, in half of the remaining time; that of `few_rules` if that
     is too little, or after Ctrl-C.
     """
@@ -305,7 +308,7 @@ def model_in_time(sample: TrainingData, options: Options, run: Run) -> RuleEnsem
         return few_rules(sample, options, run)
 
 
-def few_rules(sample: TrainingData, options: Options, run: Run) -> RuleEnsemble:
+def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleEnsemble:
     """A model of at most three rules at coarse cut points, with single conditions if there are many
     columns. It takes some hundredths of a second on a few thousand rows, so it runs without a
     limit, unless there are many classes: one-vs-rest, those that it has no time for are constant.

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxrules.ensembles.boosting.directions import PRICE
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
-from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.losses import softmax
 from jaxrules.solvers.rule_search import (
     CorrectiveDecrease,
@@ -21,7 +21,7 @@ from jaxrules.solvers.rule_search import (
 )
 
 
-def objective_of(state: BoostedEnsemble, options: Options, sign: int = 0) -> Objective:
+def objective_of(state: BoostedEnsemble, options: BoostingOptions, sign: int = 0) -> Objective:
     """What the next rule maximises, among rules whose weight has this sign (0 for any)."""
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0

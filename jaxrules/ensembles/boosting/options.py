@@ -88,7 +88,7 @@ def _check_prune(name: str, value: object) -> float | int | None:
 
 
 @options
-class _Shared(ScoreOptions):
+class _BoostingShared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -296,7 +296,7 @@ class _Shared(ScoreOptions):
 
 
 @options
-class Options(_Shared):
+class BoostingOptions(_BoostingShared):
     """The options of `fit` and `path`.
 
     Attributes:
@@ -332,7 +332,7 @@ class Options(_Shared):
 
 
 @options
-class Grid(Folds, _Shared):
+class BoostingGrid(Folds, _BoostingShared):
     """The options of `cross_validate`.
 
     Attributes:
@@ -345,7 +345,7 @@ class Grid(Folds, _Shared):
 
 
 @options
-class PublishedOptions(ScoreOptions):
+class PublishedBoostingOptions(ScoreOptions):
     """The options of `published`; they mean what they mean for `fit`, with the paper's defaults.
 
     Attributes:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.boosting.fitting import or_sketch, task_of
-from jaxrules.ensembles.boosting.options import Options, PublishedOptions
+from jaxrules.ensembles.boosting.options import BoostingOptions, PublishedBoostingOptions
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import TrainingData, one_against_rest
@@ -25,9 +25,9 @@ from jaxrules.tools.fits import Fit, Status
 from jaxrules.tools.runs import Run
 
 
-@learner(PublishedOptions)
+@learner(PublishedBoostingOptions)
 def published(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedBoostingOptions
 ) -> Fit[RuleEnsemble]:
     """The paper's own Algorithm 1: a breadth-first search over core queries with its bound (2.4).
 
@@ -49,7 +49,7 @@ def published(
     Raises:
         ValueError, TypeError: as `fit`.
     """
-    own = options.to(Options, per_unit=False, max_length=None)
+    own = options.to(BoostingOptions, per_unit=False, max_length=None)
     task = task_of(X, y, sample_weight, own)
     made = options.settings(loss=task.data.loss)
     task = replace(task, settings=made, find=_published_rule)
@@ -65,7 +65,7 @@ def published(
 def _published_rule(
     space: SearchSpace,
     objective: Objective,
-    options: Options,
+    options: BoostingOptions,
     longest: int | None,
     share: int,
     stopped: Callable[[], bool],

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles import noise as noises
-from jaxrules.ensembles.boosting.options import FEW_RULES, Options
+from jaxrules.ensembles.boosting.options import FEW_RULES, BoostingOptions
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import best_constant, softmax
 from jaxrules.models.rule_models import RuleEnsemble
@@ -48,7 +48,7 @@ class DefaultRidge(NamedTuple):
         return noises.Ridge(value, f"l2_penalty={value:g}: {self.why}{found}")
 
 
-def share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> float:
+def share_left(data: TrainingData, options: BoostingOptions, fit: Fit[RuleEnsemble]) -> float:
     """The share of the constant's loss that a model leaves, both above the least loss of any
     scores.
     """
@@ -58,7 +58,7 @@ def share_left(data: TrainingData, options: Options, fit: Fit[RuleEnsemble]) -> 
     return noises.share_left(loss, y, weights, risk, constant_of(data, options))
 
 
-def ridge_for(data: TrainingData, options: Options, noise: float) -> float:
+def ridge_for(data: TrainingData, options: BoostingOptions, noise: float) -> float:
     """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal, for
     several classes at least 1.
     """
@@ -70,6 +70,6 @@ def ridge_for(data: TrainingData, options: Options, noise: float) -> float:
     return noises.rounded(ridge, noises.unit(data.loss, data.target, data.weights))
 
 
-def constant_of(data: TrainingData, options: Options) -> NDArray[np.float64] | float:
+def constant_of(data: TrainingData, options: BoostingOptions) -> NDArray[np.float64] | float:
     """The score that boosting starts from, or those of the classes."""
     return best_constant(data.row_loss, data.target, data.weights) if options.intercept else 0.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
 from jaxrules.ensembles.boosting.objective import objective_of
-from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.rule_search import (
@@ -71,7 +71,7 @@ def _of_other_rows(
     state: BoostedEnsemble,
     side: Side,
     objective: Objective,
-    options: Options,
+    options: BoostingOptions,
     stopped: Callable[[], bool],
 ) -> Found:
     """The best rule that repeats none, if `found` holds for the same rows as an earlier rule, or
@@ -98,7 +98,7 @@ def _of_other_rows(
 def best_rule(
     space: SearchSpace,
     objective: Objective,
-    options: Options,
+    options: BoostingOptions,
     longest: int | None,
     share: int,
     stopped: Callable[[], bool],
@@ -124,7 +124,7 @@ def best_rule(
 def _by_histograms(
     space: SearchSpace,
     objective: Objective,
-    options: Options,
+    options: BoostingOptions,
     length: int,
     limit: int | None,
     stopped: Callable[[], bool],
@@ -150,7 +150,7 @@ def _by_histograms(
 def joint_rule(
     space: SearchSpace,
     objective: Objective,
-    options: Options,
+    options: BoostingOptions,
     longest: int | None,
     share: int,
     stopped: Callable[[], bool],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.ensembles.boosting.ridge import DefaultRidge
 from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
@@ -37,7 +37,7 @@ class BoostingTask:
 
     data: TrainingData
     candidates: Candidates
-    options: Options
+    options: BoostingOptions
     run: Run
     settings: Settings
     sample: int | None

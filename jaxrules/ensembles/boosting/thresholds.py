@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
 from jaxrules.ensembles.boosting.objective import objective_of
-from jaxrules.ensembles.boosting.options import Options
+from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
 from jaxrules.rules.conditions import Condition, PropositionPool
@@ -79,7 +79,7 @@ class Thresholds:
         self,
         state: BoostedEnsemble,
         found: Found,
-        options: Options,
+        options: BoostingOptions,
         stopped: Callable[[], bool],
     ) -> Found:
         """The better of the rule that the search found, with its thresholds moved, and the best

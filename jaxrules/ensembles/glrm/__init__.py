@@ -44,15 +44,15 @@ In the order of reading:
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.fitting import cross_validate, fit, path
 from jaxrules.ensembles.glrm.master import independent
-from jaxrules.ensembles.glrm.options import Grid, LossOption, Options, PathOptions
+from jaxrules.ensembles.glrm.options import GlrmGrid, GlrmOptions, GlrmPathOptions, LossOption
 from jaxrules.ensembles.glrm.pricing import price_by_beam, price_exactly
 
 __all__ = [
     "GLRMDetails",
-    "Grid",
+    "GlrmGrid",
+    "GlrmOptions",
+    "GlrmPathOptions",
     "LossOption",
-    "Options",
-    "PathOptions",
     "cross_validate",
     "fit",
     "independent",

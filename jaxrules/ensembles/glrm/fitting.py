@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.glrm.details import GLRMDetails
-from jaxrules.ensembles.glrm.options import Grid, Options, PathOptions, Shared
+from jaxrules.ensembles.glrm.options import GlrmGrid, GlrmOptions, GlrmPathOptions, GlrmShared
 from jaxrules.ensembles.glrm.outputs import CERTIFICATE
-from jaxrules.ensembles.glrm.task import Task, least_for, noise
+from jaxrules.ensembles.glrm.task import GlrmTask, least_for, noise
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.learning.cross_validation import (
     fit_of_best_setting,
@@ -36,7 +36,7 @@ from jaxrules.models.rule_models import RuleEnsemble, decision_function
 from jaxrules.tools.fits import Fit
 from jaxrules.tools.runs import Run
 
-SharedT = TypeVar("SharedT", bound=Shared)
+SharedT = TypeVar("SharedT", bound=GlrmShared)
 
 _FEW_ROWS = 2000
 """The number of rows for rules if there was no time for one."""
@@ -44,9 +44,9 @@ _SECONDS_PER_ENTRY = 3e-8
 """Roughly the time per distinct row and proposition until the first weights are known."""
 
 
-@learner(Options)
+@learner(GlrmOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: GlrmOptions
 ) -> Fit[RuleEnsemble]:
     """Fit a generalised linear rule model.
 
@@ -73,7 +73,7 @@ def fit(
     sample = sample_in_time(data, run, options.seed) if free else None
     if sample is not None:
         return _in_time(data, sample, options, run)
-    task = Task.of(data, options, run)
+    task = GlrmTask.of(data, options, run)
     few = None
     if free and run.deadline.seconds and len(data.weights) > _FEW_ROWS:
         few = some_rows(data, _FEW_ROWS, options.seed)
@@ -90,9 +90,9 @@ def fit(
     return found
 
 
-@learner(PathOptions)
+@learner(GlrmPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: GlrmPathOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each of some rule penalties, the largest first.
 
@@ -111,7 +111,7 @@ def path(
         TypeError, ValueError: as `fit`.
     """
     run = options.run()
-    task = Task.of(*_read(X, y, sample_weight, options), run)
+    task = GlrmTask.of(*_read(X, y, sample_weight, options), run)
     penalties = options.rule_penalties or task.default_penalties()
     starts = task.starts
 
@@ -124,9 +124,9 @@ def path(
     return fits_along(penalties, run, fit_at)
 
 
-@learner(Grid)
+@learner(GlrmGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: GlrmGrid
 ) -> Fit[RuleEnsemble]:
     """Choose the rule penalty by cross-validation (see `jaxrules.learning.cross_validation`); fit
     on all rows.
@@ -147,11 +147,11 @@ def cross_validate(
     data, options = _read(X, y, sample_weight, options)
     penalties = options.rule_penalties
     if penalties is None:
-        penalties = Task.of(data, options, run).default_penalties()
+        penalties = GlrmTask.of(data, options, run).default_penalties()
 
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         quiet = Run(run.task, run.deadline)
-        task = Task.of(inside, options, quiet)
+        task = GlrmTask.of(inside, options, quiet)
         fits = fits_in_turn(penalties, quiet, lambda at, run: task.fit(at, task.starts, run)[0])
         return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
 
@@ -181,7 +181,7 @@ def _read(
 
 
 def _in_time(
-    data: TrainingData, sample: TrainingData, options: Options, run: Run
+    data: TrainingData, sample: TrainingData, options: GlrmOptions, run: Run
 ) -> Fit[RuleEnsemble]:
     """The model found on a sample of the rows, with its weights there, evaluated on all rows."""
     joint = options.joins(data)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.glrm.outputs import Solved
-from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
+from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule, Start
 from jaxrules.ensembles.l1_ensemble import permitted
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -43,7 +43,7 @@ class Master:
         debiased: the weights that a refit without penalty gives the rules of the solution.
     """
 
-    problem: Problem
+    problem: GlrmProblem
     start: Start | None
     start_alone: bool = False
     rules: list[Rule] = field(default_factory=list)

@@ -62,7 +62,7 @@ def _start(name: str, value: Any) -> FirstCandidates | Fit[Any] | RuleEnsemble:
     return checks.choice(name, value, ("conditions", "empty"))
 
 
-class Prices(NamedTuple):
+class GlrmPrices(NamedTuple):
     """The penalties of a fit, lambda_0 and lambda_1."""
 
     rule: float
@@ -74,7 +74,7 @@ class Prices(NamedTuple):
 
 
 @options
-class Shared(ScoreOptions):
+class GlrmShared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -158,14 +158,14 @@ class Shared(ScoreOptions):
         against = against_joint(data.loss.name, asks(self.monotone))
         return joins(self.multiclass, data.target.ndim > 1, against)
 
-    def prices(self, rule_penalty: float) -> Prices:
+    def prices(self, rule_penalty: float) -> GlrmPrices:
         """The penalties of a fit with this lambda_0."""
         condition = self.condition_penalty
-        return Prices(rule_penalty, rule_penalty / 5 if condition is None else condition)
+        return GlrmPrices(rule_penalty, rule_penalty / 5 if condition is None else condition)
 
 
 @options
-class Options(Shared):
+class GlrmOptions(GlrmShared):
     """The options of `fit`.
 
     Attributes:
@@ -182,7 +182,7 @@ class Options(Shared):
 
 
 @options
-class PathOptions(Shared):
+class GlrmPathOptions(GlrmShared):
     """The options of `path`.
 
     Attributes:
@@ -195,7 +195,7 @@ class PathOptions(Shared):
 
 
 @options
-class Grid(Folds, Shared):
+class GlrmGrid(Folds, GlrmShared):
     """The options of `cross_validate`.
 
     Attributes:

@@ -40,7 +40,7 @@ class Solved(NamedTuple):
     intercept: Floats
     objective: float
     status: Status
-    problem: sparse_softmax.Problem | None = None
+    problem: sparse_softmax.SoftmaxProblem | None = None
 
 
 def n_outputs(data: TrainingData) -> int:
@@ -216,7 +216,7 @@ class Classes(Outputs):
         if before is not None and before[0].problem is not None:
             problem = before[0].problem.with_columns(design, penalties, before[1])
         else:
-            problem = sparse_softmax.Problem.of(
+            problem = sparse_softmax.SoftmaxProblem.of(
                 design, self.data.target, self.data.weights, penalties
             )
         found = problem.solve(1.0, start=start, tolerance=tolerance, run=run)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.glrm.master import Master
-from jaxrules.ensembles.glrm.options import Prices
-from jaxrules.ensembles.glrm.problem import Problem, Rule
+from jaxrules.ensembles.glrm.options import GlrmPrices
+from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule
 from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.rule_search import (
     Found,
@@ -38,7 +38,7 @@ class Priced(NamedTuple):
     bound: float | None = None
 
 
-def price(problem: Problem, state: Master, run: Run) -> Priced:
+def price(problem: GlrmProblem, state: Master, run: Run) -> Priced:
     """Rules that violate their optimality condition: from the beam, else from the exact search."""
     options, score = problem.options, state.score()
     slopes = problem.outputs.slopes(score)
@@ -104,7 +104,7 @@ def price_by_beam(
         stopped: True ends the search with the rules so far.
     """
     found = _by_beam(
-        space, slopes.reshape(len(slopes), -1), Prices(rule_penalty, condition_penalty), sign=0,
+        space, slopes.reshape(len(slopes), -1), GlrmPrices(rule_penalty, condition_penalty), sign=0,
         width=width, count=count, max_length=max_length, tolerance=tolerance, stopped=stopped,
     )  # fmt: skip
     return _worst(found, count)
@@ -113,7 +113,7 @@ def price_by_beam(
 def _by_beam(
     space: SearchSpace,
     slopes: Floats,
-    prices: Prices,
+    prices: GlrmPrices,
     *,
     sign: int,
     width: int,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.glrm.options import Options, Prices, Shared
+from jaxrules.ensembles.glrm.options import GlrmOptions, GlrmPrices, GlrmShared
 from jaxrules.ensembles.glrm.outputs import Outputs, outputs_of
 from jaxrules.ensembles.l1_ensemble import Terms, ensemble
 from jaxrules.learning.training import TrainingData
@@ -44,7 +44,7 @@ class Start:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class GlrmProblem:
     """The master problem at one penalty.
 
     Without linear terms, rows that no proposition distinguishes are merged.
@@ -66,9 +66,9 @@ class Problem:
         linear_signs: whether their coefficients may be negative, and positive, shape (terms, 2).
     """
 
-    options: Shared
+    options: GlrmShared
     settings: Settings
-    prices: Prices
+    prices: GlrmPrices
     data: TrainingData
     candidates: Candidates
     space: SearchSpace
@@ -121,15 +121,15 @@ class Problem:
     def of(
         cls,
         data: TrainingData,
-        options: Shared,
+        options: GlrmShared,
         candidates: Candidates,
         constraints: Constraints,
         rule_penalty: float,
-    ) -> Problem:
+    ) -> GlrmProblem:
         """The problem of a target of one output, or of all classes."""
         own = options
-        if not isinstance(options, Options):
-            own = options.to(Options, rule_penalty=rule_penalty)
+        if not isinstance(options, GlrmOptions):
+            own = options.to(GlrmOptions, rule_penalty=rule_penalty)
         settings = own.settings(loss=data.loss)
         prices = options.prices(rule_penalty)
         space = candidates.space

@@ -13,9 +13,9 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.generation import generate, grow, weigh
 from jaxrules.ensembles.glrm.master import Master
-from jaxrules.ensembles.glrm.options import Shared
+from jaxrules.ensembles.glrm.options import GlrmShared
 from jaxrules.ensembles.glrm.outputs import constant, gradient, n_outputs
-from jaxrules.ensembles.glrm.problem import Problem, Rule, Start
+from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule, Start
 from jaxrules.learning.training import TrainingData, one_against_rest, searched_rows
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
@@ -48,7 +48,7 @@ of the weight gets no rule.
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class GlrmTask:
     """The data and the propositions of the fits at all penalties.
 
     Attributes:
@@ -62,7 +62,7 @@ class Task:
             given model.
     """
 
-    options: Shared
+    options: GlrmShared
     data: TrainingData
     whole: TrainingData
     constraints: Constraints
@@ -71,7 +71,7 @@ class Task:
     starts: Sequence[Start | None]
 
     @classmethod
-    def of(cls, whole: TrainingData, options: Shared, run: Run) -> Task:
+    def of(cls, whole: TrainingData, options: GlrmShared, run: Run) -> GlrmTask:
         """Make the propositions; only those of a start if the run is stopped early.
 
         Raises:
@@ -112,9 +112,9 @@ class Task:
             starts = starts_of(start, made, constraints, data, options.max_length, joint)
         return cls(options, data, whole, constraints, made, joint, starts)
 
-    def problem(self, data: TrainingData, rule_penalty: float) -> Problem:
+    def problem(self, data: TrainingData, rule_penalty: float) -> GlrmProblem:
         """The problem of one output, or of all classes."""
-        return Problem.of(data, self.options, self.candidates, self.constraints, rule_penalty)
+        return GlrmProblem.of(data, self.options, self.candidates, self.constraints, rule_penalty)
 
     def largest_penalty(self, data: TrainingData) -> float:
         """The least penalty that excludes every single proposition: the largest fall of the mean
@@ -198,7 +198,7 @@ class Task:
                 least = self.least_penalty(sample)
                 penalty = max(noise(part, score), least)
                 why = chosen(penalty, least, score.shape[1])
-            problem = Problem.of(part, self.options, candidates, self.constraints, penalty)
+            problem = GlrmProblem.of(part, self.options, candidates, self.constraints, penalty)
             fit = generate(Master(problem, starts[k], start_alone=True), run, weigh)
             more = {
                 "n_propositions": self.candidates.n_searched,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from jaxrules.ensembles.lire.descents import DescentRequest, Descents, Output, Watch, minimise
-from jaxrules.ensembles.lire.options import Options
+from jaxrules.ensembles.lire.options import LireOptions
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.ensembles.lire.traced import TracedSearch, descend_all
 
@@ -35,7 +35,7 @@ class Member:
     output: Output
     search: SupportSearch
     watch: Watch
-    options: Options
+    options: LireOptions
     exhausted: bool = False
 
     def descents(self) -> Descents[None]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.extraction import RulePool, RuleSource, rule_pool
 from jaxrules.ensembles.lire.descents import GivenStart, Output
 from jaxrules.ensembles.lire.moves import Encoding
-from jaxrules.ensembles.lire.options import Options
+from jaxrules.ensembles.lire.options import LireOptions
 from jaxrules.ensembles.lire.problem import SMALL, SupportProblem, make_problem
 from jaxrules.ensembles.lire.start import L1Start
 from jaxrules.learning.options import ONE_VS_REST
@@ -48,7 +48,7 @@ class LireCandidates:
         data: TrainingData,
         rules: RuleSource | None,
         constraints: Constraints,
-        options: Options,
+        options: LireOptions,
         run: Run,
     ) -> LireCandidates:
         """The rules of the source, of the expert and of the start, and the problems on them.
@@ -128,7 +128,7 @@ def _problems(
     pool: RulePool,
     data: TrainingData,
     constraints: Constraints,
-    options: Options,
+    options: LireOptions,
     encoding: Encoding,
     n_first: int,
     required: Sequence[NDArray[np.bool_]],

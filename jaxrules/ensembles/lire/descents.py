@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.lire.moves import ONES
-from jaxrules.ensembles.lire.options import Options
+from jaxrules.ensembles.lire.options import LireOptions
 from jaxrules.ensembles.lire.problem import SMALL, SupportProblem
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.ensembles.lire.start import L1Start
@@ -128,7 +128,7 @@ def in_turn(descents: Descents[Outcome]) -> Outcome:
 
 
 def minimise(
-    output: Output, search: SupportSearch, watch: Watch, options: Options
+    output: Output, search: SupportSearch, watch: Watch, options: LireOptions
 ) -> Descents[bool]:
     """Descend from every start; `watch` keeps the best model. Returns whether the limit on moves
     ended one of the descents.
@@ -195,7 +195,11 @@ Starts = Generator[_Start | DescentRequest, Incumbent, Outcome]
 
 
 def _starts(
-    output: Output, search: SupportSearch, watch: Watch, options: Options, begun: Incumbent | None
+    output: Output,
+    search: SupportSearch,
+    watch: Watch,
+    options: LireOptions,
+    begun: Incumbent | None,
 ) -> Starts[None]:
     """The starts, each made after the descent before it. On large data, the previous model replaces
     the empty one; on very large data, the result of the search on a sample replaces that and the L1
@@ -254,7 +258,7 @@ def _falling(search: SupportSearch) -> Starts[None]:
 
 
 def _searched(
-    output: Output, search: SupportSearch, run: Run, options: Options, reports: bool = True
+    output: Output, search: SupportSearch, run: Run, options: LireOptions, reports: bool = True
 ) -> Descents[Incumbent | None]:
     """The best model of the same rules on another problem."""
     watch = Watch(run.child(), output.problem, reports)

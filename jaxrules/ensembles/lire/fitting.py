@@ -23,7 +23,7 @@ from jaxrules.ensembles.lire.bound import BranchAndBound
 from jaxrules.ensembles.lire.candidates import LireCandidates
 from jaxrules.ensembles.lire.descents import Watch, in_turn
 from jaxrules.ensembles.lire.joint_search import JointSearch
-from jaxrules.ensembles.lire.options import Grid, Options, PathOptions, Prices
+from jaxrules.ensembles.lire.options import LireGrid, LireOptions, LirePathOptions, LirePrices
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.ensembles.lire.solution import LireDetails, LireSolution
 from jaxrules.ensembles.lire.traced import TracedSearch
@@ -55,9 +55,9 @@ evaluation.
 """
 
 
-@learner(Options)
+@learner(LireOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LireOptions
 ) -> Fit[RuleEnsemble]:
     """Fit a locally interpretable rule ensemble: minimise G over rules and weights by local search.
 
@@ -102,8 +102,8 @@ def fit(
         needs = (FORESTS,)
         return rows_for_rules(data, run, options.seed, needs, stage=stage) if makes_rules else None
 
-    def task() -> _Task:
-        return _Task(
+    def task() -> _LireTask:
+        return _LireTask(
             data, LireCandidates.of(data, options.rules, constraints, options, run), options
         )
 
@@ -114,14 +114,14 @@ def fit(
         rules = model.conjunctions if len(model.conjunctions) else options.rules
         begun = options if options.start is not None else replace(options, start=model)
         candidates = LireCandidates.of(data, rules, constraints, begun, run)
-        return _Task(data, candidates, options, len(sample.weights)).fit(prices, run)
+        return _LireTask(data, candidates, options, len(sample.weights)).fit(prices, run)
 
     return with_rules(rows, task, lambda task: task.fit(prices, run), fit_of_sample)
 
 
-@learner(PathOptions)
+@learner(LirePathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PathOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LirePathOptions
 ) -> tuple[Fit[RuleEnsemble], ...]:
     """LIRE at several penalties: rules are evaluated once, and each fit starts from the one before.
 
@@ -150,11 +150,11 @@ def path(
     options = options.for_classes(data)
     constraints = options.constraints(data.table.schema)
     constraints.warn_of_constants(data.table)
-    same, pairs = options.to(Options), options.pairs(data)
+    same, pairs = options.to(LireOptions), options.pairs(data)
     same = replace(same, l2_penalty=same.prices(data).l2_penalty)
     candidates = LireCandidates.of(data, same.rules, constraints, same, run)
     if options.traced:
-        task = _Task(data, candidates, same)
+        task = _LireTask(data, candidates, same)
         return tuple(one.fitted(run.child()) for one in _searched([task.along(pairs)], run)[0])
     fits: list[Fit[RuleEnsemble]] = []
     with run, ThreadPoolExecutor(1) as ahead:  # L1 solutions, one penalty ahead of the search
@@ -163,16 +163,16 @@ def path(
             if run.deadline.seconds is None and not (data.loss.quadratic or options.joint):
                 for coming, _ in pairs[k + 1 if k else 0 : k + 2]:
                     ahead.submit(candidates.solve_ahead, coming, run)
-            (task,) = _Task(data, candidates, same).along([(gamma, lam)])
+            (task,) = _LireTask(data, candidates, same).along([(gamma, lam)])
             fits.append(task.fitted(step))
             if step.limit is not None:
                 break
     return tuple(fits)
 
 
-@learner(Grid)
+@learner(LireGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LireGrid
 ) -> Fit[RuleEnsemble]:
     """Choose both penalties and the ridge by cross-validation (see
     `jaxrules.learning.cross_validation`); fit on all rows.
@@ -227,7 +227,7 @@ def cross_validate(
         n_jobs=1 if options.traced else options.n_jobs,  # folds are lanes of one program
         otherwise=len(pairs) // 2,
     )
-    chosen = options.to(Options, **found.setting)
+    chosen = options.to(LireOptions, **found.setting)
     return last_fit(
         found,
         run,
@@ -235,13 +235,13 @@ def cross_validate(
     )
 
 
-def _walk(options: Grid) -> Walk[RuleEnsemble]:
+def _walk(options: LireGrid) -> Walk[RuleEnsemble]:
     """The models of a fold, for every ridge and all pairs of penalties, until time runs out."""
 
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         constraints = options.constraints(inside.table.schema)
         pool = rule_pool(options.rules, inside, options.seed, run, constraints=constraints)
-        same = options.to(PathOptions, rules=pool, restarts=options.restarts or 0)
+        same = options.to(LirePathOptions, rules=pool, restarts=options.restarts or 0)
         each = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
         return along_paths(path, each, of_finished)(k, inside, run)
 
@@ -249,21 +249,21 @@ def _walk(options: Grid) -> Walk[RuleEnsemble]:
 
 
 def _traced_walk(
-    data: TrainingData, options: Grid, fold_of: NDArray[np.int64], run: Run
+    data: TrainingData, options: LireGrid, fold_of: NDArray[np.int64], run: Run
 ) -> Walk[RuleEnsemble]:
     """The same models, those of a fold side by side. If the rules do not depend on labels, neither
     does the matrix: folds then differ only in the weights of rows, and all are searched side by
     side.
     """
     constraints = options.constraints(data.table.schema)
-    same = options.to(Options, restarts=options.restarts or 0, progress=False)
+    same = options.to(LireOptions, restarts=options.restarts or 0, progress=False)
     pairs = options.pairs(data)
 
-    def paths(data: TrainingData, candidates: LireCandidates) -> list[list[_Task]]:
+    def paths(data: TrainingData, candidates: LireCandidates) -> list[list[_LireTask]]:
         for_ridge = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
-        return [_Task(data, candidates, one).along(pairs) for one in for_ridge]
+        return [_LireTask(data, candidates, one).along(pairs) for one in for_ridge]
 
-    def models(paths: Sequence[Sequence[_Task]], run: Run) -> Iterator[RuleEnsemble]:
+    def models(paths: Sequence[Sequence[_LireTask]], run: Run) -> Iterator[RuleEnsemble]:
         for task in itertools.chain(*paths):
             fit = task.fitted(run.child())
             if unfinished(fit):
@@ -287,7 +287,7 @@ def _traced_walk(
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _LireTask:
     """What the fits of one pool share.
 
     Attributes:
@@ -297,11 +297,11 @@ class _Task:
 
     data: TrainingData
     candidates: LireCandidates
-    options: Options
+    options: LireOptions
     sample: int | None = None
     members: Sequence[Member] = ()
 
-    def along(self, pairs: Sequence[tuple[float, float]]) -> list[_Task]:
+    def along(self, pairs: Sequence[tuple[float, float]]) -> list[_LireTask]:
         """One task for each of these values of gamma and lambda."""
         at = [replace(self.options, global_penalty=g, local_penalty=lam) for g, lam in pairs]
         return [replace(self, options=options) for options in at]
@@ -310,7 +310,7 @@ class _Task:
         """`fit` with the penalties of the options."""
         return self.fit(self.options.prices(self.data), run)
 
-    def member(self, output: int, prices: Prices, run: Run) -> Member:
+    def member(self, output: int, prices: LirePrices, run: Run) -> Member:
         """A search that reports to the run."""
         ours = self.candidates.outputs[output]
         watch, make = (
@@ -322,7 +322,7 @@ class _Task:
         search = make(ours.problem, *prices, self.options.max_rules, run.stopped, watch)
         return Member(ours, search, watch, self.options)
 
-    def fit(self, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
+    def fit(self, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
         """The best models found at these penalties, one per output; if no ridge is given, the
         search continues with lower ones as long as the model indicates little noise.
         """
@@ -332,7 +332,7 @@ class _Task:
             self.data, run, lambda part, run: fit_one(part, prices, run), joint=self.options.joint
         )
 
-    def _fit_by_noise(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
+    def _fit_by_noise(self, data: TrainingData, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
         """One fit per ridge, each started from the model before; only the last uses the requested
         search.
         """
@@ -351,7 +351,7 @@ class _Task:
         why = f"l2_penalty={prices.l2_penalty:g}{said} of the constant's loss"
         return replace(fit, details=LireDetails(**{**fit.details, "chosen": why}))
 
-    def _fit_output(self, data: TrainingData, prices: Prices, run: Run) -> Fit[RuleEnsemble]:
+    def _fit_output(self, data: TrainingData, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
         """Local search, a proof if asked for, and the model."""
         candidates, options = self.candidates, self.options
         if self.members:
@@ -400,10 +400,10 @@ class _Task:
         )
 
 
-def _searched(paths: Sequence[Sequence[_Task]], run: Run) -> list[list[_Task]]:
+def _searched(paths: Sequence[Sequence[_LireTask]], run: Run) -> list[list[_LireTask]]:
     """The tasks with their searches, all made side by side; penalties fall along each path."""
 
-    def begun(task: _Task) -> _Task:
+    def begun(task: _LireTask) -> _LireTask:
         prices, outputs = task.options.prices(task.data), range(len(task.data.outputs))
         return replace(task, members=[task.member(k, prices, run.child()) for k in outputs])
 

@@ -60,7 +60,7 @@ _GRID = np.geomspace(4, 0.2, 5)
 # The penalties
 
 
-class Prices(NamedTuple):
+class LirePrices(NamedTuple):
     """gamma, lambda and mu: the penalties on a rule, on mean coverage, and on half the squared
     weights.
     """
@@ -77,7 +77,7 @@ class Prices(NamedTuple):
         lam: float | None,
         ridge: float,
         joint: bool = False,
-    ) -> Prices:
+    ) -> LirePrices:
         """The given penalties; by default gamma is `default_penalty` and lambda is 2 gamma."""
         gamma = default_penalty(data, joint) if gamma is None else gamma
         return cls(gamma, 2 * gamma if lam is None else lam, ridge)
@@ -113,7 +113,7 @@ def _search(name: str, value: Any) -> Any:
 
 
 @options
-class _Shared(ScoreOptions):
+class _LireShared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -229,7 +229,7 @@ class _Shared(ScoreOptions):
 
 
 @options
-class _Single(_Shared):
+class _Single(_LireShared):
     """What `fit` and `path` have in common.
 
     Attributes:
@@ -250,7 +250,7 @@ class _Single(_Shared):
 
 
 @options
-class Options(_Single):
+class LireOptions(_Single):
     """The options of `fit`.
 
     Attributes:
@@ -302,16 +302,18 @@ class Options(_Single):
                 "nothing else bounds the weights"
             )
 
-    def prices(self, data: TrainingData) -> Prices:
+    def prices(self, data: TrainingData) -> LirePrices:
         """The penalties; for those that are None, the defaults for noisy data."""
         ridge = self.l2_penalty
         if ridge is None:
             ridge = _RIDGES[data.loss.name]
             if self.joint:  # a class of K has 2 / K of the rows that a class of two has
                 ridge = max(2.0 / data.target.shape[1] * ridge, _LESS_NOISE[1])
-        return Prices.of(data, self.global_penalty, self.local_penalty, ridge, self.joint)
+        return LirePrices.of(data, self.global_penalty, self.local_penalty, ridge, self.joint)
 
-    def prices_for_less_noise(self, data: TrainingData, prices: Prices, left: float) -> Prices:
+    def prices_for_less_noise(
+        self, data: TrainingData, prices: LirePrices, left: float
+    ) -> LirePrices:
         """The penalties after a model that leaves this share of the constant's loss."""
         if self.l2_penalty is not None or self.loss != "logistic":
             return prices
@@ -319,14 +321,14 @@ class Options(_Single):
         if left < little and prices.l2_penalty == ridge:
             gamma = self.global_penalty
             gamma = _SHARE * data.constant_loss_of(self.joint) if gamma is None else gamma
-            return Prices.of(data, gamma, self.local_penalty, small, self.joint)
+            return LirePrices.of(data, gamma, self.local_penalty, small, self.joint)
         if left < share and prices.l2_penalty > ridge:
             return prices._replace(l2_penalty=ridge)
         return prices
 
 
 @options
-class _Grid(_Shared):
+class _LirePenalties(_LireShared):
     """Pairs of penalties.
 
     Attributes:
@@ -354,12 +356,12 @@ class _Grid(_Shared):
 
 
 @options
-class PathOptions(_Grid, _Single):
+class LirePathOptions(_LirePenalties, _Single):
     """The options of `path`."""
 
 
 @options
-class Grid(Folds, _Grid):
+class LireGrid(Folds, _LirePenalties):
     """The options of `cross_validate`.
 
     Attributes:

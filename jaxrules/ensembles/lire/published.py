@@ -35,7 +35,7 @@ from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_label
 from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.lire.moves import Encoding
 from jaxrules.ensembles.lire.objective import PUBLISHED
-from jaxrules.ensembles.lire.options import Prices, or_none
+from jaxrules.ensembles.lire.options import LirePrices, or_none
 from jaxrules.ensembles.lire.solution import LireSolution, PublishedDetails
 from jaxrules.ensembles.lire.start import liblinear
 from jaxrules.learning.in_time import rows_for_rules
@@ -64,7 +64,7 @@ _LEAST = 3
 
 
 @options
-class PublishedOptions(FitOptions):
+class PublishedLireOptions(FitOptions):
     """The options of `published`.
 
     Attributes:
@@ -95,9 +95,9 @@ class PublishedOptions(FitOptions):
     max_iterations: int = option(checks.integer, default=5000, at_least=1)
 
 
-@learner(PublishedOptions)
+@learner(PublishedLireOptions)
 def published(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: PublishedLireOptions
 ) -> Fit[RuleEnsemble]:
     """Fit a locally interpretable rule ensemble by the paper's algorithm, for comparison with
     `jaxrules.lire.fit`.
@@ -136,7 +136,7 @@ def published(
     data = options.training_data(X, y, sample_weight, exponential)
     constraints = Constraints.of(data.table.schema, options.forbidden)
     constraints.warn_of_constants(data.table)
-    prices = Prices.of(data, options.global_penalty, options.local_penalty, 0.0)
+    prices = LirePrices.of(data, options.global_penalty, options.local_penalty, 0.0)
 
     rules = options.rules
     makes_rules, needs = depends_on_labels(rules), (FORESTS, _LINEAR)
@@ -158,8 +158,8 @@ def _fit_output(
     run: Run,
     *,
     pool: RulePool,
-    prices: Prices,
-    options: PublishedOptions,
+    prices: LirePrices,
+    options: PublishedLireOptions,
     sample: int | None,
 ) -> Fit[RuleEnsemble]:
     """The author's algorithm for one output, until no move improves."""
@@ -184,8 +184,8 @@ def _searched(
     data: TrainingData,
     run: Run,
     pool: RulePool,
-    prices: Prices,
-    options: PublishedOptions,
+    prices: LirePrices,
+    options: PublishedLireOptions,
     least: int,
 ) -> tuple[PublishedIncumbent, Status]:
     """The last state, and the status that says why the algorithm ended.

@@ -54,7 +54,7 @@ class L1Start:
             self._patterns = np.sort(
                 np.random.default_rng(seed).choice(len(self._patterns), size, replace=False)
             )
-        self._solution: sparse_glm.Solution | None = None
+        self._solution: sparse_glm.SparseSolution | None = None
 
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
         """Columns and encoded weights of the solution for this penalty on signed columns, truncated
@@ -136,7 +136,7 @@ class L1Start:
         if self._design is None:
             columns = BitColumns(self._activations.bits)
             self._design = sparse_glm.Design.of(columns, inverse=np.arange(len(mass)))
-        problem = sparse_softmax.Problem.of(
+        problem = sparse_softmax.SoftmaxProblem.of(
             self._design, target, mass, np.ones(self._design.n_columns)
         )
         penalty = max(np.sqrt(2.0) * penalty, _LEAST_SHARE * problem.max_penalty())

@@ -159,7 +159,7 @@ class Queue(NamedTuple):
     certain: Array
 
 
-class State(NamedTuple):
+class TracedState(NamedTuple):
     """A descent between two trials.
 
     Attributes:
@@ -320,7 +320,7 @@ def _possible(lane: DescentLane, columns: Array, queue: Queue) -> Array:
     return still & outside & room & small & (serving > 0).all(0)
 
 
-def _trial(X: Array, loss: Loss, lane: DescentLane, state: State) -> State:
+def _trial(X: Array, loss: Loss, lane: DescentLane, state: TracedState) -> TracedState:
     """Make one trial: drop several columns at once, try the next move of the queue or, after the
     last move of a sweep, refit all weights.
     """
@@ -397,8 +397,8 @@ def _price(lane: DescentLane, columns: Array, needed: Array) -> Array:
 
 
 def _decided(
-    lane: DescentLane, state: State, tried: Support, value: Array, settling: Array
-) -> State:
+    lane: DescentLane, state: TracedState, tried: Support, value: Array, settling: Array
+) -> TracedState:
     """The state after a trial: with the support that was tried if that is better, and without the
     trial in the queue.
     """
@@ -436,7 +436,9 @@ def _decided(
 # Rankings
 
 
-def _ranking(X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: State) -> State:
+def _ranking(
+    X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: TracedState
+) -> TracedState:
     """Rank all moves into a queue, which is empty if the slots are full."""
     support, (K, none) = state.support, (len(state.support.columns), X.shape[0] - 1)
     margins = support.weights @ X[support.columns].astype(lane.mass.dtype)
@@ -494,7 +496,7 @@ def _as_slots_and_columns(drop: Array, add: Array, swap: Array) -> Array:
     return jnp.concatenate([swap.at[:, -1].set(drop), add[None].astype(swap.dtype)])
 
 
-def _concluded(lane: DescentLane, state: State) -> State:
+def _concluded(lane: DescentLane, state: TracedState) -> TracedState:
     """What follows the last move of a queue: the same kind of moves again, the other kind, or the
     end.
     """
@@ -510,14 +512,14 @@ def _concluded(lane: DescentLane, state: State) -> State:
 
 
 def _descend(
-    X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: State, limit: Array
-) -> State:
+    X: Array, loss: Loss, encoding: Encoding, lane: DescentLane, state: TracedState, limit: Array
+) -> TracedState:
     """Continue a descent for at most `limit` rankings and trials, or until its slots are full."""
 
-    def going_on(state: State) -> Array:
+    def going_on(state: TracedState) -> Array:
         return (state.moves > 0) & (state.work < limit)
 
-    def step(state: State) -> State:
+    def step(state: TracedState) -> TracedState:
         rank = partial(_ranking, X, loss, encoding, lane)
         state = lax.cond(_exhausted(state.queue), rank, lambda state: state, state)
         state = lax.while_loop(
@@ -527,7 +529,7 @@ def _descend(
         )
         return _concluded(lane, state)
 
-    def unfinished(state: State) -> Array:
+    def unfinished(state: TracedState) -> Array:
         return (state.idle < lane.kinds) & ~state.full & going_on(state)
 
     return lax.while_loop(unfinished, step, state)
@@ -537,20 +539,20 @@ def _descend(
 def _chunk(
     X: Array,
     lanes: DescentLane,
-    states: State,
+    states: TracedState,
     limit: Array,
     *,
     loss: Loss,
     encoding: Encoding,
     many: bool,
-) -> State:
+) -> TracedState:
     program = partial(_descend, X, loss, encoding)
     return (jax.vmap(program, in_axes=(0, 0, None)) if many else program)(lanes, states, limit)
 
 
-def _run_chunk(*arguments: Any, **program: Any) -> State:
+def _run_chunk(*arguments: Any, **program: Any) -> TracedState:
     with as_numpy():  # the state stays on the device
-        return cast(State, _chunk.jitted(*arguments, **program))
+        return cast(TracedState, _chunk.jitted(*arguments, **program))
 
 
 _chunk_in_time = Patient(_run_chunk)
@@ -619,7 +621,7 @@ class TracedSearch(SupportSearch):
             np.int32(kinds),
         )
 
-    def state(self, start: Incumbent, n_columns: int, slots: int, sweeping: bool) -> State:
+    def state(self, start: Incumbent, n_columns: int, slots: int, sweeping: bool) -> TracedState:
         """The state of a descent that starts with a ranking."""
         size, none = len(start.columns), n_columns - 1
         columns, weights = np.full(slots, none, np.int32), np.zeros(slots)
@@ -645,7 +647,7 @@ class TracedSearch(SupportSearch):
         objective = np.float64(start.objective - self.problem.constant)
         zero, moves = np.int32(0), np.int32(self.moves)
         support = Support(columns, weights)
-        return State(support, objective, queue, np.bool_(sweeping), zero, no, no, moves, zero)
+        return TracedState(support, objective, queue, np.bool_(sweeping), zero, no, no, moves, zero)
 
     def reported(self, best: Incumbent, columns: NDArray[np.integer], weights: Floats) -> Incumbent:
         """The better of the incumbent and a support refitted on the host; a better one is reported
@@ -660,7 +662,7 @@ class TracedSearch(SupportSearch):
         return found
 
 
-def _with_slots(states: State, slots: int, none: int) -> State:
+def _with_slots(states: TracedState, slots: int, none: int) -> TracedState:
     """The same descents with more slots; they continue with a ranking."""
     now = states.support.columns.shape[-1]
 
@@ -751,7 +753,7 @@ def _slots(starts: Sequence[Incumbent]) -> int:
 
 def _begun(
     searches: Sequence[TracedSearch], starts: Sequence[Incumbent], quick: bool
-) -> tuple[DescentLane, State]:
+) -> tuple[DescentLane, TracedState]:
     """Lanes and states on the devices, padded with idle lanes so that few shapes are compiled."""
     first, shape, slots = searches[0].problem, _matrix(searches[0].problem).shape, _slots(starts)
     sweeps = bool(first.loss == exponential and not quick)
@@ -777,7 +779,7 @@ def _placed(lanes: DescentLane) -> DescentLane:
     return cast(DescentLane, others._replace(target=target, mass=mass))
 
 
-def _idle(state: State) -> State:
+def _idle(state: TracedState) -> TracedState:
     return state._replace(moves=np.zeros_like(state.moves))
 
 

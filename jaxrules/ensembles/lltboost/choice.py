@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lltboost.fitting import fit, path
-from jaxrules.ensembles.lltboost.options import Grid, Options
+from jaxrules.ensembles.lltboost.options import LLTBoostGrid, LLTBoostOptions
 from jaxrules.learning.cross_validation import (
     along_paths,
     by_size,
@@ -24,9 +24,9 @@ from jaxrules.tools.fits import Fit
 _FEW_RULES = 10
 
 
-@learner(Grid)
+@learner(LLTBoostGrid)
 def cross_validate(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Grid
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LLTBoostGrid
 ) -> Fit[RuleEnsemble]:
     """Choose the number of rules by cross-validation (see `jaxrules.learning.cross_validation`);
     fit on all rows.
@@ -61,7 +61,7 @@ def cross_validate(
         options,
         data,
         [{"max_rules": size} for size in sizes],
-        along_paths(path, [options.to(Options)], by_size(sizes)),
+        along_paths(path, [options.to(LLTBoostOptions)], by_size(sizes)),
         run,
         otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )

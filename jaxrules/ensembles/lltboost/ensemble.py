@@ -22,11 +22,11 @@ from jaxrules.ensembles.lltboost.proposals import (
     Bounds,
     Fitted,
     Lanes,
-    Program,
+    ProposalProgram,
     Proposals,
     propose,
 )
-from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.ensembles.noise import Ridge, first_ridge, ridges
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.learning.training import TrainingData, held_out
@@ -92,7 +92,7 @@ class Ensemble:
         loss: of a row.
     """
 
-    def __init__(self, data: TrainingData, task: Task) -> None:
+    def __init__(self, data: TrainingData, task: LLTBoostTask) -> None:
         options, whole = task.options, data
         self.task, self.data = task, data if task.searched is None else data[task.searched]
         self.loss = data.row_loss
@@ -233,7 +233,7 @@ class Ensemble:
             ]
             lanes = lanes._replace(constrained=constrained)
             bounds = Bounds(directions, self.signs.astype(np.float64))
-        program = Program(
+        program = ProposalProgram(
             self.loss,
             min(options.max_nonzeros, self.arrays.columns.shape[0]),
             options.refit_propositions,

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails
-from jaxrules.ensembles.lltboost.options import Options
+from jaxrules.ensembles.lltboost.options import LLTBoostOptions
 from jaxrules.ensembles.lltboost.stages import boost
-from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.ensembles.noise import first_ridge, ridges
 from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.learning.in_time import on_all_rows
@@ -26,9 +26,9 @@ from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Fit, Status
 
 
-@learner(Options)
+@learner(LLTBoostOptions)
 def fit(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LLTBoostOptions
 ) -> Fit[RuleEnsemble]:
     """Boost rules whose propositions combine several columns.
 
@@ -59,7 +59,7 @@ def fit(
             defined.
         TypeError: for arguments of the wrong type.
     """
-    task = Task.of(X, y, sample_weight, options)
+    task = LLTBoostTask.of(X, y, sample_weight, options)
     sample, columns = None, n_encoded(task.data.table)
     if not len(task.first):
         sample = sample_in_time(task.data, task.run, options.seed, columns)
@@ -70,7 +70,7 @@ def fit(
     )
 
 
-def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
+def _in_time(task: LLTBoostTask, sample: TrainingData) -> Fit[RuleEnsemble]:
     """The model of a sample of the rows, with its weights, evaluated on all rows."""
     data, options, run = task.data, task.options, task.run
     model, _ = model_in_time(
@@ -91,9 +91,9 @@ def _in_time(task: Task, sample: TrainingData) -> Fit[RuleEnsemble]:
     return on_all_rows(model, data, ridge / 2 * squares, run, settings, details)
 
 
-@learner(Options)
+@learner(LLTBoostOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LLTBoostOptions
 ) -> list[Fit[RuleEnsemble]]:
     """One Fit for each number of rules from 1 to `max_rules`, from one run: what `fit` with that
     limit returns. A ridge that follows the noise is chosen for each.
@@ -114,7 +114,7 @@ def path(
     Raises:
         ValueError, TypeError: as `fit`.
     """
-    task = Task.of(X, y, sample_weight, options)
+    task = LLTBoostTask.of(X, y, sample_weight, options)
     return paths_against_rest(
         task.data, task.run, lambda part, run: boost(part, task, run), 1 + len(task.first),
         joint=task.joint,

@@ -8,12 +8,12 @@ import numpy as np
 
 from jaxrules.ensembles.lltboost.conjunction import Conjunction, Proposition
 from jaxrules.ensembles.lltboost.ensemble import MOST_CLASSES, NOTHING, Ensemble
-from jaxrules.ensembles.lltboost.options import Options
+from jaxrules.ensembles.lltboost.options import LLTBoostOptions
 from jaxrules.ensembles.lltboost.proposals import Proposals
 from jaxrules.tools.runs import Run
 
 
-def grow(ensemble: Ensemble, options: Options, run: Run) -> Conjunction | None:
+def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction | None:
     """Algorithm 1: the conjunction with the largest objective, or its unfinished part if the run is
     stopped; None if there is none.
 
@@ -69,7 +69,7 @@ def grow(ensemble: Ensemble, options: Options, run: Run) -> Conjunction | None:
     return max(best, key=ensemble.worth) if best else None
 
 
-def _sizes(answer: Proposals, options: Options) -> list[int]:
+def _sizes(answer: Proposals, options: LLTBoostOptions) -> list[int]:
     """The support sizes to continue with, less one: at most one in Algorithm 1, all in a wider
     beam.
     """

@@ -93,7 +93,7 @@ class Separators(NamedTuple):
     steps: Array
 
 
-class _Problem(NamedTuple):
+class _PathProblem(NamedTuple):
     """The arguments of `l1_path`."""
 
     columns: Array
@@ -113,7 +113,7 @@ class _Problem(NamedTuple):
         return jnp.where(self.sides * slope > 0, 0, jnp.abs(slope))
 
 
-class _State(NamedTuple):
+class _PathState(NamedTuple):
     """The state of a path. A slot of the support holds a column while its sign is not 0."""
 
     slots: Array  # (sizes,) int, columns
@@ -190,13 +190,13 @@ def l1_path(
         sides: (columns,) 1 for coefficients that must not be negative, -1 for those that must not
             be positive, 0 for others; None if all are 0.
     """
-    problem = _Problem(columns, weights, target, sides)
+    problem = _PathProblem(columns, weights, target, sides)
     return lax.while_loop(
         _unfinished, functools.partial(_step, problem), _start(problem, sizes)
     ).kept
 
 
-def _start(problem: _Problem, sizes: int) -> _State:
+def _start(problem: _PathProblem, sizes: int) -> _PathState:
     """The empty support, at the smallest penalty that leaves it empty; finished if there is nothing
     to separate.
     """
@@ -209,7 +209,7 @@ def _start(problem: _Problem, sizes: int) -> _State:
     score = jnp.full_like(target, constant)
     largest = jnp.max(problem.pull(columns @ problem.derivatives(score)[0]))
     nothing = jnp.zeros(sizes, columns.dtype)
-    return _State(
+    return _PathState(
         slots=jnp.zeros(sizes, jnp.int32),
         signs=nothing,
         point=jnp.append(constant, nothing),
@@ -229,12 +229,12 @@ def _start(problem: _Problem, sizes: int) -> _State:
     )
 
 
-def _unfinished(state: _State) -> Array:
+def _unfinished(state: _PathState) -> Array:
     """Whether the path continues."""
     return ~state.finished & (state.kept.steps < MAX_STEPS)
 
 
-def _step(problem: _Problem, state: _State) -> _State:
+def _step(problem: _PathProblem, state: _PathState) -> _PathState:
     """One step: both moves, the event that they lead to, the solution if there is one here, and the
     next state.
     """
@@ -245,7 +245,7 @@ def _step(problem: _Problem, state: _State) -> _State:
     return _moved(problem, state, moves, event, place)._replace(kept=kept)
 
 
-def _moves(problem: _Problem, state: _State) -> _Moves:
+def _moves(problem: _PathProblem, state: _PathState) -> _Moves:
     """Newton's step on the support and the tangent, (4), with their effect on score and slopes."""
     columns, used = problem.columns, state.used
     row_slope, curvature = problem.derivatives(state.score)
@@ -276,7 +276,7 @@ def _moves(problem: _Problem, state: _State) -> _Moves:
     )
 
 
-def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
+def _next_event(problem: _PathProblem, state: _PathState, moves: _Moves) -> _Event:
     """The next event: the least fall of the penalty to an entry (2) or an exit (3)."""
     sides, signs, penalty = problem.sides, state.signs, state.penalty
 
@@ -303,7 +303,7 @@ def _next_event(problem: _Problem, state: _State, moves: _Moves) -> _Event:
     return _Event(change, enters[column] >= leaves[slot], column, sign, slot)
 
 
-def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
+def _place(state: _PathState, moves: _Moves, event: _Event) -> _Place:
     """Whether the state solves the problem of its support, (1), and is at an event or at the end of
     the path.
     """
@@ -316,7 +316,7 @@ def _place(state: _State, moves: _Moves, event: _Event) -> _Place:
     )
 
 
-def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Separators:
+def _kept(problem: _PathProblem, state: _PathState, moves: _Moves, place: _Place) -> Separators:
     """With the solution at the end of the piece, if all of (1) holds: so far the one of the
     smallest penalty with this support size.
     """
@@ -336,7 +336,9 @@ def _kept(problem: _Problem, state: _State, moves: _Moves, place: _Place) -> Sep
     )
 
 
-def _moved(problem: _Problem, state: _State, moves: _Moves, event: _Event, place: _Place) -> _State:
+def _moved(
+    problem: _PathProblem, state: _PathState, moves: _Moves, event: _Event, place: _Place
+) -> _PathState:
     """At an event only the support changes; elsewhere the solution moves towards the next event."""
     used, penalty = state.used, state.penalty
     slot, full = jnp.arange(len(used)), jnp.all(used)

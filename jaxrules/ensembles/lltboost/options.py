@@ -25,7 +25,7 @@ _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
 
 
 @options
-class Shared(ScoreOptions):
+class LLTBoostShared(ScoreOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -115,7 +115,7 @@ class Shared(ScoreOptions):
 
 
 @options
-class Options(Shared):
+class LLTBoostOptions(LLTBoostShared):
     """The options of `fit` and `path`.
 
     Attributes:
@@ -126,7 +126,7 @@ class Options(Shared):
 
 
 @options
-class Grid(Folds, Shared):
+class LLTBoostGrid(Folds, LLTBoostShared):
     """The options of `cross_validate`.
 
     Attributes:

@@ -104,7 +104,7 @@ class Bounds(NamedTuple):
     signs: Array
 
 
-class Program(NamedTuple):
+class ProposalProgram(NamedTuple):
     """The options that `propose` is compiled for (see `Options`); `sizes` is k_s."""
 
     loss: Loss
@@ -140,7 +140,12 @@ class Proposals(NamedTuple):
 
 @x64_kernel(static=("program",))
 def propose(
-    arrays: Arrays, fitted: Fitted, lanes: Lanes, bounds: Bounds | None = None, *, program: Program
+    arrays: Arrays,
+    fitted: Fitted,
+    lanes: Lanes,
+    bounds: Bounds | None = None,
+    *,
+    program: ProposalProgram,
 ) -> Proposals:
     """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and the ensemble's
     objective and risk with them.
@@ -159,7 +164,7 @@ def _answer(
     arrays: Arrays,
     fitted: Fitted,
     bounds: Bounds | None,
-    program: Program,
+    program: ProposalProgram,
     gradient: Array,
     lane: Lanes,
 ) -> Proposals:
@@ -196,7 +201,7 @@ def _answer(
     return Proposals(w, b, admits, parts.penalties, found, rows, jnp.abs(rows @ task.gains), risks)
 
 
-def _no_answer(arrays: Arrays, program: Program, _: Lanes) -> Proposals:
+def _no_answer(arrays: Arrays, program: ProposalProgram, _: Lanes) -> Proposals:
     """The answer for a lane without rows, written out: to ask `_answer` for its shapes would trace
     it twice.
     """
@@ -242,7 +247,7 @@ def _classification(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Cla
     return _Classification(gains, weights, jnp.where(gains >= 0, 1.0, -1.0), sides)
 
 
-def _l1_logistic(columns: Array, task: _Classification, program: Program) -> Separators:
+def _l1_logistic(columns: Array, task: _Classification, program: ProposalProgram) -> Separators:
     """Eq. 21 with 1, ..., k_s non-zeros, each at its smallest penalty (Eq. 5), as a share of the
     largest.
     """

@@ -19,7 +19,7 @@ _SHORTEST = 1e-6
 """The search for a shorter step ends below this length."""
 
 
-class _State(NamedTuple):
+class _SoftmaxState(NamedTuple):
     point: Array
     scores: Array
     normaliser: Array  # log sum_k exp(f_k), (rows,)
@@ -61,7 +61,7 @@ def refitted(
         losses = normaliser - jnp.sum(own * scores, axis=0)
         return normaliser, weights @ losses + jnp.sum(point**2 @ penalties) / 2
 
-    def step(state: _State) -> _State:
+    def step(state: _SoftmaxState) -> _SoftmaxState:
         point = state.point
         p = jnp.exp(state.scores - state.normaliser[None])
         gradient = (weights[None] * (p - own)) @ design.T + point * penalties[None]
@@ -73,7 +73,7 @@ def refitted(
         scores = following @ design
         normaliser, trial = value(following, scores)
         better = accepted(state.value, trial, state.length, promised)
-        return _State(
+        return _SoftmaxState(
             jnp.where(better, following, point),
             jnp.where(better, scores, state.scores),
             jnp.where(better, normaliser, state.normaliser),
@@ -83,12 +83,12 @@ def refitted(
             state.steps + 1,
         )
 
-    def unfinished(state: _State) -> Array:
+    def unfinished(state: _SoftmaxState) -> Array:
         return ~state.finished & (state.steps < max_steps)
 
     scores = start @ design
     normaliser, first = value(start, scores)
-    state = _State(
+    state = _SoftmaxState(
         start, scores, normaliser, first, jnp.ones_like(first), jnp.bool_(False), jnp.int32(0)
     )
     return lax.while_loop(unfinished, step, state).point

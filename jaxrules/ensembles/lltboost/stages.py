@@ -9,7 +9,7 @@ import numpy as np
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Stage
 from jaxrules.ensembles.lltboost.ensemble import Ensemble
 from jaxrules.ensembles.lltboost.growing import grow
-from jaxrules.ensembles.lltboost.task import Task
+from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions
@@ -17,7 +17,7 @@ from jaxrules.tools.fits import Fit, Status
 from jaxrules.tools.runs import Run
 
 
-def boost(data: TrainingData, task: Task, run: Run) -> list[Fit[RuleEnsemble]]:
+def boost(data: TrainingData, task: LLTBoostTask, run: Run) -> list[Fit[RuleEnsemble]]:
     """The fits with 1, 2, ... rules of one output, or of classes fitted together; that without
     rules if there is none.
     """

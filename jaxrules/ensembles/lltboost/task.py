@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import TableLike
-from jaxrules.ensembles.lltboost.options import Options
+from jaxrules.ensembles.lltboost.options import LLTBoostOptions
 from jaxrules.learning.training import TrainingData, by_content, loss_for, searched_rows
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
@@ -17,7 +17,7 @@ from jaxrules.tools.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LLTBoostTask:
     """The data of a fit, and the restrictions on its rules.
 
     Attributes:
@@ -29,7 +29,7 @@ class Task:
     """
 
     data: TrainingData
-    options: Options
+    options: LLTBoostOptions
     run: Run
     settings: Settings
     constraints: Constraints
@@ -40,8 +40,8 @@ class Task:
 
     @classmethod
     def of(
-        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: Options
-    ) -> Task:
+        cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LLTBoostOptions
+    ) -> LLTBoostTask:
         """Read the data and the constraints."""
         run = options.run(total=options.max_rules)
         loss = loss_for(y, options.loss)

@@ -274,7 +274,7 @@ def _to_the_end(point: Floats, step: Floats, least: Numbers, most: Numbers) -> f
 # Traced
 
 
-class _State(NamedTuple):
+class _NewtonState(NamedTuple):
     point: Array
     now: Evaluation
     length: Array
@@ -321,10 +321,10 @@ def newton(
         score = jnp.where(weights > 0, point @ columns, 0)  # those of other rows may overflow
         return evaluate(loss, columns, target, weights, penalties, point, score)
 
-    def unfinished(state: _State) -> Array:
+    def unfinished(state: _NewtonState) -> Array:
         return ~state.finished & (state.steps < max_steps)
 
-    def step(state: _State) -> _State:
+    def step(state: _NewtonState) -> _NewtonState:
         point, now, length = state.point, state.now, state.length
         gradient, hessian = now.gradient, damped_hessian(columns, now.curvature, penalties)
         if signs is not None:
@@ -342,7 +342,7 @@ def newton(
             lambda new, old: jnp.where(better, new, old), (following, trial), (point, now)
         )
         done = promised <= tolerance * (jnp.abs(state.now.value) + tiny)
-        return _State(
+        return _NewtonState(
             point,
             now,
             jnp.where(better, jnp.minimum(2 * length, 1), length / 4),
@@ -351,5 +351,5 @@ def newton(
         )
 
     first = at(start)
-    state = _State(start, first, jnp.ones_like(first.value), jnp.bool_(False), jnp.int32(0))
+    state = _NewtonState(start, first, jnp.ones_like(first.value), jnp.bool_(False), jnp.int32(0))
     return lax.while_loop(unfinished, step, state).point

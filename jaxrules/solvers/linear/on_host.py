@@ -23,10 +23,10 @@ from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import (
     INEXACT,
-    Data,
     Flag,
+    NewtonData,
     Numbers,
-    SecondOrder,
+    SecondOrderModel,
     derivatives,
     intercept_curvature,
     line,
@@ -47,7 +47,7 @@ _LARGE = 1 << 22  # entries above which a Hessian is computed in float32: enough
 _ROUNDING32 = 8 * float(np.finfo(np.float32).eps)  # of its eigenvalues, relative to the norm
 
 
-class Point(NamedTuple, Generic[Numbers]):
+class NewtonPoint(NamedTuple, Generic[Numbers]):
     """A score and what follows from it for all columns, independently of the penalty.
 
     Attributes:
@@ -98,7 +98,7 @@ class Curvature:
         columns: NDArray[np.intp],
         fit_intercept: Flag,
         stopped: Callable[[], bool],
-    ) -> SecondOrder[Floats] | None:
+    ) -> SecondOrderModel[Floats] | None:
         """The second-order model of some columns; None if it was stopped.
 
         Args:
@@ -135,10 +135,10 @@ class Curvature:
             # negative; on a model without a minimum, the minimiser would use up all its rounds.
             diagonal = np.diag_indices_from(hessian)
             hessian[diagonal] += _ROUNDING32 * np.linalg.norm(hessian)
-        return SecondOrder(hessian, coupling, total)
+        return SecondOrderModel(hessian, coupling, total)
 
 
-class State(NamedTuple):
+class HostNewtonState(NamedTuple):
     """Where proximal Newton is on a working set.
 
     Attributes:
@@ -166,7 +166,7 @@ class State(NamedTuple):
     intercept_gradient: Any
     violation: float
     steps: int = 0
-    model: SecondOrder[Floats] | None = None
+    model: SecondOrderModel[Floats] | None = None
     fresh: bool = False
     slow: bool = False
     short: bool = False
@@ -188,14 +188,14 @@ class ProximalNewton:
     """
 
     loss: Loss
-    data: Data[Floats]
+    data: NewtonData[Floats]
     penalty: L1
     curvature: Curvature
     names: NDArray[np.intp]
     limits: Limits
 
     @in_x64
-    def minimum(self, coefficients: Floats, intercept: float, score: Floats) -> State:
+    def minimum(self, coefficients: Floats, intercept: float, score: Floats) -> HostNewtonState:
         """The state where it ends, from coefficients, an intercept and the score they give."""
         with np.errstate(all="ignore"), _threads(self.data.columns):
             state = self.init(coefficients, intercept, score)
@@ -203,22 +203,22 @@ class ProximalNewton:
                 state = self.step(state)
         return state
 
-    def init(self, coefficients: Floats, intercept: float, score: Floats) -> State:
+    def init(self, coefficients: Floats, intercept: float, score: Floats) -> HostNewtonState:
         value = float(objective(self.loss, self.data, self.penalty, coefficients, score))
         gradient, by_intercept, violation = derivatives(
             self.loss, self.data, self.penalty, coefficients, score
         )
-        return State(
+        return HostNewtonState(
             coefficients, intercept, score, value, gradient, by_intercept, float(violation)
         )
 
-    def finished(self, at: State) -> bool:
+    def finished(self, at: HostNewtonState) -> bool:
         if at.ended or self.limits.reached(at.violation, at.steps):
             return True
         # A new model would be the same one: rounding hides what is left.
         return at.stuck and at.slow and (at.fresh or self.loss.quadratic)
 
-    def step(self, at: State) -> State:
+    def step(self, at: HostNewtonState) -> HostNewtonState:
         loss, data, penalty = self.loss, self.data, self.penalty
         # Most of the work is the model. As long as steps towards its minimum make good progress,
         # that of an earlier score serves; that of a quadratic loss is the same everywhere.
@@ -259,7 +259,7 @@ class ProximalNewton:
             slow=not float(violation) <= _REUSE * at.violation,
         )
 
-    def _length(self, at: State, direction: Floats, along: Floats) -> tuple[float, float]:
+    def _length(self, at: HostNewtonState, direction: Floats, along: Floats) -> tuple[float, float]:
         """The greatest of 1, 1/2, 1/4, ... at which F does not rise above its value, and F there;
         `along` is the change of the score.
         """
@@ -277,9 +277,9 @@ def point_at(
     loss: Loss,
     columns: Floats | BitColumns,
     unpenalised: Floats | BitColumns,
-    data: Data[Floats],
+    data: NewtonData[Floats],
     score: Floats,
-) -> Point[Floats]:
+) -> NewtonPoint[Floats]:
     """The point at a score, its intercept shifted to the best one.
 
     Args:
@@ -294,7 +294,7 @@ def point_at(
         gradient = columns @ (weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
         dual_gradient = columns @ (weights * dual) if len(unpenalised) else gradient
-        return Point(
+        return NewtonPoint(
             shift,
             score,
             weights @ np.asarray(loss.value(target, score)),

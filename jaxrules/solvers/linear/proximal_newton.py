@@ -47,7 +47,7 @@ Numbers = TypeVar("Numbers", Array, Floats)
 Flag = Array | np.bool_ | bool
 
 
-class Data(NamedTuple, Generic[Numbers]):
+class NewtonData(NamedTuple, Generic[Numbers]):
     """The rows as the solver stores them.
 
     Attributes:
@@ -68,7 +68,7 @@ class Data(NamedTuple, Generic[Numbers]):
 
 
 def project_out(
-    data: Data[Numbers], dual: Numbers, curvature: Numbers, refinements: int = 3
+    data: NewtonData[Numbers], dual: Numbers, curvature: Numbers, refinements: int = 3
 ) -> Numbers:
     """`dual` (rows,) made orthogonal, under the weights, to the columns of `data` and to the
     constant.
@@ -110,7 +110,7 @@ def weighted_gram(columns: Numbers | BitColumns, weights: Numbers) -> Numbers:
 
 
 def dual_bound(
-    loss: Loss, data: Data[Numbers], penalty: L1, dual: Numbers, dual_gradient: Numbers
+    loss: Loss, data: NewtonData[Numbers], penalty: L1, dual: Numbers, dual_gradient: Numbers
 ) -> Numbers:
     """A lower bound on the minimum of F, from a dual point orthogonal to the unpenalised columns
     and the constant.
@@ -135,7 +135,7 @@ def dual_bound(
 # Newton steps
 
 
-class SecondOrder(NamedTuple, Generic[Numbers]):
+class SecondOrderModel(NamedTuple, Generic[Numbers]):
     """The second-order model of the loss, with the intercept minimised out.
 
     Attributes:
@@ -190,7 +190,7 @@ class Iterate(NamedTuple, Generic[Numbers]):
 
 def first_iterate(
     loss: Loss,
-    data: Data[Array],
+    data: NewtonData[Array],
     penalty: L1,
     coefficients: Array,
     intercept: Array,
@@ -208,11 +208,11 @@ def first_iterate(
     return at, score
 
 
-def second_order(loss: Loss, data: Data[Array], score: Array) -> SecondOrder[Array]:
+def second_order(loss: Loss, data: NewtonData[Array], score: Array) -> SecondOrderModel[Array]:
     """The second-order model at a score; this takes the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
     coupling, total = data.columns @ curvature, intercept_curvature(curvature, data.fit_intercept)
-    return SecondOrder(
+    return SecondOrderModel(
         without_intercept(weighted_gram(data.columns, curvature), coupling, total), coupling, total
     )
 
@@ -234,7 +234,7 @@ def without_intercept(gram: Numbers, coupling: Numbers, total: Numbers) -> Numbe
     return gram - coupling[:, None] * (coupling / total)[None, :]
 
 
-def line(model: SecondOrder[Numbers], at: Slopes, goal: Numbers) -> tuple[Numbers, Numbers]:
+def line(model: SecondOrderModel[Numbers], at: Slopes, goal: Numbers) -> tuple[Numbers, Numbers]:
     """The changes of the coefficients (k,) towards a goal, and the change of the intercept that is
     best for them.
     """
@@ -242,7 +242,7 @@ def line(model: SecondOrder[Numbers], at: Slopes, goal: Numbers) -> tuple[Number
     return change, -(at.intercept_gradient + model.coupling @ change) / model.total
 
 
-def subproblem(model: SecondOrder[Floats], at: Slopes, penalty: L1) -> Quadratic:
+def subproblem(model: SecondOrderModel[Floats], at: Slopes, penalty: L1) -> Quadratic:
     """The model plus the penalty, without rows, as a function of the coefficients; on the host."""
     linear = at.gradient - model.coupling * (float(at.intercept_gradient) / float(model.total))
     return Quadratic(model.hessian, linear, at.coefficients, penalty)
@@ -250,9 +250,9 @@ def subproblem(model: SecondOrder[Floats], at: Slopes, penalty: L1) -> Quadratic
 
 def advance(
     loss: Loss,
-    data: Data[Array],
+    data: NewtonData[Array],
     penalty: L1,
-    model: SecondOrder[Array],
+    model: SecondOrderModel[Array],
     at: Iterate[Array],
     score: Array,
     goal: Array,
@@ -307,14 +307,14 @@ def advance(
 
 
 def objective(
-    loss: Loss, data: Data[Numbers], penalty: L1, coefficients: Numbers, score: Numbers
+    loss: Loss, data: NewtonData[Numbers], penalty: L1, coefficients: Numbers, score: Numbers
 ) -> Numbers:
     """F, at coefficients and the score that they and the intercept give."""
     return data.weights @ loss.value(data.target, score) + penalty.value(coefficients)
 
 
 def derivatives(
-    loss: Loss, data: Data[Numbers], penalty: L1, coefficients: Numbers, score: Numbers
+    loss: Loss, data: NewtonData[Numbers], penalty: L1, coefficients: Numbers, score: Numbers
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Gradient of the loss by the coefficients and by the intercept, and the largest KKT
     violation.

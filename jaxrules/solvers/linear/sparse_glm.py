@@ -47,9 +47,9 @@ from jaxrules.losses import (
 )
 from jaxrules.solvers.limits import Limits
 from jaxrules.solvers.linear.design import Design, Floats
-from jaxrules.solvers.linear.on_host import Curvature, Point, ProximalNewton, point_at
+from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint, ProximalNewton, point_at
 from jaxrules.solvers.linear.penalties import L1
-from jaxrules.solvers.linear.proximal_newton import Data, dual_bound
+from jaxrules.solvers.linear.proximal_newton import NewtonData, dual_bound
 from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -66,7 +66,7 @@ _ROUGH = 1e-3
 
 
 @dataclass(frozen=True)
-class Solution:
+class SparseSolution:
     """One fitted model.
 
     Attributes:
@@ -113,17 +113,17 @@ class Solution:
 class _Latest:
     """The latest solution and its position: the next one may start there."""
 
-    solution: Solution | None = None
+    solution: SparseSolution | None = None
     position: Position | None = None
 
 
 @dataclass(frozen=True)
-class Problem(WorkingSets[Solution]):
+class SparseProblem(WorkingSets[SparseSolution]):
     """Everything but the penalty, with centred and scaled columns."""
 
     design: Design
     loss: Loss
-    data: Data[Floats]  # of the stored rows, without columns
+    data: NewtonData[Floats]  # of the stored rows, without columns
     level: (
         float  # subtracted from the target of a squared loss, so that a large mean loses no digits
     )
@@ -144,7 +144,7 @@ class Problem(WorkingSets[Solution]):
         intercept: bool = True,
         penalty_factors: ArrayLike | None = None,
         signs: Bools | None = None,
-    ) -> Problem:
+    ) -> SparseProblem:
         loss = loss_by_name(loss)
         conjugate = require(loss, "conjugate", "the certificate of a sparse linear model")
         design = Design.of(X, intercept=intercept)
@@ -167,7 +167,7 @@ class Problem(WorkingSets[Solution]):
         nothing = np.zeros_like(target)
         least = merged.constant - float(weights @ conjugate(target, nothing))
         worth = merged.constant + float(weights @ loss.value(target, nothing)) - min(least, 0.0)
-        data = Data(nothing[:0], weights, target, intercept)
+        data = NewtonData(nothing[:0], weights, target, intercept)
         allowed = None
         if signs is not None and not signs.all():
             if (factors[~signs.all(axis=1)] == 0).any():
@@ -183,11 +183,11 @@ class Problem(WorkingSets[Solution]):
         self,
         l1_penalty: float,
         *,
-        start: Solution | tuple[ArrayLike, float] | None = None,
+        start: SparseSolution | tuple[ArrayLike, float] | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
         run: Run | None = None,
-    ) -> Solution:
+    ) -> SparseSolution:
         """The solution at a penalty, see `solve`; successive ones share products of columns."""
         check_penalty("l1_penalty", l1_penalty)
         check_limits(tolerance, max_iterations)
@@ -219,7 +219,7 @@ class Problem(WorkingSets[Solution]):
         max_iterations: int,
         run: Run | None,
         straight: bool,
-    ) -> tuple[Solution, Position]:
+    ) -> tuple[SparseSolution, Position]:
         """From a position; by way of wider losses, from wide to narrow, where `_stage` has one and
         the steps stall, or at once unless `straight`.
         """
@@ -237,7 +237,7 @@ class Problem(WorkingSets[Solution]):
             return again
         return found
 
-    def _stage(self, position: Position) -> Problem | None:
+    def _stage(self, position: Position) -> SparseProblem | None:
         """The problem with a wider loss, if from a position Newton's method may stall."""
         some = self.data.weights > 0
         wider = widened(self.loss, self.data.target[some], np.asarray(position.point.score)[some])
@@ -250,7 +250,7 @@ class Problem(WorkingSets[Solution]):
         coefficients, intercept, point, all_free = position
         return self.at(coefficients, intercept, point.score, all_free)
 
-    def start(self, start: Solution | tuple[ArrayLike, float] | None) -> Position:
+    def start(self, start: SparseSolution | tuple[ArrayLike, float] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design = self.design
         if start is None:
@@ -259,7 +259,7 @@ class Problem(WorkingSets[Solution]):
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = (
-            (start.coefficients, start.intercept) if isinstance(start, Solution) else start
+            (start.coefficients, start.intercept) if isinstance(start, SparseSolution) else start
         )
         given = np.asarray(given, np.float64)
         if (
@@ -305,7 +305,7 @@ class Problem(WorkingSets[Solution]):
         penalty = self.penalty.take(working).times(strength)
         return ProximalNewton(self.loss, data, penalty, self.curvature, working, limits)
 
-    def bound(self, penalty: L1, point: Point[Floats]) -> float:
+    def bound(self, penalty: L1, point: NewtonPoint[Floats]) -> float:
         return float(dual_bound(self.loss, self.data, penalty, point.dual, point.dual_gradient))
 
     def solution(
@@ -315,8 +315,8 @@ class Problem(WorkingSets[Solution]):
         strength: float,
         steps: int,
         status: Status,
-    ) -> Solution:
-        return Solution(
+    ) -> SparseSolution:
+        return SparseSolution(
             *self.of_solver(position.coefficients, position.intercept),
             strength,
             certificate.objective,
@@ -349,11 +349,11 @@ def solve(
     intercept: bool = True,
     penalty_factors: ArrayLike | None = None,
     signs: Bools | None = None,
-    start: Solution | tuple[ArrayLike, float] | None = None,
+    start: SparseSolution | tuple[ArrayLike, float] | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
     run: Run | None = None,
-) -> Solution:
+) -> SparseSolution:
     """Minimise the weighted mean loss plus l1_penalty * sum_j c_j |b_j|.
 
     Args:
@@ -383,7 +383,7 @@ def solve(
         run: asked between steps whether to stop; the best coefficients so far are then returned.
 
     Returns:
-        The solution with its certificate; see `Solution.status` for whether it converged.
+        The solution with its certificate; see `SparseSolution.status` for whether it converged.
 
     Raises:
         TypeError: if X or y is not numeric.
@@ -391,7 +391,7 @@ def solve(
             names y if the rows of positive weight hold only one class or no positive count; and for
             a loss without a conjugate.
     """
-    problem = Problem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
+    problem = SparseProblem.of(X, y, loss, sample_weight, intercept, penalty_factors, signs)
     return problem.solve(
         l1_penalty, start=start, tolerance=tolerance, max_iterations=max_iterations, run=run
     )

@@ -40,9 +40,9 @@ from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.limits import Limits
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats
-from jaxrules.solvers.linear.on_host import Curvature, Point
+from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint
 from jaxrules.solvers.linear.penalties import Group, feasible_share
-from jaxrules.solvers.linear.proximal_newton import SecondOrder
+from jaxrules.solvers.linear.proximal_newton import SecondOrderModel
 from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -66,7 +66,7 @@ _FREE = Limits(1e-14, 100)  # of the columns without a penalty alone
 
 
 @dataclass(frozen=True)
-class Solution:
+class SoftmaxSolution:
     """One fitted model.
 
     Attributes:
@@ -92,10 +92,10 @@ class Solution:
 
 
 @dataclass
-class _Latest:
+class _LatestSoftmax:
     """The latest solution and its position: the next one may start there."""
 
-    solution: Solution | None = None
+    solution: SoftmaxSolution | None = None
     position: Position | None = None
 
 
@@ -122,7 +122,7 @@ def _log_loss(weights: Floats, target: Floats, score: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Problem(WorkingSets[Solution]):
+class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
     """Everything but the penalty, with centred and scaled columns.
 
     Attributes:
@@ -137,13 +137,13 @@ class Problem(WorkingSets[Solution]):
     least: float
     worth: float
     curvatures: list[Curvature] = field(default_factory=list)
-    latest: _Latest = field(default_factory=_Latest)
+    latest: _LatestSoftmax = field(default_factory=_LatestSoftmax)
     constant = 0.0
 
     @classmethod
     def of(
         cls, design: Design, target: Floats, sample_weight: Floats, penalty_factors: Floats
-    ) -> Problem:
+    ) -> SoftmaxProblem:
         """
         Args:
             design: the columns.
@@ -163,24 +163,24 @@ class Problem(WorkingSets[Solution]):
         curvatures = [Curvature() for _ in range(k)]
         return cls(design, weights, shares, penalty, least, float(np.log(k)), curvatures)
 
-    def with_columns(self, design: Design, penalty_factors: Floats, same: int) -> Problem:
+    def with_columns(self, design: Design, penalty_factors: Floats, same: int) -> SoftmaxProblem:
         """The problem on the same rows with other columns from the one with index `same` on; it
         takes over the products of those before.
         """
         penalty = Group(penalty_factors / design.scale)
         for one in self.curvatures:
             one.keep(one.columns < same)
-        return replace(self, design=design, penalty=penalty, latest=_Latest())
+        return replace(self, design=design, penalty=penalty, latest=_LatestSoftmax())
 
     def solve(
         self,
         penalty: float,
         *,
-        start: Solution | tuple[ArrayLike, ArrayLike] | None = None,
+        start: SoftmaxSolution | tuple[ArrayLike, ArrayLike] | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
         run: Run | None = None,
-    ) -> Solution:
+    ) -> SoftmaxSolution:
         """The solution at a penalty above 0; successive ones share products of columns.
 
         Args:
@@ -193,7 +193,7 @@ class Problem(WorkingSets[Solution]):
         self.latest.solution, self.latest.position = solution, position
         return solution
 
-    def start(self, start: Solution | tuple[ArrayLike, ArrayLike] | None) -> Position:
+    def start(self, start: SoftmaxSolution | tuple[ArrayLike, ArrayLike] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design, k = self.design, len(self.target)
         coefficients = np.zeros((design.n_columns, k))
@@ -207,7 +207,7 @@ class Problem(WorkingSets[Solution]):
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = (
-            (start.coefficients, start.intercept) if isinstance(start, Solution) else start
+            (start.coefficients, start.intercept) if isinstance(start, SoftmaxSolution) else start
         )
         given, intercept = np.asarray(given, np.float64), np.asarray(intercept, np.float64)
         given = given - given.mean(axis=1, keepdims=True)
@@ -227,7 +227,7 @@ class Problem(WorkingSets[Solution]):
         dual = _projected(self.design.take(free), self.weights, p, dual)
         dual_gradient = _sums(self.design.storage, self.weights * dual) if len(free) else gradient
         loss: Any = _log_loss(self.weights, self.target, score)
-        point = Point(shift, score, loss, gradient, dual, dual_gradient)
+        point = NewtonPoint(shift, score, loss, gradient, dual, dual_gradient)
         return Position(coefficients, intercept + shift, point, all_free)
 
     def solver(self, working: NDArray[np.intp], strength: float, limits: Limits) -> BlockDescent:
@@ -236,7 +236,7 @@ class Problem(WorkingSets[Solution]):
             self.weights, self.target, columns, penalty, self.curvatures, working, limits
         )
 
-    def bound(self, penalty: Group, point: Point[Floats]) -> float:
+    def bound(self, penalty: Group, point: NewtonPoint[Floats]) -> float:
         share = float(feasible_share(penalty, point.dual_gradient))
         return _dual_value(self.weights, self.target + share * point.dual)
 
@@ -247,12 +247,12 @@ class Problem(WorkingSets[Solution]):
         strength: float,
         steps: int,
         status: Status,
-    ) -> Solution:
+    ) -> SoftmaxSolution:
         design = self.design
         coefficients = position.coefficients / design.scale[:, None]
         violation = certificate.violation * design.scale
         intercept = position.intercept - design.centre @ coefficients
-        return Solution(
+        return SoftmaxSolution(
             coefficients,
             intercept - intercept.mean(),
             strength,
@@ -268,7 +268,7 @@ def bound_at(weights: Floats, target: Floats, score: Floats, shrunk: float) -> f
     """The lower bound on the minimum that a score gives, (classes, rows).
 
     Args:
-        weights, target: as of `Problem`.
+        weights, target: as of `SoftmaxProblem`.
         shrunk: s in (0, 1]: s times the slope of any column is at most its penalty.
     """
     p = np.asarray(shares_of(score, axis=0))
@@ -337,7 +337,7 @@ def _projected(free: Columns, weights: Floats, p: Floats, dual: Floats) -> Float
 # Steps on a working set
 
 
-class State(NamedTuple):
+class DescentState(NamedTuple):
     """Where the descent is on a working set.
 
     Attributes:
@@ -386,7 +386,7 @@ class BlockDescent:
     """Steps on a working set.
 
     Attributes:
-        weights, target: as of `Problem`.
+        weights, target: as of `SoftmaxProblem`.
         columns: the working set.
         penalty: of these columns.
         curvatures: one per class; may be those of an earlier score.
@@ -402,7 +402,7 @@ class BlockDescent:
     names: NDArray[np.intp]
     limits: Limits
 
-    def minimum(self, coefficients: Floats, intercept: Floats, score: Floats) -> State:
+    def minimum(self, coefficients: Floats, intercept: Floats, score: Floats) -> DescentState:
         """The state where it ends, from coefficients, intercepts and the score they give."""
         with np.errstate(all="ignore"), one_blas_thread():
             state = self.init(coefficients, intercept, score)
@@ -410,17 +410,17 @@ class BlockDescent:
                 state = self.step(state)
         return state
 
-    def init(self, coefficients: Floats, intercept: Floats, score: Floats) -> State:
+    def init(self, coefficients: Floats, intercept: Floats, score: Floats) -> DescentState:
         shares, value = np.asarray(shares_of(score, axis=0)), self._value(coefficients, score)
         slopes = self._slopes(coefficients, shares)
-        return State(coefficients, intercept, score, shares, *slopes, (value,), value)
+        return DescentState(coefficients, intercept, score, shares, *slopes, (value,), value)
 
-    def finished(self, at: State) -> bool:
+    def finished(self, at: DescentState) -> bool:
         # Where fresh models serve no longer, rounding hides what is left.
         done = at.ended or (at.stuck and at.fresh)
         return done or self.limits.reached(at.violation, at.steps)
 
-    def step(self, at: State) -> State:
+    def step(self, at: DescentState) -> DescentState:
         slow = at.age >= _AGE and at.violation > _SLOW * at.begun
         if self.curvatures[0].rows is None or at.stuck or slow:
             for curvature, own in zip(self.curvatures, at.shares, strict=True):
@@ -502,7 +502,7 @@ class _Models(NamedTuple):
         names: NDArray[np.intp],
         stopped: Callable[[], bool],
     ) -> _Models | None:
-        models: list[SecondOrder[Floats]] = []
+        models: list[SecondOrderModel[Floats]] = []
         for one in curvatures:
             model = one.model(columns, names, True, stopped)
             if model is None:
@@ -518,7 +518,9 @@ class _Models(NamedTuple):
             np.array([float(model.total) for model in models]),
         )
 
-    def step(self, at: State, penalty: Group, stopped: Callable[[], bool]) -> tuple[Floats, Floats]:
+    def step(
+        self, at: DescentState, penalty: Group, stopped: Callable[[], bool]
+    ) -> tuple[Floats, Floats]:
         """The coefficients at the minimum of the models, with their second derivatives times
         `at.scale`, plus the penalty; and the change of the intercepts.
         """

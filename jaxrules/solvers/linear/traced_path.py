@@ -8,8 +8,8 @@ shrinkage-thresholding algorithm", with the restarts of O'Donoghue and Candès 2
 support, and Newton steps on the support. Proximal steps are matrix products; coordinate descent,
 which needs fewer steps on the host, would update one coefficient at a time.
 
-`sparse_glm.Problem.solve` starts from these solutions: it computes the certificate on the host, and
-continues if a solution has not converged.
+`sparse_glm.SparseProblem.solve` starts from these solutions: it computes the certificate on the
+host, and continues if a solution has not converged.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import (
     INEXACT,
-    Data,
     Iterate,
-    SecondOrder,
+    NewtonData,
+    SecondOrderModel,
     advance,
     derivatives,
     first_iterate,
@@ -43,7 +43,7 @@ from jaxrules.solvers.linear.quadratic import (
     NEWTON_RIDGE,
     best_along,
 )
-from jaxrules.solvers.linear.sparse_glm import Problem, Solution
+from jaxrules.solvers.linear.sparse_glm import SparseProblem, SparseSolution
 from jaxrules.solvers.linear.working_sets import NEARLY_PERFECT
 from jaxrules.solvers.shapes import bucket
 from jaxrules.tools.bits import unpack
@@ -67,7 +67,7 @@ class Lane(NamedTuple):
     """What differs between problems on the same columns.
 
     Attributes:
-        weights, target: (rows,) as in `proximal_newton.Data`.
+        weights, target: (rows,) as in `proximal_newton.NewtonData`.
         signs: (2, k) as in `quadratic.Quadratic`.
         floor, least: scalars; the gap is relative to the objective minus `floor`, or to `least` if
             that is larger.
@@ -80,7 +80,9 @@ class Lane(NamedTuple):
     least: Array
 
 
-def minimum(model: SecondOrder[Array], at: Iterate[Array], penalty: L1, tolerance: Array) -> Array:
+def minimum(
+    model: SecondOrderModel[Array], at: Iterate[Array], penalty: L1, tolerance: Array
+) -> Array:
     """The coefficients (k,) that minimise a quadratic model plus the penalty, up to this KKT
     violation or the most rounds; as `Quadratic.minimum`.
     """
@@ -142,17 +144,17 @@ class Place(NamedTuple):
     objective: Array
 
 
-class Task(NamedTuple):
+class PathTask(NamedTuple):
     """A lane at one penalty."""
 
-    data: Data[Array]
+    data: NewtonData[Array]
     lane: Lane
     penalty: L1
     tolerance: Array
 
     def allowed(self, at: Place | Iterate[Array]) -> Array:
         """The KKT violation to stop at: a violation of v leaves a gap of about v sum |b|; see also
-        `Problem.converged`.
+        `SparseProblem.converged`.
         """
         prices = self.penalty.prices
         tiny = jnp.finfo(prices.dtype).tiny
@@ -168,7 +170,7 @@ class Task(NamedTuple):
         return Place(b, intercept, score, gradient, violation, value)
 
 
-def visit(loss: Loss, task: Task, at: Place, width: int) -> Place:
+def visit(loss: Loss, task: PathTask, at: Place, width: int) -> Place:
     """Proximal Newton on the support and the columns closest to entering it."""
     data, penalty = task.data, task.penalty
     must = (at.coefficients != 0) | (penalty.prices == 0)
@@ -201,7 +203,7 @@ def visit(loss: Loss, task: Task, at: Place, width: int) -> Place:
 
 
 def solve_one(
-    loss: Loss, task: Task, start: tuple[Array, Array], width: int
+    loss: Loss, task: PathTask, start: tuple[Array, Array], width: int
 ) -> tuple[Array, Array]:
     """Coefficients and intercept of one lane at one penalty, from a start.
 
@@ -237,8 +239,8 @@ def _chunk(
     columns = columns.astype(lanes.weights.dtype)
 
     def lane_at(lane: Lane, start: tuple[Array, Array], prices: Array) -> tuple[Array, Array]:
-        data = Data(columns, lane.weights, lane.target, jnp.bool_(True))
-        task = Task(data, lane, L1(prices, lane.signs), tolerance)
+        data = NewtonData(columns, lane.weights, lane.target, jnp.bool_(True))
+        task = PathTask(data, lane, L1(prices, lane.signs), tolerance)
         return solve_one(loss, task, start, width)
 
     def at_penalty(
@@ -266,10 +268,10 @@ class TracedPath:
             null model.
     """
 
-    problems: Sequence[Problem]
+    problems: Sequence[SparseProblem]
     penalties: Sequence[float]
     tolerance: float
-    begin: Sequence[Solution | tuple[ArrayLike, float] | None] | None = None
+    begin: Sequence[SparseSolution | tuple[ArrayLike, float] | None] | None = None
     _found: list[tuple[Start, ...]] = field(default_factory=list)
     _last: tuple[Floats, Floats] | None = None
     _arrays: tuple[Array, Lane] | None = None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.limits import Limits, never
 from jaxrules.solvers.linear.design import Design, Floats
-from jaxrules.solvers.linear.on_host import Point
+from jaxrules.solvers.linear.on_host import NewtonPoint
 from jaxrules.solvers.linear.penalties import Penalty
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -33,7 +33,7 @@ class Position(NamedTuple):
 
     coefficients: Floats  # (columns,), or (columns, classes)
     intercept: Any  # a number, or (classes,)
-    point: Point[Floats]
+    point: NewtonPoint[Floats]
     all_free: bool  # whether `point.dual` is orthogonal to all columns, which a penalty of 0 needs
 
     def on(self, working: NDArray[np.intp]) -> tuple[Floats, Any, Floats]:
@@ -93,7 +93,7 @@ class WorkingSets(ABC, Generic[SolutionT]):
         """Of the problem on the working columns and the intercept."""
 
     @abstractmethod
-    def bound(self, penalty: Any, point: Point[Floats]) -> float:
+    def bound(self, penalty: Any, point: NewtonPoint[Floats]) -> float:
         """The lower bound on the objective, without its constant, that the dual point gives."""
 
     @abstractmethod

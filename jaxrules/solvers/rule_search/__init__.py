@@ -5,7 +5,7 @@ from jaxrules.solvers.rule_search.best_first import search_best_first, search_pu
 from jaxrules.solvers.rule_search.depth_first import search_depth_first
 from jaxrules.solvers.rule_search.objectives import (
     CorrectiveDecrease,
-    Given,
+    GivenObjective,
     GradientSum,
     NormOfSums,
     Objective,
@@ -22,7 +22,7 @@ from jaxrules.solvers.rule_search.space import Found, SearchSpace
 __all__ = [
     "CorrectiveDecrease",
     "Found",
-    "Given",
+    "GivenObjective",
     "GradientSum",
     "LeftOut",
     "NormOfSums",

@@ -572,7 +572,7 @@ class Orthogonal(Objective):
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Objective):
+class GivenObjective(Objective):
     """Another objective for conjunctions that include one given proposition besides those that a
     search finds.
 
@@ -590,7 +590,7 @@ class Given(Objective):
     inside: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, whole: Objective, everywhere: Floats, inside: NDArray[np.bool_]) -> Given:
+    def of(cls, whole: Objective, everywhere: Floats, inside: NDArray[np.bool_]) -> GivenObjective:
         prices = {field.name: getattr(whole, field.name) for field in fields(Objective)}
         return cls(whole, everywhere, inside, **prices)
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.rule_search.objectives import Floats, Given, Objective, ValuesOfPairs
+from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective, ValuesOfPairs
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
@@ -130,7 +130,7 @@ def search_triples(
             if ranked is not None and ranked[0].worth <= best.objective * (1.0 + TIE):
                 continue
         found = search_pairs(
-            space.take(later).within(inside), Given.of(objective, terms[None], inside),
+            space.take(later).within(inside), GivenObjective.of(objective, terms[None], inside),
             left_out=_given(left_out, proposition, later), stopped=stopped,
         )  # fmt: skip
         assert found.bound is not None

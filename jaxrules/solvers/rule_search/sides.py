@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.rule_search.objectives import Given, Objective
+from jaxrules.solvers.rule_search.objectives import GivenObjective, Objective
 from jaxrules.solvers.rule_search.space import TIE, Found, SearchSpace, best_first, never
 from jaxrules.tools.fits import Status
 
@@ -119,7 +119,7 @@ def search_using(
             parts.append(Found((), -math.inf, float(bounds[place]) if prunes else None, status, 0))
             break
         proposition, inside = int(some[place]), masks[:, place] > 0
-        found = search(space.within(inside), Given.of(objective, terms, inside))
+        found = search(space.within(inside), GivenObjective.of(objective, terms, inside))
         propositions = tuple(sorted({proposition, *found.propositions}))
         parts.append(replace(found, propositions=propositions))
         best = max(best, found.objective)
