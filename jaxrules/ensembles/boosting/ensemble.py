@@ -181,7 +181,7 @@ class BoostedEnsemble:
             g, h = p - (1.0 + self.y) / 2.0, uncoupled(p, p.shape[1])
         else:
             # The curvature of the majorant, where a loss has one: far from its kink a loss has
-            # almost none of its own, and the Newton step (2.2) would go far too long.
+            # almost none of its own, and the Newton step (2.2) would be far too long.
             g, h = derivatives(self.loss, self.y, self.scores, majorant=True)
         if self.l2_penalty == 0.0:
             largest = float(h.max())

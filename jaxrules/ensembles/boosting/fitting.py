@@ -101,7 +101,6 @@ def fit(
     task = task_of(X, y, sample_weight, options)
 
     def fit_one(data: TrainingData, run: Run) -> Fit[RuleEnsemble]:
-        # A given number is grown alone; otherwise all sizes, of which the data choose one.
         asked = options.max_rules
         if isinstance(asked, int):
             return run.whole(_boosted(data, task, run, [asked]).fits()[-1])

@@ -115,8 +115,8 @@ def best_rule(
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
     length = space.longest(longest)
-    # Pairs are compared exhaustively, so their number needs no limit. A limit that the user gives
-    # counts evaluations of a search in steps.
+    # Pairs are compared exhaustively and need no limit. One that the user gives is for the branch
+    # and bound below.
     if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
         return _by_histograms(space, objective, options, length, None, stopped)
     if length == 3 and options.engine == "jax" and options.on_device(space, objective):
