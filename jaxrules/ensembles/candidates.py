@@ -114,7 +114,6 @@ class Candidates:
         fewer predictions.
         """
         rows = self.selected([place])
-        # At most half of the weight: the complement cannot be lighter.
         if 2 * weights[rows].sum() <= weights.sum():
             return place
         # Compared by groups of rows, as bits. The complement must be a searched proposition itself,

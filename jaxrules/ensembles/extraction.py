@@ -259,7 +259,7 @@ def rule_pool(
     if constraints is None:
         return pool
     if constraints.forbidden or constraints.monotone:
-        # A rule is of use if some output may give it a weight of some sign.
+        # A rule is of use if it may speak for some class, or for more or less of a number.
         kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
         if len(pool.rules) and not len(kept) and not may_be_empty:
             raise ValueError(
@@ -649,7 +649,6 @@ def _merged_block(
     empty = lower >= upper
     lower[empty], upper[empty] = np.inf, -np.inf  # the canonical empty interval
     trivial = _holds_always(feature, lower, upper, missing, unseen, allowed, schema, complete)
-    # The edge nearest to the root decides the place of a condition.
     from_root = np.lexsort((-np.maximum.reduceat(height, start), rule[start]))
     kept = from_root[~trivial[from_root]]
     lengths = np.bincount(rule[start][kept], minlength=len(nodes))

@@ -432,7 +432,6 @@ class _LightGBMTrees:
         while pending:
             node, parent, above, edge = pending.pop()
             here, is_leaf = len(self._rows), node < 0
-            # Leaf k has the number ~k = -1 - k among the children.
             own_number = ~node if is_leaf else node
             self._rows.append(
                 (parent, is_leaf, index, own_number, above, edge[0], edge[1], edge[2], edge[3])

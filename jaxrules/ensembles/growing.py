@@ -194,7 +194,6 @@ class TreeColumns(NamedTuple):
         for index, feature in enumerate(table.schema.features):
             if feature.categories is None and (spread := Spread.of(columns[index])) is not None:
                 columns[index], spread_of[index] = spread.read(columns[index]), spread
-        # Spread columns are still numbers, so that the one-hot encoding leaves them as they are.
         spaced = replace(table, columns=tuple(columns))
         matrix, encoded = spaced.one_hot(only_compared=True)
         spreads = {

@@ -202,8 +202,6 @@ class BoostedEnsemble:
         weights do not move it.
         """
         everything = [np.ones(len(self.y), bool)] if self.has_intercept else []
-        # A weight at its bound of 0 stays there if the others move a little, so its column does not
-        # count among those that are refitted with the next rule.
         held = (self.signs != 0) & ~self.weights.any(axis=1)
         columns = everything + [
             extent for extent, absent in zip(self.extents, held, strict=True) if not absent
@@ -313,8 +311,6 @@ class BoostedEnsemble:
         move, if given.
         """
         signs = None
-        # The refit keeps the sides of rules and terms: a weight stops at 0 instead of changing its
-        # sign.
         if self.loss != softmax:  # whose weights may have any
             signs = self.signs
             if self.columns is not None:
@@ -411,7 +407,6 @@ class BoostedEnsemble:
         """The change of the regularised risk (2.1) by a new rule, times the total weight, less an
         allowance for rounding.
         """
-        # Only these rows change, so the sum is over them; the allowance is relative to their loss.
         y, scores = self.y[rows], self.scores[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             before, after = (
@@ -450,8 +445,6 @@ class BoostedEnsemble:
         n, linear = len(rules), None
         penalty = self.ridge / (2.0 * self.total_weight) * float((weights**2).sum())
         if self.columns is not None:
-            # Terms are fitted as centred columns and reported as original ones: the intercept takes
-            # the difference.
             linear, shift = self.columns.weighed(terms, weights[n:])
             intercept = intercept + shift
         risk = self.mean_loss(scores) + penalty

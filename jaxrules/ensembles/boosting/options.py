@@ -291,7 +291,6 @@ class _BoostingShared(ScoreOptions):
         """Whether a device ranks the pairs of these propositions."""
         if self.engine == "numpy" or not objective.formula or space.partitions is None:
             return False
-        # Histograms of all pairs of columns: rows times columns squared
         work = space.activations.n_patterns * len(space.partitions) ** 2
         return self.engine == "jax" or (
             work >= _WORTH_A_DEVICE and placement.device().platform != "cpu"
@@ -299,7 +298,6 @@ class _BoostingShared(ScoreOptions):
 
     def pairs(self, rows: int) -> int | None:
         """The most pairs of columns to examine for one rule on this many merged rows."""
-        # With many rows, the limit on pairs falls as they cost more.
         return None if self.max_evaluations is None else min(_MOST_PAIRS, _MOST_PAIRED // rows)
 
 

@@ -147,8 +147,6 @@ def _by_histograms(
             space, objective, max_evaluations=limit, left_out=left_out, on_device=on_device,
             stopped=stopped,
         )  # fmt: skip
-    # With more pairs of columns than this, the columns of the best single conditions are paired
-    # with all others, and a bound covers the rest.
     most = options.pairs(space.activations.n_patterns)
     return search_pairs(
         space, objective, max_length=length, max_pairs=most, left_out=left_out,

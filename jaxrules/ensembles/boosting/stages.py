@@ -121,7 +121,6 @@ class Boosted:
     def _fit(self, one: _Grown, whole: bool, ridge: Ridge | None = None) -> Fit[RuleEnsemble]:
         """A fit; `whole`: it is the result of the run."""
         data, task, m = self.data, self.task, len(one.stages)
-        # The reported weights have their own ridge, which grows with the number of rules.
         step, pruning, ridge = one.step, None, ridge or task.ridge_of_weights(m)
         if task.options.prune is not None:
             step, pruning = pruned(one.state.under(ridge.value), step, task.options.prune)
@@ -185,7 +184,7 @@ def _grown(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int
                 more, one = len(longer.stages) > len(one.stages), longer
                 if more:  # last: a progress callback may raise
                     run.step(one.step.risk, len(one.step.rules), max(done, len(one.stages)))
-            # Further sizes would repeat the largest ensemble.
+            # With nothing else to find, larger sizes would repeat this ensemble.
             if run.stopped() or shared.nothing_else:
                 break
             grown.append(one)

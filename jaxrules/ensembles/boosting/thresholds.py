@@ -160,8 +160,6 @@ class Thresholds:
         columns = {}
         for f, column in self.columns.items():
             signs = self.signs[f][state.output]
-            # Whether "at most", and "above", may have a weight of this sign; without a sign, of
-            # any.
             either = signs.any(axis=1) if sign == 0 else signs[:, int(sign > 0)]
             if either.any():
                 columns[f] = column, (bool(either[0]), bool(either[1]))
@@ -206,7 +204,6 @@ class Thresholds:
         """With the shortest threshold between the two values."""
         f, low, high = split.column, split.low, split.high
         threshold = 0.0
-        # 0 is the shortest of all thresholds, if it separates the two values.
         if not low <= 0.0 < high:
             middle = low + (high - low) / 2
             threshold = display.shortest_number(middle, low, high, low_belongs=True)

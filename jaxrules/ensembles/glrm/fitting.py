@@ -195,7 +195,6 @@ def _in_time(
     )
     if joint:  # the log-odds of few classes, one-vs-rest, then serve as scores
         model = replace(model, link="softmax")
-    # The penalty that the sample chose, or by the noise at the scores of its model on all rows
     penalty, why = options.rule_penalty, ""
     if penalty is None and details is not None:
         penalty = float(np.mean(details["rule_penalty"]))

@@ -261,7 +261,6 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         # In either direction, the step at which the first weight becomes 0.
         moving = np.abs(way[:-1]) > 1e-9 * np.abs(way).max()
         steps = np.divide(-weights[on], way[:-1], out=np.full(len(on), np.inf), where=moving)
-        # The first weight to reach 0 in either direction, if there is one
         ends = [
             int(np.where(side, np.abs(steps), np.inf).argmin())
             for side in (steps > 0, steps < 0)

@@ -60,7 +60,6 @@ def constant(data: TrainingData) -> Floats:
     """The scores of the best constant, (outputs,)."""
     if data.target.ndim == 1:
         return np.array([best_constant(data.loss, data.target, data.weights)])
-    # The logarithms of the shares of the classes, whose softmax are the shares.
     return np.asarray(np.log(np.average((1.0 + data.target) / 2.0, axis=0, weights=data.weights)))
 
 

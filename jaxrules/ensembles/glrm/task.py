@@ -175,7 +175,6 @@ class GlrmTask:
 
         if self.whole is self.data:
             return one_against_rest(self.data, run, of_output, joint=self.joint), ends
-        # Rules are found on a sample; the rest of the time is for their weights on all rows.
         search = run.child(_TO_SEARCH)
         found = one_against_rest(self.data, search, of_output, joint=self.joint)
         run.include(search)
@@ -359,7 +358,6 @@ def starts_of(
     starts = []
     for k, signs in enumerate(candidates.signs):
         own = slice(None) if joint else slice(k, k + 1)
-        # Weights of a sign that is forbidden now become 0.
         may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2, 1)
         weights = np.clip(
             found_weights[:, own],
