@@ -47,6 +47,8 @@ class Candidates:
         constraints: Constraints,
         data: TrainingData,
     ) -> Candidates:
+        # The conditions of the expert's rules follow the searched propositions; `n_searched` keeps
+        # them out of the search.
         n_outputs, ends = len(data.outputs), len(pool) + first.offsets
         conditions = PropositionPool.build(
             data.table.schema, [[condition] for rule in first for condition in rule]
@@ -67,6 +69,7 @@ class Candidates:
         """The sides of the search for the rules of an output, on another space of the same
         propositions if given.
         """
+        # Signs of False for the others: propositions that allow no sign are on no side.
         searched = np.arange(len(self.pool)) < self.n_searched
         return sides_of(
             self.space if space is None else space, self.signs[output] & searched[:, None]
@@ -79,6 +82,7 @@ class Candidates:
         searched = np.zeros(len(self.pool), bool)
         for side in sides:
             searched[side.propositions] = True
+        # A column that the search cannot use is not asked for.
         used = [place for rule in rules for place in rule]
         return [on for on in self.using if (on & searched).any() and not on[used].any()]
 
@@ -112,6 +116,8 @@ class Candidates:
         rows = self.selected([place])
         if 2 * weights[rows].sum() <= weights.sum():
             return place
+        # Compared by groups of rows, as bits. The complement must be a searched proposition itself,
+        # one that may have a weight.
         groups, words = self.space.activations.n_patterns, self.space.activations.bits
         others = pack(~unpack(words[place : place + 1], groups))[0]
         same = (words[: self.n_searched] == others).all(axis=1)

@@ -231,6 +231,8 @@ def rule_pool(
         rules, activations = _grown(kind, grown_on, seed, run)
     elif isinstance(rules, RulePool):
         rules, activations = rules
+        # Given activations are trusted after a look at a few rows: comparing all would cost as much
+        # as evaluating the rules again.
         some = data.rows[:_ROWS_COMPARED]
         if activations.n_rows <= data.rows.max() or (
             not np.array_equal(
@@ -257,6 +259,7 @@ def rule_pool(
     if constraints is None:
         return pool
     if constraints.forbidden or constraints.monotone:
+        # A rule is of use if it may speak for some class, or for more or less of a number.
         kept = np.flatnonzero(constraints.allows(pool.rules, max(len(data.outputs), 2)).any(axis=1))
         if len(pool.rules) and not len(kept) and not may_be_empty:
             raise ValueError(
@@ -275,6 +278,7 @@ def _with_required(pool: RulePool, data: TrainingData, constraints: Constraints)
     unused = {column for column, rules in using if not rules.any()}
     if not unused:
         return pool
+    # Blanking all other columns leaves conditions on the unused ones alone.
     others = frozenset(range(len(data.table.schema.names))) - unused
     alone = dataclasses.replace(constraints, forbidden=others)
     conditions = all_propositions(alone.blanked(data.table), max_cut_points=_CUT_POINTS)
@@ -302,6 +306,7 @@ def _grown(kind: TreeKind, data: TrainingData, seed: int, run: Run) -> RulePool:
     run.shortened |= forest is None or len(forest.estimators_) < N_TREES
     if forest is None:
         return _boosted(data, seed, run)
+    # No time to extract rules, or single leaves only, which have none
     if run.stopped() or all(tree.tree_.node_count == 1 for tree in forest.estimators_):
         return _no_rules(data)
     rules, activations = extract_rules(forest, data.table, activations=True)
@@ -335,6 +340,7 @@ def _fitted(model: Any, data: TrainingData) -> Any:
         return model
     from sklearn.base import clone
 
+    # Equal weights change nothing, but scikit-learn would draw other rows with them.
     given = {} if (data.weights == data.weights[0]).all() else {"sample_weight": data.weights}
     if not reads_float32(model):
         return clone(model).fit(data.table.one_hot()[0], data.labels, **given)
@@ -399,9 +405,13 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
     """The table's column for every column of the forest."""
     schema = table.schema
     categorical = [feature.name for feature in schema.features if not feature.is_numeric]
+    # The columns are those of the table, one each, unless only the table has categories: then the
+    # forest saw indicators.
     if forest.categories or not categorical:
         features = _match_names(forest, schema)
         kinds = [schema.features[f].kind for f in features]
+        # LightGBM lists the categories of its dataframe columns without their names. They are as
+        # many as the text and ordered columns of the table, or as the text ones.
         listed = [column for column, kind in enumerate(kinds) if kind in ("text", "ordered")]
         if len(listed) != len(forest.category_lists or ()):
             listed = [column for column in listed if kinds[column] == "text"]
@@ -428,6 +438,7 @@ def _match_names(forest: Forest, schema: Schema) -> list[int]:
             if set(names) == set(forest.names):
                 return [names.index(name) for name in forest.names]
     unnamed = schema.names == tuple(f"x{i}" for i in range(len(schema.names)))
+    # Names that differ are a mistake, unless the table has none of its own: then positions decide.
     if forest.n_columns == len(schema.features) and (forest.names is None or unnamed):
         return list(range(forest.n_columns))
     if forest.names is None or forest.n_columns != len(schema.features):
@@ -456,6 +467,8 @@ def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -
     if not lists:
         return forest
     known = sorted(forest.categories)
+    # The columns that LightGBM dropped as constant may have a list as well: take the first set of
+    # columns that is as many as the lists.
     for columns in (categorical or (), known, sorted([*known, *forest.constant_columns])):
         if len(columns) == len(lists):
             listed = {
@@ -493,6 +506,7 @@ def _edges(
     width = max((len(f.categories) for f in schema.features if f.categories is not None), default=0)
     allowed = np.zeros((len(feature), width), bool)
     numeric = np.array([f.is_numeric for f in schema.features])
+    # A column without missing values has taught the forest nothing about them.
     missing = trees.missing & ~(complete & numeric)[feature]
     unseen = np.zeros(len(feature), bool)
     lower, upper = trees.lower.copy(), trees.upper.copy()
@@ -509,6 +523,8 @@ def _edges(
         n = len(categories)
         if category is None:
             in_set = trees.sets[trees.category_set[on]]
+            # For each category of the table, whether the edge's set has its code. One that the
+            # forest never saw goes where missing and unknown values go.
             codes, missing_code = _forest_codes(
                 schema.features[f], forest.categories[column], forest.names is not None
             )
@@ -520,6 +536,8 @@ def _edges(
             if missing_code is not None:
                 missing[on] = in_set[:, missing_code]
         else:  # an indicator: 0 for all categories but one
+            # A row of another category has 0 in this column, one of the category has 1: the
+            # interval of the edge says which of the two pass.
             has_zero = (trees.lower[on] < 0) & (trees.upper[on] >= 0)
             has_one = (trees.lower[on] < 1) & (trees.upper[on] >= 1)
             allowed[on, :n] = has_zero[:, None]
@@ -561,6 +579,8 @@ def _forest_codes(
     names = np.array(
         [by_name.get(category, _NOT_KNOWN) for category in feature.categories or ()], np.int64
     )
+    # Of a dataframe, values are names. Of an array, whole numbers may be codes of the table; if
+    # they could be either and the two readings differ, nothing can decide.
     has_names = bool((names != _NOT_KNOWN).any())
     if has_names and named:
         return names, missing_code
@@ -609,6 +629,9 @@ def _merged_block(
     schema: Schema,
     complete: NDArray[np.bool_],
 ) -> Conjunctions:
+    # All edges above all nodes, sorted by rule and feature: each run of equal keys is one
+    # condition, the intersection of its edges (maximum of lower ends, minimum of upper ends,
+    # logical and).
     rule, edge, height = _paths(parent, nodes)
     key = rule * len(schema.features) + edges.feature[edge]
     order = np.argsort(key, kind="stable")
@@ -650,6 +673,7 @@ def _paths(
     """The edges above every node: index of the node in `nodes`, edge, and
     its height above the node.
     """
+    # All nodes climb one edge per round, and leave the loop below their root.
     rule, edge = np.arange(len(nodes)), nodes
     rules, edges = [], []
     while len(rule):
@@ -711,6 +735,7 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
         )
         | rules.missing
     )
+    # Rules with equal conditions may have met the features in another order.
     by_feature = np.lexsort((rules.feature, np.repeat(np.arange(len(rules)), rules.lengths)))
     octets, never = octets[by_feature], ~some
     first: dict[bytes, int] = {}
@@ -718,6 +743,8 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
     splits = rules.propositions.tolist()
     for index, (start, stop) in enumerate(pairwise(rules.offsets.tolist())):
         if stop > start and not never[start:stop].any():
+            # The rule is known by the bytes of its conditions. Both dictionaries get their keys in
+            # the same order.
             key = octets[start:stop].tobytes()
             first.setdefault(key, index)
             fewest[key] = min(fewest.get(key, splits[index]), splits[index])
@@ -732,6 +759,7 @@ def _without_copies(rules: Conjunctions, table: Table, complements: bool) -> Rul
     Among complements, lower coverage comes before length.
     """
     activations = Activations.of(rules, table)
+    # `lexsort` is stable: of rules of equal length, the first stays first.
     order = np.lexsort((rules.lengths, *((activations.covered(),) if complements else ())))
     kept, activations = activations.without_copies(order, complements=complements)
     return RulePool(rules.take(kept), activations)

@@ -144,6 +144,7 @@ def _binary_trees(splits: Sequence[_Splits], left_sets: NDArray[np.bool_]) -> Tr
     ``left_sets[left_set]``, goes to the left.
     """
     sizes = [len(one.left) for one in splits]
+    # Children are numbered within their tree; in the joint arrays they follow all earlier trees.
     offset = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
     n = len(offset)
     left, right, column, threshold, missing_left, left_set = (
@@ -155,6 +156,8 @@ def _binary_trees(splits: Sequence[_Splits], left_sets: NDArray[np.bool_]) -> Tr
     parent[to_left] = parent[to_right] = inner
     goes_left = np.zeros(n, bool)
     goes_left[to_left] = True
+    # A root has no split above it: node 0 stands in, so that the lookups below need no mask. What
+    # they yield for roots is never read as a condition.
     above = np.where(parent == NO_NODE, 0, parent)
     numeric = left_set[above] == NO_SET
     # The sets of the right-hand sides follow those of the left-hand sides.
@@ -169,6 +172,7 @@ def _binary_trees(splits: Sequence[_Splits], left_sets: NDArray[np.bool_]) -> Tr
         column=column[above],
         lower=np.where(goes_left | ~numeric, -np.inf, threshold[above]),
         upper=np.where(goes_left & numeric, threshold[above], np.inf),
+        # A left child takes missing values if they go left, a right child if they do not.
         missing=missing_left[above] == goes_left,
         category_set=category_set,
         sets=np.concatenate([left_sets, ~left_sets]),
@@ -227,6 +231,7 @@ class Spread(NamedTuple):
         if not len(close):
             return None
         places = values.tolist()
+        # A place that is pushed up may come too close to the next one: push on until there is room.
         for i in close.tolist():
             while i + 1 < len(places):
                 least = places[i] + _APART * max(abs(places[i]), 1.0)
@@ -234,6 +239,7 @@ class Spread(NamedTuple):
                     break
                 places[i + 1] = least
                 i += 1
+        # Pushed beyond float32: trees see only the order of the places, for which ranks will do.
         if places[-1] > np.finfo(np.float32).max:
             places = list(range(len(places)))
         return cls(values, np.array(places, np.float64))
@@ -247,11 +253,14 @@ class Spread(NamedTuple):
         """The thresholds of values that separate as those of places do in the trees: midpoints
         where a place is not the value.
         """
+        # The number of places below the threshold, compared in float32 as the trees do
         k = np.searchsorted(self.places.astype(np.float32), of_places, side="right")
         inner = (k > 0) & (k < len(self.values))
         below, above = np.where(inner, k - 1, 0), np.where(inner, k, 0)
         low, high = self.values[below], self.values[above]
         moved = inner & ((low != self.places[below]) | (high != self.places[above]))
+        # Halves first, as the sum of two large numbers may overflow; the middle of two neighbouring
+        # float64 numbers may round to the upper one, which would then go left.
         middle = low / 2 + high / 2
         middle = np.where((low <= middle) & (middle < high), middle, low)
         return np.where(moved, middle, float64_thresholds(of_places))
@@ -399,6 +408,7 @@ class _LightGBMTrees:
 
     def add(self, index: int, fields: dict[str, str]) -> None:
         """One tree, from its fields in LightGBM's text format."""
+        # A tree of one leaf has no split fields.
         if int(fields["num_leaves"]) == 1:
             self._rows.append((NO_NODE, True, index, 0, 0, -np.inf, np.inf, True, NO_SET))
             return
@@ -409,6 +419,8 @@ class _LightGBMTrees:
         threshold = [float(value) for value in fields["threshold"].split()]
         first_set = len(self._sets)
         if int(fields["num_cat"]):
+            # A set is as many 32-bit words as its boundaries say, a bit per code. Trailing zeros
+            # can go: codes beyond a set go to the right, as unknown ones do.
             words = np.array(fields["cat_threshold"].split(), np.uint32)
             bounds = [int(value) for value in fields["cat_boundaries"].split()]
             for start, stop in pairwise(bounds):
@@ -426,6 +438,8 @@ class _LightGBMTrees:
             )
             if is_leaf:
                 continue
+            # Bit 0 of `decision_type`: categorical, whose threshold is then the number of its set.
+            # Bit 1: missing values go left. Bits 2 and 3: the missing type.
             if kind[node] & 1:
                 to_left, to_right = _categorical_edges(first_set + int(threshold[node]))
             else:
@@ -435,6 +449,8 @@ class _LightGBMTrees:
             children = [(left[node], one) for one in to_left] + [
                 (right[node], one) for one in to_right
             ]
+            # The last entry of the stack is the next one: reversed, so that left comes before
+            # right. A side of several intervals occurs once for each, with all nodes below.
             pending += [(child, here, column[node], one) for child, one in reversed(children)]
 
     def trees(self) -> Trees:
@@ -472,11 +488,16 @@ def _lightgbm_intervals(
     """The intervals that go left, and those that go right, in float64, with tiny
     numbers no longer read as zero.
     """
+    # Numbers from -1e-35 to 1e-35 are read as 0, so they all go to one side: left of a threshold of
+    # at least 0, right of a negative one. The threshold moves to the end of this range that keeps
+    # them together.
     if -_ZERO <= threshold < 0:
         threshold = _BELOW_ZERO
     elif 0 <= threshold <= _ZERO:
         threshold = _ZERO
     if missing_type != _ZERO_IS_MISSING:
+        # Without a missing type NaN is read as zero, which goes left of a threshold of at least 0;
+        # that is now positive.
         missing_left = default_left if missing_type == _NAN_IS_MISSING else threshold > 0
         return [_Edge(-np.inf, threshold, missing_left)], [
             _Edge(threshold, np.inf, not missing_left)

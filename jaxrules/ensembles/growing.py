@@ -154,8 +154,11 @@ def grow(
         forest = _forest(*data, classification, n_trees, max_depth, seed, stopped)
         return columns.read(forest) if forest is not None else None
     codes = np.unique(target, return_inverse=True)[1]
+    # Rows are drawn by place: sorted by content, equal data in another order give equal trees.
     order = content_order(table, codes, weight)
     data = columns.matrix[order], target[order], weight[order]
+    # Boosted trees come one by one and so can be stopped after any; the forest follows if there is
+    # time left.
     boosted, trees = n_trees // 2 if kind == "both" else n_trees, []
     for tree in _boosted(*data, classification, max_depth, seed):
         trees.append(tree)
@@ -199,6 +202,8 @@ class TreeColumns(NamedTuple):
             if column.feature in spread_of
         }
         sizes = [len(feature.categories or ()) for feature in table.schema.features]
+        # Of many categories only the frequent ones are indicators: the trees must then say which
+        # columns they saw, as `one_hot()` would have others.
         own = encoded if max(sizes) > MANY_CATEGORIES else None
         with np.errstate(under="ignore"):
             return cls(matrix.astype(np.float32), spreads, own)
@@ -241,6 +246,8 @@ def _forest(
     # Equal weights change nothing, but scikit-learn would draw other rows with them.
     if (weight != weight[0]).any():
         given["sample_weight"] = weight
+    # Twice as many trees per call, with a look at the clock in between. With `warm_start`
+    # scikit-learn skips the seeds of the earlier trees, so the trees are those of a single fit.
     while forest.n_estimators < n_trees and not stopped():
         forest.set_params(n_estimators=min(n_trees, max(_FIRST_TREES, 2 * forest.n_estimators)))
         forest.fit(**given)
@@ -279,12 +286,15 @@ def _boosted(
         else:
             slopes, curvature = target - scores, np.ones_like(scores)
         rows, times = _drawn(groups, len(y), rng)
+        # Fewer than ten leaves of this size: with so few rows, any leaf is allowed.
         leaf = _LEAF if len(rows) >= 10 * _LEAF else 1
         tree = DecisionTreeRegressor(
             max_depth=max_depth, max_features=_SHARE_OF_COLUMNS, min_samples_leaf=leaf,
             random_state=int(rng.integers(2**31)),
         ).fit(X[rows], slopes[rows], weight[rows] * times, check_input=check)  # fmt: skip
         _move_ties(tree, values)
+        # The tree's own values are means of slopes on the sample. Its steps here use the curvature
+        # and all rows: sum g / sum h, as in boosting by second derivatives.
         at, n_nodes = tree.tree_.apply(X), tree.tree_.node_count
         for k in range(scores.shape[1]):  # Newton's step in every leaf, on all rows
             up, down = (np.bincount(at, weight * one[:, k], n_nodes) for one in (slopes, curvature))
@@ -306,6 +316,8 @@ def _move_ties(tree: Any, values: list[NDArray[np.float64]]) -> None:
     """
     split, thresholds = tree.tree_.feature, tree.tree_.threshold  # a view
     for column in np.unique(split[split >= 0]):
+        # The neighbours of each threshold among the numbers of its column; thresholds beyond all
+        # numbers have only one and stay.
         own, on = values[column], np.flatnonzero(split == column)
         k = np.searchsorted(own, thresholds[on])
         inner = (k > 0) & (k < len(own))
@@ -329,6 +341,8 @@ def _drawn(
     Every class has its share. A rare class has at least half of an equal share, but at most half of
     its rows.
     """
+    # RuleFit's sample size. `times` makes up for the larger share that is drawn of rare classes: a
+    # drawn row stands for len(rows) / size rows of its class.
     some = max(min(n / 2, 100 + 6 * n**0.5), 1.0)
     drawn, times = [], []
     for rows in groups:
@@ -353,8 +367,10 @@ def _targets(
         classes, codes = np.unique(y, return_inverse=True)
         target = (codes[:, None] == np.arange(len(classes))).astype(np.float64)
         target = target[:, 1:] if len(classes) == 2 else target
+        # The log-odds of the shares, as the boosted scores start there; a share of 0 or 1 has none.
         share = np.clip(np.average(target, axis=0, weights=weight), 1e-12, 1 - 1e-12)
         return target, np.tile(np.log(share / (1 - share)), (len(y), 1))
+    # First by the largest size: the squares of large numbers overflow.
     target = y.astype(np.float64) / (np.abs(y).max() or 1.0)
     target -= np.average(target, weights=weight)
     deviation = np.average(target**2, weights=weight) ** 0.5

@@ -65,5 +65,6 @@ def cross_validate(
             path, [options.to(BoostingOptions, l2_penalty=it) for it in ridges], by_size(sizes)
         ),
         run,
+        # Without time for any fold: the tenth size, or the last of fewer, with the first ridge.
         otherwise=min(FEW_RULES, len(sizes)) - 1,
     )

@@ -65,6 +65,7 @@ class Combinations:
         """The better of two rules: the one that the search on single columns found, and the best
         one with a direction. Nothing is proved once directions are allowed.
         """
+        # The search on single columns was proved, but not among rules with directions.
         if found.status is Status.OPTIMAL:
             found = replace(found, status=Status.CONVERGED)
         if stage.stopped():
@@ -77,6 +78,8 @@ class Combinations:
         )  # fmt: skip
         if rule is None or not rule.worth > found.objective * (1 + TIE):
             return found
+        # Each condition is written with as many digits as the rows need for which the ones before
+        # it hold: elsewhere it decides nothing.
         places: tuple[int, ...] = ()
         for one in rule.propositions:
             places = (*places, self._add(state, one, state.candidates.selected(places)))
@@ -102,6 +105,8 @@ class Combinations:
         one, others = self._known(state, rule[k]), state.candidates.selected(rest)
         if one is None:
             return state
+        # The derivatives that the condition is improved on are those of an ensemble without its
+        # rule, whose other weights have taken over what they can.
         without = state.replaced(r, []).refitted()
         better = improved(
             self.space, objective_of(without, self.options), *without.derivatives(), one, others,
@@ -109,6 +114,8 @@ class Combinations:
         )  # fmt: skip
         if better is None:
             return state
+        # A copy, because `_add` gives it more candidates: the ensemble keeps its own if the trial
+        # fails.
         trial = copy.copy(state)
         place = self._add(trial, better, others)
         trial = trial.replaced(r, [(*rule[:k], place, *rule[k + 1 :])]).refitted()

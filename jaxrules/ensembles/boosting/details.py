@@ -50,6 +50,7 @@ class BoostingStage:
         """(bound - objective) / objective, or None without a certificate."""
         if self.bound is None:
             return None
+        # A stage without any gain has the objective 0.
         return abs(self.bound - self.objective) / max(self.objective, 1e-12)
 
 

@@ -165,6 +165,8 @@ class ObliqueSpace:
         seed: int,
     ) -> None:
         self.table = table
+        # A blanked column is constant and gets no place among the standardised ones, so that no
+        # direction can use a forbidden column.
         blanked = constraints.blanked(table)
         check_memory(
             table.n_rows, n_encoded(table), 32.0, what="columns",
@@ -191,6 +193,8 @@ class ObliqueSpace:
         lost = self.few_missing
         if len(lost):
             lost = (directions != 0).astype(np.float32) @ lost.astype(np.float32) > 0
+            # A direction is missing where any of its columns is: the value of the others alone
+            # would be compared with a cut that was made for all.
             values[lost] = np.nan
         return values, lost
 
@@ -204,6 +208,8 @@ class ObliqueSpace:
         rises = np.diff(order, axis=1) > _DISTINCT  # False at missing ones
         n_gaps = rises.sum(axis=1)
         most = int(n_gaps.max(initial=0)) if n_cuts is None else n_cuts
+        # Padding: no value reaches an infinite cut. Its lower side is the rule that it extends,
+        # which has fewer conditions and so is worth more.
         result = np.full((len(values), most), np.inf)
         many = n_gaps > most
         if many.any():
@@ -245,6 +251,8 @@ class ObliqueSpace:
         low, high = math.isfinite(condition.lower), math.isfinite(condition.upper)
         if condition.categories is not None or low == high:
             return None
+        # Without a place the column is constant. With one finite bound only, the condition is one
+        # side of one threshold, as w'x >= t is.
         places = [j for j, c in enumerate(self.columns.encoded) if c.feature == condition.feature]
         if not places or not isinstance(condition.feature, int):
             return None
@@ -260,6 +268,8 @@ class ObliqueSpace:
 
     def signs(self, directions: Floats) -> Signs:
         """Which weights a rule with the condition w'x >= t may have, (directions, 2)."""
+        # A rule of positive weight raises the score with the columns of w > 0, one of negative
+        # weight with those of w < 0. So a weight is allowed if no column goes against its side.
         along = directions * self.sides
         return np.stack([(along <= 0).all(axis=1), (along >= 0).all(axis=1)], axis=1)
 
@@ -271,6 +281,8 @@ def seconds_to_make(table: Table) -> float:
 
 def row_terms(objective: Objective, n_rows: int) -> Floats:
     """The numbers that an objective sums over the rows of a rule, (sums, rows)."""
+    # A space without propositions, in which every row is a group of its own: terms are then per
+    # row.
     each = Activations(np.zeros((0, n_words(n_rows)), np.uint64), np.arange(n_rows))
     none = np.zeros(0, np.int32)
     return objective.one_row(SearchSpace(each, none, none > 0, none.astype(np.uint16)))
@@ -293,6 +305,9 @@ class _Stage:
         # (targets, rows), a target for each class
         gradient, curvature = (np.atleast_2d(one.T) for one in (self.gradient, self.curvature))
         self.few_gradient, self.few_curvature = gradient[:, screened], curvature[:, screened]
+        # Screening sums in float32, so each term is first divided by its largest size. The sums of
+        # a sample are then scaled up to all rows: the ridge of the objective is meant for sums over
+        # these.
         self.scale = np.abs(few).max(axis=1, initial=np.finfo(np.float32).tiny)
         self.few = (few / self.scale[:, None]).astype(np.float32)
         self.scale *= self.terms.shape[1] / few.shape[1]
@@ -311,6 +326,9 @@ class _Stage:
         each.
         """
         space = self.space
+        # The lasso for the responses -g / h with row weights h needs only the moments h (-g / h) =
+        # -g: rows without curvature divide nothing. Sets of rows and classes are problems side by
+        # side.
         weights = (held[:, None] * self.few_curvature).reshape(-1, held.shape[1])
         subsets = lasso_subsets(
             space.few_values,
@@ -339,6 +357,8 @@ class _Stage:
         columns remain.
         """
         on = np.arange(len(subset.columns))
+        # Entries that are negligible or against their side go, which changes the others: solve
+        # again until all are kept. Every round drops at least one, so that the loop ends.
         gram = subset.gram + _RIDGE * total * np.eye(len(on))
         while len(on) > 1:
             w = np.linalg.solve(gram[on[:, None], on], subset.slope[on])
@@ -379,6 +399,7 @@ class _Stage:
             some = held[0]
             cuts = space.cuts(values[:, some], lost[:, some], n_cuts or space.n_cuts)
         n_cuts, n_sets = max(1, cuts.shape[1]), len(sets)
+        # Terms that are 0 outside a set of rows: one product with the cuts then serves all sets.
         terms = np.concatenate([self.few * one for one in held]).T  # (rows, sets x sums)
         size = max(1, _ENTRIES // (n_cuts * max(values.shape[1], n_sets * 4 * len(self.few))))
         for start in range(0, len(directions), size):
@@ -420,6 +441,7 @@ class _Stage:
         gains *= np.where(
             sums[..., 0] > 0, may[..., 0][:, :, None], may[..., 1][:, :, None]
         )  # a positive sum of gradients gives a negative weight
+        # Cuts before ways, (directions, cuts x ways, sets): `divmod` below undoes this.
         gains = np.moveaxis(gains, 0, 2).reshape(len(directions), -1, len(sets))
         # the first of equal ones: float32 sums round a cut and its complement differently
         place = (gains >= gains.max(axis=1, keepdims=True) * (1 - _EQUAL)).argmax(axis=1)
@@ -449,6 +471,8 @@ class _Stage:
     def _may(self, directions: Floats, sets: Sequence[_ObliqueCandidate]) -> Signs:
         """The signs that the weight of an extension may have, (ways, directions, sets, 2)."""
         above = self.space.signs(directions)
+        # The lower side -w'x >= -t has the signs of w'x >= t exchanged. A rule may have a weight
+        # only if all of its conditions allow it.
         both = np.stack([above, above[:, ::-1], above, above[:, ::-1]])[:, :, None]
         signs = both & np.stack([one.may for one in sets])
         return signs if len(self.space.missing) else signs[:2]
@@ -465,6 +489,7 @@ def _distinct(directions: Iterable[Floats], n_columns: int) -> Floats:
     """
     kept: dict[bytes, Floats] = {}
     for w in map(_rising, directions):
+        # Adding 0 turns -0 into 0, whose bytes differ.
         kept.setdefault((np.round(w, 2) + 0.0).tobytes(), w)
     return np.array(list(kept.values())).reshape(-1, n_columns)
 
@@ -473,6 +498,9 @@ def _sums_above(values: Floats, cuts: Floats, terms: NDArray[np.float32]) -> NDA
     """Sums of the terms over the rows with a value of at least the cut, (directions, cuts,
     terms).
     """
+    # A 0/1 matrix costs rows x cuts, which one matrix product repays if cuts are few. Otherwise
+    # rows are sorted by descending value: those at or above a cut are a prefix, and its sum a
+    # cumulative one, in float64 as it has as many summands as there are rows.
     if cuts.shape[1] <= _MANY_CUTS:
         above = (values[:, None] >= cuts[:, :, None]).reshape(-1, values.shape[1])
         return (above.astype(np.float32) @ terms).reshape(*cuts.shape, -1)
@@ -514,6 +542,8 @@ def best_rule(
     reused = _distinct(earlier, len(space.values))
     reused_cuts = space.cuts(*space.project(reused), space.n_cuts)
     fresh = stage.directions(every)[0]
+    # Single columns are in the first level because they may be one condition of a rule with a
+    # direction; by themselves, they belong to the search that is proved.
     level = [
         *stage.cut(space.units, [root], every, space.unit_cuts)[0],
         *stage.cut(reused, [root], every, reused_cuts)[0],
@@ -560,6 +590,8 @@ def _extended(
     slanted = np.array([one.is_oblique for one in sets]) & enough
     found: list[_ObliqueCandidate] = []
     for some, directions, cuts in (
+        # Conjunctions of single columns alone are searched elsewhere, with a proof: parents without
+        # a direction are extended by directions only.
         (slanted, space.units, space.unit_cuts),
         (enough, reused, reused_cuts),
     ):
@@ -587,9 +619,11 @@ def _best_on_all_rows(stage: _Stage, found: list[_ObliqueCandidate]) -> ObliqueR
     """The best of some rules on all rows, in full precision."""
     if not found:
         return None
+    # Screened sums are float32 and may be of a sample: all rows, in float64, decide.
     rows = np.stack([stage.rows(one.propositions, slice(None)) for one in found])
     sums = stage.terms @ rows.T.astype(np.float64)
     may = np.stack([one.may for one in found])
+    # For classes together, `sums[0]` is of the first class alone; their rules may have any sign.
     gains = stage.objective.value(sums) * np.where(sums[0] > 0, may[:, 0], may[:, 1])
     worths = [
         gain / float(stage.objective.divisor(len(one.propositions), one.units))
@@ -627,6 +661,7 @@ def improved(
     held = others[space.screened]
     if held.sum() < _FEWEST_ROWS:
         return None
+    # The direction itself is tried first: its threshold alone may have become wrong.
     w = _rising(proposition.w) / np.linalg.norm(proposition.w)
     on = np.flatnonzero(w)
     tried = [w]
@@ -638,6 +673,7 @@ def improved(
             centred = values - (values @ h / max(h.sum(), 1e-300))[:, None]
             gram = (centred * h) @ centred.T
             again = stage._fitted(Subset(on, gram, -centred @ g), float(h.sum()))
+            # A sweep keeps the columns: with fewer, this would be a rule of another complexity.
             tried += [again] if again is not None and np.count_nonzero(again) == len(on) else []
         turned = [w + turn * space.units[j] for j in on for turn in _TURNS]
         tried += [u / np.linalg.norm(u) for u in turned if np.count_nonzero(u) == len(on)]
@@ -648,5 +684,7 @@ def improved(
         return None
     best = _best_first(found, "gain")[0].propositions[0]
     rows = np.stack([space.holds(proposition) & others, space.holds(best) & others])
+    # On all rows and against the condition as it is: screening compares new ones with each other
+    # only.
     before, after = stage.objective.value(stage.terms @ rows.T.astype(np.float64))
     return best if after > before * (1 + TIE) else None

@@ -108,6 +108,8 @@ class BoostedEnsemble:
         self.candidates, self.output = candidates, data.output
         self.sides, self.n_searched = candidates.sides(data.output), candidates.n_searched
         self.by_nonzeros = options.max_nonzeros > 1
+        # A rule may have a weight of a sign only if each of its propositions allows that sign. An
+        # expert's rule that may have none for this output is left out.
         self.rules = [
             rule for rule in candidates.first if self.signs_of[list(rule)].all(axis=0).any()
         ]
@@ -169,12 +171,17 @@ class BoostedEnsemble:
         """Weighted gradient and curvature per row, or per row and class; with l2_penalty = 0, the
         curvature is bounded away from 0.
         """
+        # Every change of the scores makes a new array, so that identity tells whether these belong
+        # to them.
         if self._derivatives is not None and self._derivatives[0] is self.scores:
             return self._derivatives[1:]
         if self.loss == softmax:
             p = probabilities(self.scores, axis=1)
+            # G_k = P_k - Y_k with the target -1 or 1; h_k as in the module's docstring
             g, h = p - (1.0 + self.y) / 2.0, uncoupled(p, p.shape[1])
         else:
+            # The curvature of the majorant, where a loss has one: far from its kink a loss has
+            # almost none of its own, and the Newton step (2.2) would be far too long.
             g, h = derivatives(self.loss, self.y, self.scores, majorant=True)
         if self.l2_penalty == 0.0:
             largest = float(h.max())
@@ -211,6 +218,7 @@ class BoostedEnsemble:
         """Append a linear term and refit all weights; returns its coefficient, or those of the
         classes, for the column divided by its scale.
         """
+        # A term has no step like (2.2): its gain is the decrease of the risk by the refit itself.
         before = self.step().risk
         self.terms = [*self.terms, term.place]
         self.coefficients = np.append(self.coefficients, np.zeros((1, len(self.intercept))), axis=0)
@@ -226,12 +234,16 @@ class BoostedEnsemble:
         loss is unbounded; the rule then gets its best weight instead.
         """
         g, h = (np.atleast_1d(one[rows].sum(axis=0)) for one in self.derivatives())
+        # w = -sum g / (ridge + sum h), (2.2), for each class. `whole` is 0 only without a ridge and
+        # for a rule that holds for no row; its weight is 0.
         whole = self.ridge + h
         weight = np.divide(-g, whole, out=np.zeros_like(g), where=whole > 0)
+        # (2.3): with w from (2.2), (sum g)^2 / (2n (ridge + sum h)) = w^2 (ridge + sum h) / 2n.
         self.gain = 0.5 * float(weight**2 @ whole) / self.total_weight
         self.rules, self.extents = [*self.rules, rule], [*self.extents, rows]
         weight = self._centred(weight) if self.loss == softmax else self._allowed(weight, rows)
         self.weights = np.append(self.weights, weight[None], axis=0)
+        # The refit starts from (2.2). A rule of weight 0 moves no score: nothing is to be refitted.
         if self.corrective and weight.any():
             self._refit()
         else:
@@ -242,6 +254,8 @@ class BoostedEnsemble:
         """The weight of the last rule, one output: a better one if it raises the risk, and 0
         against the required sign.
         """
+        # Written as `not <=`, because a step so long that the loss overflows gives NaN: that is a
+        # rise.
         if not self._rise(float(weight[0]), rows) <= 0.0:
             covered = (self.y[rows], self.scores[rows], self.sample_weight[rows])
             weight = np.array([best_shift(self.loss, *covered, self.l2_penalty)])
@@ -316,6 +330,8 @@ class BoostedEnsemble:
         if not self.by_nonzeros:
             return 1 + len(rule)
         pool = self.candidates.pool
+        # Features beyond those of the table are directions. A condition on one column is 1 + 1
+        # units, and each further column of a direction adds one.
         on = pool.feature[list(rule)] - len(pool.schema.features)
         return 1 + 2 * len(rule) + int((pool.directions.nonzeros[on[on >= 0]] - 1).sum())
 
@@ -350,6 +366,8 @@ class BoostedEnsemble:
 
         Backward elimination: the least useful is removed first, and all weights are refitted.
         """
+        # Each removal is judged by its own rise, against the ensemble before it: `allowed` is no
+        # budget for all of them together.
         kept, risk = self, self.step().risk
         while True:
             rises: list[tuple[float, BoostedEnsemble]] = []
@@ -366,6 +384,7 @@ class BoostedEnsemble:
         """Every ensemble with one rule, condition or linear term fewer, and the decrease in
         complexity.
         """
+        # A required column that some rule uses must not lose its last one.
         missing = len(self.unused())
         for k in range(len(self.terms)):
             ensemble = copy.copy(self)
@@ -401,6 +420,8 @@ class BoostedEnsemble:
         losses = float(self.sample_weight @ np.asarray(self.loss.value(self.y, self.scores)))
         if not self.loss.quadratic:
             return losses
+        # n / 2 log(mean square), the variance at its best value; a perfect fit has a mean square of
+        # 0, whose logarithm is not finite.
         mean = max(losses / self.total_weight, float(np.finfo(np.float64).tiny))
         return self.total_weight / 2 * math.log(mean)
 
@@ -446,4 +467,5 @@ class BoostedEnsemble:
 
 def repeated(rows: NDArray[np.bool_], extents: Sequence[NDArray[np.bool_]]) -> bool:
     """Whether these rows, or all others, are those of an earlier rule."""
+    # The XOR of two sets is constant if they are equal (False) or complements (True).
     return any(((rows ^ earlier) == (rows[0] ^ earlier[0])).all() for earlier in extents)

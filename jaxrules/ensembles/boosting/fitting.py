@@ -157,6 +157,8 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
         return boosted(data, task, run, sizes)
     n_first = len(task.candidates.first)
     few, least = n_first + FEW_RULES, ridge_for(data, task.options, 0.0)
+    # The trial keeps the smaller sizes that are asked for, so that it is a full result if its ridge
+    # is the chosen one: the least, as without noise.
     smaller = list(takewhile(lambda size: size < few, sizes))
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", few)
     first = task.with_options(l2_penalty=least, max_rules=few)
@@ -165,22 +167,30 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
         first = first.on(some)
     tried = boosted(some, first, trial, [*smaller, few])
     run.shortened |= trial.stopped()
+    # q' = q + min(30 / rows, .2) for ten rules (docs/defaults.md); for classes together, q alone.
     left, n_found = share_left(some, task.options, tried.fits()[-1]), tried.n_stages
     chance = 0.0 if task.joint else by_chance(max(1, n_found), some.weights)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
+    # Without refits no weights have a ridge of their own: if the least ridge is the ridge, nothing
+    # grows.
     growing = DefaultRidge.by_noise(
         ridge, why, least if task.options.corrective else ridge,
         unit(data.loss, data.target, data.weights),
     )  # fmt: skip
     wanted = sizes[-1] - n_first
+    # The trial has all rules that are asked for, or ended by itself because no other rule gained.
     complete = n_found >= wanted or (n_found < FEW_RULES and not trial.stopped())
     if some is not data or not (run.stopped() or (ridge == least and complete)):
         found = boosted(data, task.with_options(growing, l2_penalty=ridge), run, sizes)
+        # If time ended the second fit before it had as many rules as the first, the first is
+        # better.
         if some is not data or found.n_stages >= min(n_found, wanted) or not run.stopped():
             return found
     if ridge != least:
         why = f"no time remained to refit with {ridge:g}"
+    # The trial is the result, with the ridge that it has. It may have grown ten rules for fewer
+    # that are asked for: these are dropped.
     kept = first.with_options(growing._replace(value=least, why=why, growth=0.0), l2_penalty=least)
     return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
 
@@ -202,6 +212,8 @@ def task_of(
     if options.max_rules is None:
         check_likelihood(data.loss)
 
+    # Too little time for all rows: a fit on a sample chooses the conditions, and all rows choose
+    # the rules among these. A required column might not be among them, so it has no such shortcut.
     propositions, sample, sketch = options.propositions, None, None
     if propositions is None and not constraints.required:
         columns = _columns(data.table, options) if run.deadline.seconds else None
@@ -209,6 +221,7 @@ def task_of(
     if sample is not None:
         sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
         propositions = _propositions_in(sketch)
+        # The few propositions of a sketch would make "auto" three.
         if options.max_length == "auto":
             options = replace(options, max_length=2)
         options = replace(options, max_nonzeros=1)  # directions are among the propositions
@@ -221,6 +234,8 @@ def task_of(
 
     def candidates() -> Candidates:
         pool = _pool(data.table, propositions, options)
+        # The splits are for pairs: single conditions are compared over all values anyway. As many
+        # join the cut points as memory allows.
         if all_values and options.longest(len(pool)) != 1:
             splits = _splits(data, thresholds, constraints, options)
             room = max(0, int(most_propositions(data.table.n_rows)) - len(pool))
@@ -255,6 +270,7 @@ def _columns(table: Table, options: BoostingOptions) -> int:
         return len(table.columns)
     columns = 0.0
     for feature, column in zip(table.schema.features, table.columns, strict=True):
+        # A column counts once for every `_FEW_CUT_POINTS` cut points, and at least once.
         values = len(np.unique(column)) if feature.is_numeric else 1
         columns += max(1.0, min(values, most or values) / _FEW_CUT_POINTS)
     return round(columns)
@@ -268,6 +284,7 @@ def _splits(
 ) -> PropositionPool:
     """Thresholds that the data choose, for the search for pairs."""
     some = _some(data, _ROWS_OF_SPLITS, options.seed)
+    # The sorted columns are those of all rows: a sample needs its own.
     if some is not data or thresholds is None:
         thresholds = Thresholds.of(some, constraints)
     return split_points(some, thresholds, ridge_for(some, options, 0.0))
@@ -319,6 +336,7 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
         seconds = max(_FEW_SECONDS, left / 4)
         limit = Deadline(seconds, run.deadline.clock)
     n_columns, encoded = len(sample.table.columns), n_encoded(sample.table)
+    # The number of pairs grows with the square of the columns.
     short = n_columns > _FEW_COLUMNS or encoded > _MANY_ENCODED or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
@@ -344,11 +362,14 @@ def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]
     if sketch is None and (some := _rows_without_rule(found, task)) is not None:
         own = replace(task.options, loss=task.data.loss, prune=None)
         sketch, details = few_rules(some, own, task.run), _of_sample(details, len(some.weights))
+    # The sketch counts only if time ran out before all rows gave as many rules, and then only if
+    # its risk on all rows is lower: (2.1) with the ridge of the fit.
     if sketch is None or sketch.linear is not None:
         return found
     if len(found.model.conjunctions) >= len(sketch.conjunctions):
         return found
     ridge, weights = np.mean(found.details["l2_penalty"]), np.asarray(sketch.weights)
+    # One-vs-rest, the objective is a mean over the outputs; classes together have twice the ridge.
     outputs = 0.5 if task.joint else weights.shape[1]  # see `jaxrules.ensembles.noise.ridges`
     penalty = ridge / (2.0 * task.data.weights.sum()) * np.sum(weights**2) / outputs
     risk = model_loss(sketch, task.data) + float(penalty)

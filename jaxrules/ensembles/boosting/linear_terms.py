@@ -107,7 +107,9 @@ class LinearColumns:
             return None
         terms = row_terms(objective, len(self.values))
         sums = objective.sums_of_columns(terms, self.values)
+        # A term has no conditions: length 0, so no growth, and complexity 1.
         gains = objective.value(sums) / objective.divisor(0, UNITS)
+        # A positive slope needs a negative coefficient. Classes together have no required signs.
         gains = np.where(sums[0] > 0, self.signs[:, 0], self.signs[:, 1]) * gains
         gains[list(used)] = 0.0
         best = int(gains.argmax())
@@ -122,6 +124,8 @@ class LinearColumns:
         """
         nonzero = coefficients.any(axis=1)
         kept = np.array(used, int)[nonzero]
+        # coefficient x (x - centre) / factor = b x - b centre; the last is a shift of the
+        # intercept.
         b = coefficients[nonzero] / self.factors[kept, None]
         terms = replace(self.terms.take(kept), coefficients=b) if len(kept) else None
         return terms, -(self.centre[kept] @ b)

@@ -26,6 +26,7 @@ def objective_of(state: BoostedEnsemble, options: BoostingOptions, sign: int = 0
     price: dict[str, Any] = {
         "per_unit": options.per_unit, "growth": options.objective_tolerance, "one_sided": sign != 0
     }  # fmt: skip
+    # With directions, gains are divided by C^1.25; see `jaxrules.ensembles.boosting.directions`.
     if options.max_nonzeros > 1:
         price |= PRICE
     g, h = state.derivatives()
@@ -35,13 +36,16 @@ def objective_of(state: BoostedEnsemble, options: BoostingOptions, sign: int = 0
         return Orthogonal(g, state.span(), state.sample_weight, **price)
     if options.objective == "gradient_sum":
         return GradientSum(g, **price)
+    # Without a ridge, 0 / 0 is avoided for a rule that holds for no row.
     ridge = state.ridge or float(np.finfo(np.float64).tiny)
     g = g / math.sqrt(2.0 * state.total_weight)  # (2.3) with its constant
     if options.objective == "corrective_decrease":
         span = state.span()
+        # The intercept is the first column of the span and has no penalty.
         free = int(state.has_intercept)
         penalties = np.array([0.0] * free + [ridge] * (span.shape[1] - free))
         if state.loss == softmax:
+            # The model of the risk has no terms across classes, so that their decreases add up.
             parts = zip(g.T, h.T, strict=True)
             each = (CorrectiveDecrease(*one, ridge, span, penalties) for one in parts)
             return SumOverClasses(tuple(each), **price)

@@ -213,6 +213,8 @@ class _BoostingShared(ScoreOptions):
                     f'engine="jax" examines all pairs or triples of conditions, which {setting} '
                     'does not; leave that out, or set engine="auto"'
                 )
+        # Both compare models whose weights are all refitted: an ensemble that keeps its earlier
+        # weights would not have the gains that they predict.
         for name, refits in (
             ('objective="corrective_decrease"', self.objective == "corrective_decrease"),
             ("eliminate", self.eliminate),
@@ -263,6 +265,8 @@ class _BoostingShared(ScoreOptions):
         """Whether rules may use thresholds between all values of a column."""
         if self.search != "optimal" or self.propositions is not None or not self.refits_all:
             return False
+        # Single conditions over all values come from sorted columns, in time linear in the rows; a
+        # search among propositions at all values takes quadratic time.
         return self.max_cut_points == "auto" or (
             self.max_cut_points is None and self.max_length == 1
         )
@@ -277,6 +281,8 @@ class _BoostingShared(ScoreOptions):
         """The limit on evaluations of one of `share` searches over `rows` merged rows."""
         if self.max_evaluations is None:
             return None
+        # An evaluation visits up to all rows: with a fixed number of visits, time stays about the
+        # same.
         auto = self.max_evaluations == "auto"
         limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
         return max(1, int(limit) // share)

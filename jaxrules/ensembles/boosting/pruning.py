@@ -44,6 +44,7 @@ def pruned(
     terms: list[int] = []
     start, intercept = step.weights, step.intercept
     if state.columns is not None and step.linear is not None:  # back to the columns of the fit
+        # The model's b x + a is (b f) z + (a + b c) for the fit's column z = (x - c) / f.
         terms = state.terms[: len(step.linear.feature)]
         b = np.asarray(step.linear.coefficients)
         start = np.concatenate([start, b * state.columns.factors[terms, None]])
@@ -57,11 +58,14 @@ def pruned(
     p = probabilities(before, axis=1)
     share = state.sample_weight / state.total_weight
     variance = share @ np.square(features - share @ features)
+    # w_mk^2 qbar (1 - qbar) mean_i p_k (1 - p_k): the variance of a 0/1 column is qbar (1 - qbar).
     costs = start**2 * variance[:, None] * (share @ (p * (1.0 - p)))
+    # Every rule keeps its costliest weight, hence `max(n, number)` below.
     costs[np.arange(n), costs.argmax(axis=1)] = np.inf
     kept = np.zeros(costs.size, bool)
     kept[np.argsort(-costs, axis=None, kind="stable")[: max(n, number)]] = True
     free = kept.reshape(costs.shape)
+    # Weights that go start at 0 and do not move, so that the others take over what they can.
     weights, intercept = state.best(features, np.where(free, start, 0.0), intercept, free)
     after = intercept + features @ weights
     cost = Pruning(

@@ -49,6 +49,7 @@ def published(
     Raises:
         ValueError, TypeError: as `fit`.
     """
+    # Algorithm 1 compares conjunctions of any length by their objective alone.
     own = options.to(BoostingOptions, per_unit=False, max_length=None)
     task = task_of(X, y, sample_weight, own)
     made = options.settings(loss=task.data.loss)

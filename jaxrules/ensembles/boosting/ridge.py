@@ -37,11 +37,14 @@ class DefaultRidge(NamedTuple):
         """A ridge that grows by 4 (9 q' - 1) / 8, with q' the share of noise; the least ridge, of
         q' = 1/9, does not.
         """
+        # With value = 32 c q' / (1 - q') and least = 4 c, the numerator is 4 c (9 q' - 1) / (1 -
+        # q') and the denominator 32 c / (1 - q'): this is (9 q' - 1) / 8, without c.
         share = (value - least) / (value + _ROWS / FEWEST_ROWS * least)
         return cls(value, why, _GROWTH * share, unit)
 
     def of_weights(self, rules: int, share: float = 1.0) -> noises.Ridge:
         """The ridge of the weights of so many rules, or this share of it."""
+        # 0 for up to ten rules, 1 from 40 on
         many = (min(rules, _MANY_RULES) - FEW_RULES) / (_MANY_RULES - FEW_RULES)
         value = noises.rounded(self.value * (1 + self.growth * max(many, 0.0)) * share, self.unit)
         found = f"; rules were found with {self.value:g}" if value != self.value else ""
@@ -53,6 +56,7 @@ def share_left(data: TrainingData, options: BoostingOptions, fit: Fit[RuleEnsemb
     scores.
     """
     loss, y, weights, model = data.row_loss, data.target, data.weights, fit.model
+    # The objective of the fit includes the ridge, which is not part of what the rules leave.
     ridge = fit.details["l2_penalty"] / (2 * weights.sum()) * np.sum(np.square(model.weights))
     risk = fit.objective - noises.ridges(loss) * ridge
     return noises.share_left(loss, y, weights, risk, constant_of(data, options))
@@ -62,6 +66,7 @@ def ridge_for(data: TrainingData, options: BoostingOptions, noise: float) -> flo
     """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal, for
     several classes at least 1.
     """
+    # 32 q / (1 - q) rows on which a rule has no effect: their curvature is the ridge.
     rows = max(FEWEST_ROWS, _ROWS * noises.noise_over_signal(noise))
     constant = constant_of(data, options)
     ridge = rows * noises.curvature(data.row_loss, data.target, data.weights, constant)

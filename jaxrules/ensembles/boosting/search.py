@@ -40,6 +40,7 @@ def next_rule(
     parts, longest = [], options.longest(state.n_searched)
     for place, side in enumerate(state.sides):
         run = (
+            # Each side gets an equal share of the time that is left, the last one all of it.
             stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
         )
         objective = objective_of(state, options, side.sign)
@@ -52,6 +53,8 @@ def next_rule(
                 found = _of_other_rows(found, state, side, objective, options, run.stopped)
             parts.append(side.whole(found))
             continue
+        # Rules that use one of the wanted propositions: for each of these, a search within its
+        # rows, which leaves one proposition fewer to choose. The searches share the evaluations.
         wanted = np.flatnonzero(np.stack(must)[:, side.propositions].any(axis=0)).tolist()
         search = partial(
             task.find, options=options, longest=None if longest is None else longest - 1,
@@ -92,6 +95,8 @@ def _of_other_rows(
     )
     if length <= 3:
         return other
+    # Pairs prove nothing about longer rules, but the bound of the first search holds for all rules,
+    # and so for those that repeat none.
     return replace(other, bound=found.bound, status=Status.worst((Status.CONVERGED, found.status)))
 
 
@@ -110,10 +115,13 @@ def best_rule(
         width = 1 if options.search == "greedy" else 10
         return search_beam(space, objective, width=width, max_length=longest, stopped=stopped)
     length = space.longest(longest)
+    # Pairs are compared exhaustively and need no limit. One that the user gives is for the branch
+    # and bound below.
     if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
         return _by_histograms(space, objective, options, length, None, stopped)
     if length == 3 and options.engine == "jax" and options.on_device(space, objective):
         return _by_histograms(space, objective, options, length, None, stopped)
+    # The orthogonal objective has no compiled class, which depth-first search needs.
     exact = search_best_first if options.objective == "orthogonal" else search_depth_first
     return exact(
         space, objective, max_length=longest, approximation=options.approximation,
@@ -169,6 +177,7 @@ def joint_rule(
     if length == 3 and histograms:  # an evaluation reads sums, no rows
         limit = options.evaluations(len(terms), share)
         return _by_histograms(space, objective, options, length, limit, stopped)
+    # An evaluation reads the terms of all classes, which count as so many rows.
     limit = options.evaluations(terms.size, share)
     found = search_best_first(
         space, objective, max_length=longest, approximation=options.approximation,
@@ -176,5 +185,7 @@ def joint_rule(
     )  # fmt: skip
     if found.status is Status.OPTIMAL or not histograms:
         return found
+    # At its limit, a search by loose bounds may have a worse rule than the best pair, which takes
+    # little time. The better of the two is returned, with a bound on both.
     pair = _by_histograms(space, objective, options, min(length, 2), None, stopped)
     return best_of([found, pair])

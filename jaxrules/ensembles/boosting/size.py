@@ -43,6 +43,7 @@ def check_likelihood(loss: Loss) -> None:
 def gain_of_rule(before: Any, after: Any) -> float:
     """The gain of the last rule or linear term, given the ensembles before and after it."""
     m, n = (len(one.rules) + len(one.terms) for one in (before, after))
+    # Elimination may leave fewer rules than before (n < m): the ridge is never raised.
     if m:
         before = before.under(before.l2_penalty * min(m / n, 1.0)).refitted()
     return before.negative_log_likelihood() - after.negative_log_likelihood()
@@ -59,6 +60,8 @@ def best_size(sizes: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple
         sizes: for each size, ascending, the gains of its rules (see `gain_of_rule`), and by how
             much each raised the log-likelihood.
     """
+    # Of equal sums `argmax` takes the first, and so the smallest size. Sizes differ in their rules
+    # only where columns are required, so each has gains of its own.
     best, paid = (
         int(np.argmax([sum(part) - _PER_RULE * len(part) for part in parts]))
         for parts in zip(*sizes, strict=True)

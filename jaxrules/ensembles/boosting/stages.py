@@ -76,6 +76,7 @@ class _Grown:
         """The propositions on each unused required column, if a model of this size must use them
         from now on.
         """
+        # As many rules are left as required columns are unused: from now on each rule must use one.
         unused = self.state.unused()
         left = size - self.state.n_first - len(self.stages)
         return unused if self.nothing_else or left <= len(unused) else []
@@ -103,6 +104,9 @@ class Boosted:
         """The fit of the size that the data choose; the largest without a likelihood."""
         if not self.grown[-1].gains:
             return self.fits()[-1]
+        # Of k rules that are worth their price in likelihood, m gain more than a smaller ridge
+        # would. The m are kept, and their ridge is relaxed by m / k, as the near-copies among the k
+        # would have done.
         best, paid = best_size([(one.gains, one.raised) for one in self.grown])
         one = self.grown[best]
         m = len(one.stages)
@@ -155,6 +159,8 @@ def _grown(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int
     """The ensembles of these sizes; at least one, unfinished if the run is stopped."""
     state = _start(data, task, run)
     step = state.step()
+    # Sizes differ only in when they must use required columns. Until then they share their stages,
+    # in `shared`; a size that must goes on from there by itself.
     shared = one = _Grown(state, step, (step.risk,))
     grown: list[_Grown] = []
     with run:
@@ -163,6 +169,7 @@ def _grown(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int
         if task.options.max_nonzeros > 1:
             combinations = Combinations.of(data, task, run)
         for place, size in enumerate(sizes):
+            # Each size has an equal share of the time that is left, and so has each of its stages.
             part, wanted = run.child(1 / (len(sizes) - place)), size - state.n_first
             one = shared
             while len(one.stages) < wanted and not run.stopped():
@@ -177,9 +184,11 @@ def _grown(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[int
                 more, one = len(longer.stages) > len(one.stages), longer
                 if more:  # last: a progress callback may raise
                     run.step(one.step.risk, len(one.step.rules), max(done, len(one.stages)))
+            # With nothing else to find, larger sizes would repeat this ensemble.
             if run.stopped() or shared.nothing_else:
                 break
             grown.append(one)
+    # The run ended inside of a size: its stages count if they are more than the last size has.
     if not grown or len(one.stages) > len(grown[-1].stages):
         grown.append(one)
     return grown
@@ -194,8 +203,11 @@ def _longer(
     run: Run,
 ) -> _Grown:
     """The ensemble after one more stage, or with nothing else to find."""
+    # A shallow copy is enough: an ensemble replaces its lists and arrays and changes none in place,
+    # so that the ensemble before the stage stays as it is for smaller sizes.
     options, state, risks = task.options, copy.copy(grown.state), grown.risks
     found, bound, term = _next(state, task, combinations, must, stage)
+    # Before the refits below, so that these are the seconds of the search.
     seconds = stage.seconds()
     rows = state.candidates.selected(found.propositions)
     everywhere = term is None and bool(rows.all())
@@ -203,9 +215,12 @@ def _longer(
         moved = state.shifted()  # such a rule belongs to the intercept
         return replace(grown, state=state, nothing_else=not moved)
     weight = state.add(found.propositions, rows) if term is None else state.add_term(term)
+    # Nothing left but rounding. A rule for a required column may gain nothing and stays.
     if not (must or state.gain > NOTHING_LEFT * abs(risks[0])):
         run.shortened |= found.status is Status.TIME_LIMIT
         return replace(grown, nothing_else=True)
+    # Conditions are improved before rules are removed: a better one may make others superfluous,
+    # and elimination compares risks with that before the stage.
     if combinations is not None and options.corrective:
         state = combinations.swept(state, run.stopped)
     if options.eliminate:
@@ -213,6 +228,8 @@ def _longer(
         state = state.eliminated(_WORTH_KEEPING * gain, run.stopped)
     step = state.step()
     risks = (*risks, step.risk)
+    # Rules are always searched with the ridge of `options`: only the reported step has the larger
+    # ridge of so many rules, and the state goes on without it.
     ridge = task.ridge_of_weights(len(grown.stages) + 1).value
     if ridge != options.l2_penalty:
         step = state.under(ridge).refitted().step()
@@ -222,6 +239,7 @@ def _longer(
     gains, raised = grown.gains, grown.raised
     if has_likelihood(task.data.loss) and options.corrective:
         gains = (*gains, gain_of_rule(grown.state, state))
+        # Both with the ridge of the search, unlike `gain_of_rule`, which relaxes that of the first.
         before = grown.state.negative_log_likelihood()
         raised = (*raised, before - state.negative_log_likelihood())
     return _Grown(state, step, risks, stages, gains, raised, history, grown.nothing_else)
@@ -241,9 +259,12 @@ def _next(
     if task.thresholds is not None and not must:
         found = task.thresholds.better(state, found, task.options, stage.stopped)
     places = found.propositions
+    # With an intercept, a condition and its complement give the same model: take the side of fewer
+    # rows. Conditions of `Thresholds` chose theirs already.
     if len(places) == 1 and places[0] < state.n_searched and task.options.refits_all:
         place = state.candidates.lighter(places[0], state.output, state.sample_weight)
         found = replace(found, propositions=(place,))
+    # Proved for conditions on single columns only: directions lose it.
     bound = found.bound
     if combinations is not None:
         found = replace(found, bound=None)
@@ -254,6 +275,7 @@ def _next(
     term = state.columns.best(objective_of(state, task.options), state.terms)
     if term is None or not term.worth > found.objective * (1 + TIE):
         return found, bound, None
+    # All terms were tried: the best one is its own bound.
     proved = None if found.bound is None else max(found.bound, term.worth)
     return replace(found, propositions=(), objective=term.worth, bound=proved), bound, term
 

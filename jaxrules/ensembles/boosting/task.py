@@ -55,6 +55,7 @@ class BoostingTask:
 
     def on(self, data: TrainingData) -> BoostingTask:
         """The same propositions on other rows, without other thresholds."""
+        # Sorted columns belong to their rows, and a trial for the ridge can do without.
         return replace(self, data=data, candidates=self.candidates.on(data), thresholds=None)
 
     def ridge_of_weights(self, rules: int, share: float = 1.0) -> Ridge:

@@ -72,6 +72,7 @@ class Thresholds:
         pool = PropositionPool.build(schema, [[side] for side in sides])
         allowed = np.stack([constraints.signs(pool, output, n) for output in range(n)])
         signs = {f: allowed[:, 2 * k : 2 * k + 2] for k, f in enumerate(numeric)}
+        # The only sort: every stage scans the columns in this order.
         columns = {f: SortedColumn.of(data.table.columns[f]) for f in numeric}
         return cls(columns, signs, constraints, data.loss, data.weights)
 
@@ -86,6 +87,9 @@ class Thresholds:
         single condition over all values. The bound is then that of both searches.
         """
         g, h = state.derivatives()
+        # A price in log-likelihood is a price in the mean loss, as which (2.3) counts gains, after
+        # division by the total weight. If all values are cut points, no threshold is extra, and
+        # none pays.
         price = 0.0
         if options.max_cut_points is not None:
             price = _PRICE * dispersion(self.loss, g, h, self.weights) / state.total_weight
@@ -100,9 +104,12 @@ class Thresholds:
             if split is None:
                 continue
             worth = _worth(objective, split.value - price, 1)
+            # The bound now covers single conditions over all values, too, at their worth after the
+            # price.
             if found.bound is not None:
                 found = replace(found, bound=max(found.bound, worth * (1 + TIE)))
             if worth > found.objective * (1 + TIE):
+                # The rule had to win after paying; its reported worth is what it really gains.
                 place = self._add(state, split)
                 worth = _worth(objective, split.value, 1)
                 found = replace(found, propositions=(place,), objective=worth)
@@ -120,14 +127,19 @@ class Thresholds:
         rule, length = list(found.propositions), len(found.propositions)
         rows = state.candidates.selected(rule)
         value = float(objective.value(terms[:, rows].sum(axis=1)))
+        # A single condition needs no move: `_best` finds its best threshold among all columns.
         for k in range(length) if length > 1 else ():
             (condition,) = state.candidates.pool.rule(rule[k])
             f, sides = condition.feature, (condition.upper < np.inf, condition.lower > -np.inf)
             if not isinstance(f, int) or f not in self.columns:
                 continue
+            # Only a plain threshold can move: `best_threshold` has no intervals, and a missing
+            # number is on neither side of its thresholds.
             if condition.missing or sum(sides) != 1:
                 continue
             others = state.candidates.selected([*rule[:k], *rule[k + 1 :]])
+            # The moved condition keeps its column and side. Outside of the other conditions, terms
+            # are 0.
             inside = {f: (self.columns[f], sides)}
             split = best_threshold(inside, objective, terms * others)
             if split is None or split.value <= value + price:
@@ -159,6 +171,7 @@ class Thresholds:
             rows = self.rows(split)
             if not repeated(rows, state.extents):
                 return self._smaller(split, objective, terms, sides)
+            # Every round removes one threshold, so that the loop ends.
             columns[split.column] = column.without([split.place]), sides
 
     def _smaller(
@@ -170,6 +183,8 @@ class Thresholds:
             return split
         rows, others = self.rows(split), self.rows(other)
         value = float(objective.value(terms[:, others].sum(axis=1)))
+        # With the intercept in the model, both sides are worth the same, unless numbers are
+        # missing: these rows are on neither side.
         light, heavy = self.weights[others].sum(), self.weights[rows].sum()
         if light < heavy and value >= split.value * (1 - 10 * TIE):
             return other._replace(value=value)
@@ -194,6 +209,7 @@ class Thresholds:
             threshold = display.shortest_number(middle, low, high, low_belongs=True)
         if not self.columns[f].whole:
             return (Condition.above if split.above else Condition.at_most)(f, threshold)
+        # Integers: x > 2.4 is written as x >= 3, and x <= 2.4 as x <= 2.
         threshold = float(np.floor(threshold))
         if split.above:
             return Condition.at_least(f, threshold + 1.0)
@@ -213,6 +229,7 @@ def dispersion(loss: Loss, g: Floats, h: Floats, weights: Floats) -> float:
     """
     if loss in (logistic, poisson):
         return 1.0
+    # g and h contain the weights: sum w g_i^2 / sum w h_i. For squares, 4 sum w r^2 / 2 sum w.
     return float(np.sum(g**2 / weights) / np.sum(h))
 
 
@@ -226,6 +243,7 @@ def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> Pr
     for _ in range(_TREES):
         both = [derivatives(loss, *one, majorant=True) for one in zip(y, scores, strict=True)]
         g, h = (weights * np.stack(part) for part in zip(*both, strict=True))
+        # Twice, as the value of a split is G^2 / (ridge + H - B^2), twice the decrease of the loss.
         least = 2 * _WORTH_A_SPLIT * dispersion(loss, g, h, weights)
         leaves: list[Bools] = [np.ones(len(weights), bool)]
         splits: list[Split] = []
@@ -233,6 +251,7 @@ def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> Pr
             leaf = leaves.pop(0)
             split = _split_of(leaf, thresholds, g, h, ridge)
             if split is None or split.value < least:
+                # To the end of the queue: the next round takes the other side of the root.
                 leaves.append(leaf)
                 if not splits:
                     break
@@ -244,6 +263,7 @@ def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> Pr
             break
         found |= {(split.column, split.low): split for split in splits}
         for leaf in leaves:
+            # The Newton step (2.2) of a leaf for every output, shortened by the learning rate.
             step = -g[:, leaf].sum(axis=1) / (ridge + h[:, leaf].sum(axis=1))
             scores[:, leaf] += _STEP * step[:, None]
     sides = [one for split in found.values() for one in (split, split._replace(above=True))]
@@ -256,9 +276,13 @@ def _split_of(
     """The split of a leaf that decreases the loss most, its constant refitted."""
     parts, terms, nothing = [], [], (np.zeros((len(leaf), 0)), np.zeros(0))
     for gradient, curvature in zip(g * leaf, h * leaf, strict=True):
+        # The leaf's constant is refitted with the split: g without its part along h sums to 0, and
+        # the last term has B^2 = (sum of h on a side)^2 / (sum of h), what the constant takes over
+        # of H.
         whole = max(float(curvature.sum()), float(np.finfo(np.float64).tiny))
         gradient = gradient - curvature * (gradient.sum() / whole)
         parts.append(CorrectiveDecrease(gradient, curvature, ridge, *nothing))
         terms += [gradient, curvature, curvature / np.sqrt(whole)]
+    # Both sides are new leaves, so one side of each threshold is enough to try.
     columns = {f: (column, (True, False)) for f, column in thresholds.columns.items()}
     return best_threshold(columns, SumOverClasses(tuple(parts)), np.stack(terms))

@@ -68,6 +68,7 @@ def fit(
     """
     run = options.run()
     data, options = _read(X, y, sample_weight, options)
+    # A model of a sample has none of what these ask for: given rules, other weights, or terms.
     free = isinstance(options.start, str) and options.first is None
     free = free and not (options.debias or options.linear_terms)
     sample = sample_in_time(data, run, options.seed) if free else None
@@ -78,6 +79,8 @@ def fit(
     if free and run.deadline.seconds and len(data.weights) > _FEW_ROWS:
         few = some_rows(data, _FEW_ROWS, options.seed)
     space = task.candidates.space
+    # No time for a first master problem on all rows, or the search ended without a rule: a few rows
+    # have a model that is more than a constant.
     seconds = _SECONDS_PER_ENTRY * space.activations.n_patterns * len(space)
     if few is not None and (run.stopped() or seconds > run.deadline.work_left()):
         return _in_time(data, few, options, run)
@@ -149,6 +152,8 @@ def cross_validate(
     if penalties is None:
         penalties = GlrmTask.of(data, options, run).default_penalties()
 
+    # Starts are those of `fit`, not of the penalty before: a fold measures the fit that is
+    # returned.
     def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         quiet = Run(run.task, run.deadline)
         task = GlrmTask.of(inside, options, quiet)
@@ -205,6 +210,8 @@ def _in_time(
     if options.rule_penalty is None:
         why = f"rule_penalty={penalty:.3g}: chosen on a sample of {len(sample.weights)} rows"
     prices = options.prices(penalty)
+    # The norm of the weights of a rule for classes together; one-vs-rest, the mean over the
+    # outputs, as its objective is the mean of theirs.
     sizes = np.linalg.norm(model.weights, axis=1) if joint else np.abs(model.weights).mean(axis=1)
     costs = prices.of(model.conjunctions.propositions.astype(np.float64))
     return on_all_rows(

@@ -24,9 +24,11 @@ def grow(state: Master, run: Run) -> Status:
     run.phase = "search"
     while not run.stopped():
         found = price(problem, state, run)  # the pricing problem
+        # Slopes of a rough master problem have a bound, too: scaled down, they are feasible.
         state.note(found.bound)
         if run.stopped():
             break
+        # Violated rules that are candidates already have to wait for a more exact master problem.
         left = options.max_rules - state.generated
         new = [rule for rule in found.rules if rule not in state.known][:left]
         last = _MASTER_TOLERANCE * options.tolerance
@@ -36,6 +38,7 @@ def grow(state: Master, run: Run) -> Status:
                 return Status.CONVERGED
             break
         state.add(new)
+        # Nothing new at this tolerance: the next slopes are a hundred times as exact.
         if not new:
             state.tolerance = max(0.01 * state.tolerance, last)
         state.solve(run)
@@ -58,6 +61,8 @@ def generate(
     """The fit at one penalty, by column generation or by `weigh`."""
     problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
     with run:
+        # Rules that replace each other go before the refit: without a penalty it could not tell how
+        # to share a weight among them.
         status = work(state, run)
         state.thin_out()
         if options.debias:

@@ -59,10 +59,14 @@ class Master:
 
     def __post_init__(self) -> None:
         self.columns = np.zeros((len(self.problem.rows), 0), bool)
+        # The expert's rules come first: the model keeps as many leading candidates whatever their
+        # weight.
         self._extend(list(self.problem.candidates.first))
         if self.start is not None:
             self._extend([rule for rule in self.start.rules if rule not in self.known])
         if self.problem.options.start != "empty" and not self.start_alone:
+            # The rules of one proposition that the constraints allow some weight. Of those that
+            # differ only by the intercept and the sign of the weight, the first is enough.
             searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
             pairs = searched[one_of_each_pair(self.problem.rows[:, searched])].tolist()
             self._extend([(p,) for p in pairs if (p,) not in self.known])
@@ -111,7 +115,10 @@ class Master:
     def solve(self, run: Run) -> None:
         """Solve the master problem, from the solution before."""
         problem = self.problem
+        # lambda_0 + lambda_1 length_k for every candidate (Eq. 3)
         prices = problem.prices.of(np.array([len(rule) for rule in self.rules], np.float64))
+        # The solution before, with weights of 0 for the new candidates: a round starts at the
+        # objective of the last one.
         start = None
         if self.solution is not None:
             weights = np.zeros((len(self.rules), len(self.solution.intercept)))
@@ -137,6 +144,7 @@ class Master:
         weights = np.zeros((len(self.rules), n_outputs))
         weights[[self.rules.index(rule) for rule in start.rules]] = start.weights
         terms = problem.terms.start(start.terms, n_outputs)
+        # A given model may have coefficients that `monotone` forbids now: these start at 0.
         terms = permitted(terms, problem.linear_signs[:, None])
         return np.concatenate([weights, terms]), start.intercept
 
@@ -164,6 +172,8 @@ class Master:
     def note(self, bound: float | None) -> None:
         """Keep the best proved bound: each is for the same problem over all rules."""
         if bound is not None:
+            # Master problems differ in their candidates, but every dual point is feasible for all
+            # rules, so that any of them may have the best bound.
             self.bound = bound if self.bound is None else max(self.bound, bound)
 
     def proved(self, tolerance: float) -> bool:
@@ -187,6 +197,7 @@ class Master:
         found = self.solution
         if found is None or found.status not in _SOLVED or len(found.intercept) > 1:
             return
+        # Candidates added after the last master problem have no weight yet.
         known = self.columns[:, : self.solved]
         columns = np.concatenate([known, self.problem.linear_values], axis=1)
         weights, shift = independent(columns, found.coefficients[:, 0])
@@ -201,6 +212,8 @@ class Master:
         if not len(rules) + len(terms):
             return
         problem = self.problem
+        # The tiny penalties keep the ratio of terms to rules; a rule of any length has the same
+        # one.
         scale = problem.linear_price[terms] / problem.prices.rule
         signs = problem.signs(self.rules)
         refitted = problem.outputs.solve(
@@ -224,6 +237,8 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         columns: shape (rows, columns).
         weights: shape (columns,); those below 1e-10 of the largest are rounding and are dropped.
     """
+    # Columns with a weight, and the constant for the intercept, as their Gram matrix: it is small,
+    # whatever the number of rows. Its null space is the dependences.
     shift, rounding = 0.0, 1e-10 * np.abs(weights).max(initial=0.0)
     some = np.flatnonzero((np.abs(weights) > rounding) & columns.any(axis=0))
     design = np.column_stack([columns[:, some], np.ones(len(columns))]).astype(np.float64)
@@ -233,10 +248,15 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         on = np.flatnonzero(weights)
         # The eigenvector of the least eigenvalue: no score changes along a dependence.
         part = gram[np.ix_([*on, -1], [*on, -1])]
+        # With a diagonal of ones, rare and frequent rules, and numeric terms, count alike in the
+        # test whether an eigenvalue is 0.
         scale = np.sqrt(np.diag(part))
         values, vectors = np.linalg.eigh(part / np.outer(scale, scale))
         if values[0] > 1e-12 * values[-1]:
             break
+        # Back from the normalised columns. Along this way no score changes, and no sign until a
+        # weight reaches 0; the penalty is then linear, and at an optimum neither direction can
+        # lower it. So the way to that 0 costs nothing.
         way = vectors[:, 0] / scale
         # In either direction, the step at which the first weight becomes 0.
         moving = np.abs(way[:-1]) > 1e-9 * np.abs(way).max()
@@ -249,6 +269,7 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
         ends = [end for end in ends if np.isfinite(steps[end])]
         if not ends:
             break
+        # One weight fewer per round, exactly 0: the loop ends.
         leaves = max(ends)
         shift += steps[leaves] * way[-1]
         weights[on] += steps[leaves] * way[:-1]

@@ -52,6 +52,7 @@ def gradient(data: TrainingData, score: Floats) -> Floats:
     """The derivative of every row's loss by its scores, (rows, outputs) like the scores."""
     if data.target.ndim == 1:
         return np.asarray(data.loss.gradient(data.target, score[:, 0]))[:, None]
+    # P - Y for the softmax loss, with the target -1 or 1
     return np.asarray(shares_of(score, axis=1)) - (1.0 + data.target) / 2.0
 
 
@@ -160,11 +161,17 @@ class OneOutput(Outputs):
         problem if they sum to 0 (the intercept). They do so up to rounding; the heavier sign is
         scaled down to make it exact.
         """
+        # D(u) = -sum_n share_n l*(y_n, u_n) bounds the objective if |sum_n share_n u_n r_k(x_n)| is
+        # at most the price of every rule and sum_n share_n u_n = 0. Here u_n is the slope of the
+        # row's own loss, without its share.
         share = self.share
         conjugate = require(self.data.loss, "conjugate", CERTIFICATE)
         slopes = self.slopes(score)[:, 0]
+        # A merged row may have no weight left; it counts in no sum.
         u = np.divide(slopes, share, out=np.zeros_like(slopes), where=share > 0) / ratio
         positive, negative = float(share @ np.maximum(u, 0.0)), float(share @ np.maximum(-u, 0.0))
+        # Scaling down, not up: |u| may only fall, and where the loss has a conjugate at u it has
+        # one between 0 and u.
         if positive > negative:
             u = np.where(u > 0, u * (negative / positive), u)
         elif negative > positive:
@@ -196,6 +203,7 @@ class Classes(Outputs):
             n_rows, data.target.shape[1], _CLASSES_BYTES, what="classes", remedy=ONE_VS_REST
         )
         share = data.weights / data.weights.sum()
+        # Every class is merged as a target -1 or 1, whose means are shares after (1 + y) / 2.
         merged = [merge_rows(logistic, one, share, group, n_rows) for one in data.target.T]
         target = np.stack([(1.0 + one.target) / 2.0 for one in merged], axis=1)
         return cls(data, target, merged[0].weight)
@@ -213,6 +221,8 @@ class Classes(Outputs):
         run: Run | None = None,
         before: tuple[Solved, int] | None = None,
     ) -> Solved:
+        # The products of the columns that were there before are kept: only those of new rules are
+        # made.
         if before is not None and before[0].problem is not None:
             problem = before[0].problem.with_columns(design, penalties, before[1])
         else:

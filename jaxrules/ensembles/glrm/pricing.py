@@ -51,10 +51,15 @@ def price(problem: GlrmProblem, state: Master, run: Run) -> Priced:
             tolerance=options.tolerance, stopped=run.stopped,
         )
     ]  # fmt: skip
+    # A candidate may exceed its price by what the master problem leaves in its tolerance: adding it
+    # again would change nothing. The exact search is slow and runs only if the beam finds no more.
     new = [rule for rule in _worst(searches, options.rules_per_round) if rule not in state.known]
     if new or options.pricing == "beam":
         return Priced(new)
     rules: list[Rule] = []
+    # The greatest |slope| / price over all rules and terms, at least 1. Divided by it, the slopes
+    # satisfy every optimality condition: they are a feasible point of the dual problem, whose value
+    # bounds the objective over all conjunctions.
     ratio = 1.0
     for side in problem.sides:
         found, most = price_exactly(
@@ -124,9 +129,11 @@ def _by_beam(
 ) -> list[Found]:
     """The rules that `price_by_beam` chooses from, for weights of one sign (0: of either)."""
     objective: Objective
+    # The norm of the sums of several slopes has no sign: one beam
     if slopes.shape[1] > 1:
         objective = NormOfSums(slopes.T, rule_price=prices.rule, condition_price=prices.condition)
     else:
+        # A weight falls along a positive slope and rises along a negative one: a beam for either.
         gains = np.stack([slopes[:, 0], -slopes[:, 0]]) if sign == 0 else -sign * slopes.T
         objective = SignedWeights(gains, rule_price=prices.rule, condition_price=prices.condition)
     beams = search_beams(
@@ -172,6 +179,7 @@ def price_exactly(
         objective: Objective = NormOfSums(slopes.T, **prices)
         found = search_best_first(space, objective, max_length=max_length, stopped=stopped)
     else:
+        # One-sided, only positive sums count, which belong to negative weights: negate for others.
         one = -slopes[:, 0] if sign > 0 else slopes[:, 0]
         objective = GradientSum(one, one_sided=sign != 0, **prices)
         found = search_depth_first(space, objective, max_length=max_length, stopped=stopped)

@@ -83,6 +83,7 @@ class GlrmProblem:
 
     def signs(self, rules: list[Rule]) -> Bools | None:
         """The admissible signs of rules and of linear terms; None if all are free."""
+        # A rule may have a weight of a sign only if each of its propositions may.
         table = self.candidates.signs[self.data.output]
         if table.all() and self.linear_signs.all():
             return None
@@ -134,10 +135,14 @@ class GlrmProblem:
         prices = options.prices(rule_penalty)
         space = candidates.space
         rows, group = space.activations.dense, space.activations.pattern
+        # Rows with the same propositions have the same score, and for a mergeable loss their mean
+        # target is enough. A linear term tells them apart.
         if options.linear_terms or not data.loss.mergeable:  # every row by itself
             rows, group = rows[group], np.arange(len(group))
         else:
             space = space.groups
+        # Terms have the penalty lambda_0 on the scale of a rule: times their standard deviation /
+        # 0.4.
         terms, values = Terms.of(data, constraints, options.linear_terms), np.zeros((len(rows), 0))
         if terms.linear is not None:
             values = terms.linear.values(data.table)

@@ -78,6 +78,7 @@ class GlrmTask:
             TypeError, ValueError: for constraints, a start or cut points that the data do not
                 admit; if no column varies.
         """
+        # A certificate is about all rows: exact pricing cannot search on a sample.
         most = None if options.pricing == "exact" else options.search_rows
         rows = searched_rows(whole, most, options.seed)
         data = whole if rows is None else whole[rows]
@@ -89,6 +90,8 @@ class GlrmTask:
                 options.start, RuleEnsemble, whole, constraints, options.linear_terms
             )
         if start is not None:
+            # The conditions of a given model join the propositions: it could not start from its
+            # rules otherwise.
             begun = propositions_in(start.conjunctions.with_schema(schema))
         check_cut_points(data.table, options.max_cut_points)
         first = constraints.first(data.table, options.first, n_outputs)
@@ -100,6 +103,7 @@ class GlrmTask:
             return Candidates.of(pool, first, constraints, data)
 
         run.preparing("propositions")
+        # If time ends here, only a given model's conditions are left to build rules from.
         made = run.prepared(
             lambda: candidates(all_propositions(data.table, max_cut_points=options.max_cut_points)),
             lambda: candidates(PropositionPool.of(schema, ())),
@@ -185,6 +189,8 @@ class GlrmTask:
         run: Run,
     ) -> Fit[RuleEnsemble]:
         """The best weights on all rows of the rules of a model, which are those of `ends`."""
+        # The penalty by noise is chosen anew: the standard error is that of all rows, at the scores
+        # of the model of the sample.
         candidates, starts = self._on_all_rows(ends)
         scores = np.asarray(decision_function(model, self.whole.table))
         scores = scores.reshape(len(self.whole.weights), -1)
@@ -216,10 +222,14 @@ class GlrmTask:
         starts = []
         for end, begun in zip(ends, self.starts, strict=True):
             assert end is not None
+            # A given model's rules that the fit on the sample left without weight may have one on
+            # all rows.
             more = () if begun is None else tuple(set(begun.rules) - set(end.rules))
             nothing = np.zeros((len(more), len(end.intercept)))
             weights = np.concatenate([end.weights, nothing])
             starts.append(replace(end, rules=end.rules + more, weights=weights))
+        # Only propositions in some rule: a space of all propositions on all rows is what the sample
+        # avoids.
         made, used = self.candidates, np.zeros(len(self.candidates.pool), bool)
         for rule in (*made.first, *(rule for start in starts for rule in start.rules)):
             used[list(rule)] = True
@@ -240,6 +250,9 @@ class GlrmTask:
         """The fit of one problem at the default penalty, after rough ones that choose it, and where
         it ended.
         """
+        # As in the scaled lasso (Sun and Zhang 2012): the noise is measured at the scores of a
+        # model, whose penalty it then decides. From the constant on, better models leave smaller
+        # slopes, so that penalties fall until they settle.
         tolerance = max(_TRIAL_TOLERANCE, self.options.tolerance)
         rough = replace(self.options, tolerance=tolerance, pricing="beam")
         task, begun = replace(self, options=rough), self.starts[data.output]
@@ -250,6 +263,8 @@ class GlrmTask:
             for _ in range(_MOST_TRIALS):
                 state = Master(task.problem(data, penalty), start)
                 grow(state, run.child())
+                # A given model stays the start of every trial; otherwise each starts where the last
+                # one ended.
                 start = begun or state.end
                 lower = max(noise(data, state.score()[state.problem.group]), least)
                 if run.stopped() or lower >= _SETTLED * penalty:
@@ -272,6 +287,8 @@ def errors(n_outputs: int) -> float:
     """
     if n_outputs <= 2:
         return _ERRORS
+    # |u|^2 of K slopes of sum 0, by noise, is chi squared with K - 1 degrees of freedom, and its
+    # mean square divides by K - 1. The factor is exceeded as rarely as 1.6 with one degree.
     half = (n_outputs - 1) / 2
     as_rarely = gammainc(0.5, _ERRORS**2 / 2)  # the distribution function of chi squared
     return float(np.sqrt(gammaincinv(half, as_rarely) / half))
@@ -295,6 +312,7 @@ def noise(data: TrainingData, score: Floats) -> float:
     Args:
         score: shape (rows, outputs).
     """
+    # s / (2 sqrt(n)) with s the root mean square of the slopes (docs/defaults.md)
     slopes = gradient(data, score)
     # A share s of the rows: s (1 - s) of the variance, since the intercept takes the mean.
     error = 0.5 * np.sqrt((data.weights @ slopes**2).sum()) / data.weights.sum()
@@ -318,6 +336,7 @@ def starts_of(
         max(len(data.outputs), 2),
     )
     activations = candidates.space.activations
+    # One row of every group is enough to tell which propositions are equal.
     one_each = data.table[np.unique(activations.pattern, return_index=True)[1]]
     tags = (
         constraints.allows(candidates.pool, n_labels),
@@ -328,7 +347,9 @@ def starts_of(
     found: dict[Rule, Floats] = {}
     for rule, weights in zip(made, np.asarray(model.weights, np.float64), strict=True):
         if rule is not None:
+            # Different rules of the given model may be one conjunction of these propositions.
             found[rule] = found.get(rule, np.zeros(len(weights))) + weights
+    # The empty conjunction, of rules that hold on all rows, is a part of the intercept.
     intercepts = np.asarray(model.intercept, np.float64) + found.pop((), np.zeros(1))
     terms, coefficients = np.zeros(0, np.int32), np.zeros((0, len(intercepts)))
     if model.linear is not None:
