@@ -144,6 +144,7 @@ class _Work(Generic[Result]):
         deadline, left = self.run.deadline, len(self.waiting) + 1
         if deadline.seconds is None:
             return None
+        # w workers need left / w more rounds, and each round gets an equal share.
         return deadline.remaining() * min(self.workers, left) / left
 
     def here(self) -> Iterator[tuple[int, Result | None]]:
@@ -162,6 +163,7 @@ class _Work(Generic[Result]):
                 except _TaskFailed as failed:
                     raise failed.error from None
                 except Exception:  # a worker was killed, or cannot send a result
+                    # Then no task is to blame, and to repeat one would not help.
                     if not under_way:
                         raise
                     for k in under_way:
@@ -179,6 +181,8 @@ class _Work(Generic[Result]):
                 yield delayed(_in_worker)(k, self.tasks[k], self.share(), stop)
 
         as_they_come = get_active_backend()[0].supports_return_generator
+        # Nothing is sent ahead of a free worker, as a task's share of the time is fixed when it is
+        # sent.
         parallel = Parallel(
             self.workers,
             return_as="generator_unordered" if as_they_come else "list",
@@ -240,6 +244,7 @@ class _Work(Generic[Result]):
                     if not given_up or self.run.stopped():
                         yield from given_up.items()
                         return
+                    # One at a time, a task that kills its worker is the only one that is blamed.
                     alone = True
                     send(next(iter(given_up)))
                 with contextlib.suppress(TimeoutError):
