@@ -302,6 +302,7 @@ class _Tuning:
         self.columns = Standardised.of(data.table, data.weights)
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
+        # A rule without a weight changes no score: its conditions have no gradient.
         in_use = np.flatnonzero(np.asarray(model.weights).any(axis=1))
         self.rules = model.conjunctions.take(in_use)
         self.rows = self.rules.satisfied(data.table).T

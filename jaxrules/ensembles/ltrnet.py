@@ -386,6 +386,7 @@ def _fits(
     constraints.warn_of_constants(data.table)
     sample = sample_in_time(data, run, options.seed)
     part = run if sample is None else run.child(0.5)
+    # `finish` then compares the network with one rule on a single column.
     part.shortened = sample is not None
     rows = by_content(data if sample is None else sample)  # batches are drawn by position
     rows = replace(rows, table=constraints.blanked(rows.table))
@@ -695,6 +696,7 @@ class _Training:
         )
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
         training = run.child(_TRAINING_SHARE)
+        # Networks are in the order of the pairs of penalties, all starts of a pair together.
         pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
         l1, binary = np.repeat(pairs, options.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in each]

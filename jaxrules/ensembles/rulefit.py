@@ -338,6 +338,7 @@ def fit(
         if few is not None:
             return few
         found = _walk(_RuleFitProblem.of(task, data, pool), [options.l1_penalty], run)[0]
+        # Ctrl-C during the solve may leave no rule with a weight.
         few = None if len(found.model.conjunctions) else _few_rules(task, options.l1_penalty, run)
         return few or found
     known = {frozenset(rule) for rule in pool.rules}
@@ -651,6 +652,7 @@ class _RuleFitProblem:
         weights = self.data.weights
         each = [weights]
         if fold_of is not None:
+            # The folds share one design; their held-out rows have weight 0.
             each = [weights * (fold_of != k) for k in range(int(fold_of.max()) + 1)]
         problems = [one for of_rows in each for one in self._masters(of_rows)]
         return TracedPath(problems, penalties, max(tolerance, self.task.options.tolerance), start)
@@ -871,6 +873,7 @@ def _cross_validated(
     # Time ended while the loss still fell: no larger penalty than the one without folds.
     if search.limit is not None and _was_falling(found):
         found = replace(found, chosen=max(otherwise, found.chosen))
+    # The model of a fold may become the result: the penalty must be one that the fold has reached.
     if run.interrupt.pressed and models[0]:
         found = replace(found, chosen=min(found.chosen, len(models[0]) - 1))
     at = found.chosen

@@ -433,11 +433,13 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                     model = getattr(given[0], "schema", None) if data[0] == "model" else None
                     require_ordered(given[data.index("y")], model and model.classes)
                 found = body(*given, made)
+                # Before the shift: `given` holds the relative target that the model was fitted to.
                 _warn_of_unused(found, made, given)
                 found = _shifted(found, shift) if shift else found
                 told = _reading(made, given)
                 return _told(found, told) if told else found
 
+        # For other learners, whose options are checked and free of offsets already.
         def with_options(*args: Any) -> Any:
             with deferred(body):
                 return body(*args)

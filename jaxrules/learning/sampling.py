@@ -207,6 +207,7 @@ def fit_on_sample(
         sample, reading = _Sample(size, seed, made), run.child(_READING)
         _draw(source, sample, run, reading)
         block, option = sample.drawn()
+        # A first reading that was cut short has not seen all rows, even if it kept all that it saw.
         whole = len(block[1]) == sample.rows and reading.limit is None
         found = fit(
             *block, seed=seed, time_limit=_time_to_fit(run, whole), progress=progress,

@@ -166,6 +166,8 @@ class _Work(Generic[Result]):
                     # Then no task is to blame, and to repeat one would not help.
                     if not under_way:
                         raise
+                    # Without an answer. A dead worker may have taken tasks along that are not to
+                    # blame.
                     for k in under_way:
                         yield from self._alone(k, stop)
 
@@ -348,6 +350,7 @@ def _in_worker(
         try:
             result = task(seconds)
         except Exception as error:
+            # Returned, not raised: the error of a task must not look like that of its worker.
             error.add_note(f"In a worker:\n{traceback.format_exc()}")
             failure = error
     return k, None if run.limit is Status.INTERRUPTED else result, failure

@@ -114,8 +114,8 @@ def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> lis
     # R_p is infinite before the first s.
     chosen = found[:1]
     for s in found[1:]:
-        # abs: the loss of a user may be negative, and so may its risk.
         best = answer.risk[chosen[0]]
+        # abs: the loss of a user may be negative, and so may its risk.
         if answer.risk[s] - best <= risk_tolerance * abs(best):
             chosen = [s]
     return chosen

@@ -179,8 +179,8 @@ def _answer(
     if program.axis_parallel:
         parts = _with_best_column(arrays, task, parts)
     w, found = parts.coefficients, parts.found
-    # `columns` holds 0, the mean, for a missing number. This only serves to find w: where such rows
-    # go is decided for all of them together, below.
+    # `columns` holds 0, the mean, for a missing number, to find w. On which side these rows are is
+    # decided below, for all of them together.
     lost = _lost(arrays, w)
     b = (
         _best_intercepts(arrays, task, parts, lost)
