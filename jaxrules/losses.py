@@ -184,12 +184,15 @@ def _odds(score: Array) -> Array:
 
 def _logistic_value(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
+    # log(1 + exp(-y f)) = log(1 + exp(-|f|)) + max(-y f, 0) for y = -1 and +1
+    # The last term is (|f| - y f) / 2, which is linear in y and so right for mean targets, too.
     return numpy_of(odds).log1p(odds) + (abs(score) - y * score) / 2
 
 
 def _logistic_gradient(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
     positive, negative = (1 + y) / 2, (1 - y) / 2
+    # sigmoid(f) - (1 + y) / 2, with sigmoid(f) = 1 / (1 + odds) for f >= 0, else odds / (1 + odds)
     return numpy_of(odds).where(
         score >= 0, negative - positive * odds, negative * odds - positive
     ) / (1 + odds)
@@ -197,6 +200,7 @@ def _logistic_gradient(y: Array, score: Array, odds: Array = None) -> Array:
 
 def _logistic_curvature(y: Array, score: Array, odds: Array = None) -> Array:
     odds = _odds(score) if odds is None else odds
+    # sigmoid(f) (1 - sigmoid(f)); 0 y gives it the shape of y
     return odds / (1 + odds) ** 2 + 0 * y
 
 
@@ -210,6 +214,8 @@ def _logistic_terms(y: Array, score: Array) -> tuple[Array, Array, Array]:
 
 
 def _logistic_conjugate(y: Array, dual: Array) -> Array:
+    # The maximum is where sigmoid(f) = dual + (1 + y) / 2, the share of +1; the value is minus its
+    # entropy.
     return _inside(dual + (1 + y) / 2, 0, 1, lambda share: _entropy(share) + _entropy(1 - share))
 
 
@@ -250,6 +256,8 @@ def _exponential_conjugate(y: Array, dual: Array) -> Array:
     size, least = xp.abs(dual), xp.sqrt(dual**2 + (1 - y) * (1 + y))
     share = xp.where(dual >= 0, 1 - y, 1 + y) / 2
     present = share > 0
+    # At the maximum e^f = (dual + least) / 2q, and the loss is least = sqrt(dual^2 + 4 p q). For a
+    # negative dual, e^-f = (|dual| + least) / 2p keeps the digits.
     conjugate = _special(dual).xlogy(size, (size + least) / xp.where(present, 2 * share, 1)) - least
     return xp.where(present | (size == 0), conjugate, xp.inf)
 
@@ -295,6 +303,7 @@ poisson = Loss(
     curvature=lambda y, score: numpy_of(score).exp(score) + 0.0 * y,
     target="count",
     link="log",
+    # The maximum is where the mean exp(f) is dual + y.
     conjugate=lambda y, dual: _inside(dual + y, 0, np.inf, lambda mean: _entropy(mean) - mean),
     mergeable=True,
     power=1.0,
@@ -308,6 +317,7 @@ gamma = Loss(
     curvature=lambda y, score: y * numpy_of(score).exp(-score),
     target="positive",
     link="log",
+    # With s = y exp(-f) = 1 - dual at the maximum, f = log(y / s).
     conjugate=lambda y, dual: _inside(
         1 - dual, 0, np.inf, lambda s: _entropy(s) - s - _special(y).xlogy(s, y)
     ),
@@ -385,10 +395,12 @@ def _smoothed(
 
     def value(y: Array, score: Array) -> Array:
         z = (y - score) / width
+        # w log(1 + e^z) + (q - 1) w z, because _logistic_value(0, z) = log(1 + e^z) - z / 2
         return scale * width * (_logistic_value(0.0, z) + (level - 0.5) * z)
 
     def conjugate(y: Array, dual: Array) -> Array:
         return dual * y + _inside(
+            # The share above, where the gradient scale (1 - level - share) is the dual.
             1 - level - dual / scale,
             0,
             1,
@@ -398,6 +410,7 @@ def _smoothed(
     def majorant(y: Array, score: Array) -> Array:  # Jaakkola and Jordan (2000)
         z = (y - score) / width
         xp = numpy_of(z)
+        # (log(2 cosh(z / 2)))' / z = tanh(z / 2) / (2 z), which tends to 1/4 at z = 0
         far = abs(z) > 1e-4
         safe = xp.where(far, z, 1.0)
         return scale / width * xp.where(far, xp.tanh(safe / 2) / (2 * safe), 0.25)
@@ -437,12 +450,14 @@ def huber(width: float) -> Loss:
         gradient=lambda y, score: (score - y) / root(y, score),
         curvature=lambda y, score: root(y, score) ** -3,
         curvature_bound=1.0,
+        # At the maximum |u| = |z| / sqrt(1 + z^2); (1 - u) (1 + u) keeps the digits near |u| = 1.
         conjugate=lambda y, dual: (
             dual * y
             + _inside(
                 dual / width, -1, 1, lambda u: width**2 * (1 - numpy_of(u).sqrt((1 - u) * (1 + u)))
             )
         ),
+        # The slope divided by the residual: it falls with the distance, as the majorant requires.
         majorant=lambda y, score: 1 / root(y, score),
         wider=lambda: huber(_WIDER * width),
     )
@@ -754,8 +769,10 @@ def merge_rows(
     if loss.target == "sign":
         np.clip(target, -1.0, 1.0, out=target)  # a quotient of equal sums may round to above 1
         return MergedRows(target, weight, 0.0)
+    # These losses are a(f) + y b(f): no part of them depends on y alone.
     if loss.link == "log":
         return MergedRows(target, weight, 0.0)
+    # l(y, f) - l(mean, f) summed over a group does not depend on f: any f gives it, also f = mean.
     mean = target[group]
     return MergedRows(
         target,
@@ -853,6 +870,8 @@ def mean_offset(loss: Loss, sample_weight: Floats, offset: Floats) -> float:
     if loss.power is None:
         return 0.0
     shares = sample_weight / sample_weight.sum()
+    # Weights of `relative` keep their sum if c = log(sum_i share_i exp(by o_i)) / by.
+    # Relative to the largest offset no exponent overflows; the minimum is for rows without weight.
     largest, by = float(offset[shares > 0].max()), 2 - loss.power
     below = np.minimum(offset - largest, 0.0)
     if by == 0:  # the limit, for weights that do not depend on offsets
@@ -953,6 +972,7 @@ def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = 
     derivatives(loss, y, nothing)
     score = best_shift(loss, y, nothing, weights)
     derivatives(loss, y, nothing + score)
+    # exp(-30) is 1e-13: towards a share or mean of 0, scores run away without end.
     if abs(score) > 30.0 and loss.link != "identity":
         raise ValueError(
             f"y has no finite best constant under the {loss.name} loss; use intercept=False"
@@ -1017,9 +1037,11 @@ def shift_step(
         rounding.
     """
     xp = numpy_of(gradient)
+    # By convexity, the minimum lies above a shift where the loss falls, below one where it rises.
     low, high = xp.where(gradient < 0, shift, low), xp.where(gradient > 0, shift, high)
     change = -gradient / (curvature + xp.finfo(xp.result_type(gradient, 1.0)).tiny)
     if not loss.quadratic:  # far from the minimum the curvature may vanish, or overflow
+        # With the identity link a score has the unit of y, which may be anything.
         limit = _LONGEST_SHIFT * (2.0**step if loss.link == "identity" else 1.0)
         change = xp.where(
             xp.isnan(change), -xp.sign(gradient) * limit, xp.clip(change, -limit, limit)
@@ -1028,4 +1050,5 @@ def shift_step(
     # Without both ends of the bracket there is no middle.
     outside = ((newton < low) | (newton > high)) & xp.isfinite(middle)
     following = xp.where(outside, middle, newton)
+    # An empty bracket is the sign to stop: the change is less than the rounding of the shift.
     return following, low, xp.where(following == shift, low, high)

@@ -248,6 +248,7 @@ class _FinetuneObjective:
     def __call__(self, lanes: Soft, rows: Array, fixed: Fixed, step: Array) -> Array:
         weights, columns, target, held, lost, offset = rows
         soft = jax.tree.map(lambda array: array[0], lanes)
+        # Without a fixed length, |w| would act as the sharpness.
         w = soft.w * fixed.supports
         w = w / jnp.sqrt((w**2).sum(axis=-1, keepdims=True))  # |w| = 1
         z = jnp.einsum("rkd,dn->rkn", w, columns)
@@ -261,6 +262,7 @@ class _FinetuneObjective:
         p = end(z - soft.lower[..., None], fixed.has_lower) * end(
             soft.upper[..., None] - z, fixed.has_upper
         )
+        # A missing number: the condition answers by its own rule, which is not tuned.
         if lost.shape[0]:
             p = jnp.where(lost, fixed.admits[..., None], p)
         # q = prod_j p_j over the tuned conditions, on rows where the fixed ones hold.
@@ -300,6 +302,7 @@ class _Tuning:
         self.columns = Standardised.of(data.table, data.weights)
         self.centre, self.scale = location_and_scale(data)
         self.target = (data.outputs - self.centre) / self.scale
+        # A rule without a weight changes no score: its conditions have no gradient.
         in_use = np.flatnonzero(np.asarray(model.weights).any(axis=1))
         self.rules = model.conjunctions.take(in_use)
         self.rows = self.rules.satisfied(data.table).T
@@ -339,6 +342,7 @@ class _Tuning:
             losses = self.losses(holds, *self.refitted(holds, soft, fits))
             return _Candidate(conditions, holds, soft, losses)
 
+        # The start too gets refitted weights, so that candidates differ by their rules alone.
         found = [judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)]
         with run:
             run.phase = "search"
@@ -372,6 +376,7 @@ class _Tuning:
 
         def chosen(rows: Rows) -> _Candidate:
             shares = self.shares(rows)
+            # Of equal risks the first, so that a tie keeps the start.
             return min(found, key=lambda one: float(shares @ one.losses))
 
         # Each half chooses for the other; the paired differences must exceed their standard error.
@@ -380,6 +385,7 @@ class _Tuning:
             gains[other] = (found[0].losses - chosen(chooses).losses)[other]
         gain, error = _mean(gains, self.shares(self.validation))
         best = chosen(self.validation) if gain > error else found[0]
+        # With the rows of the start only weights could differ, and the guard did not judge these.
         return found[0] if (best.rows == found[0].rows).all() else best, (gain, error)
 
     def finished(
@@ -475,7 +481,9 @@ class _Tuning:
                     condition.missing,
                 )
                 values = self.values(condition.feature)
+                # Halfway between two rows, a step is equally far from both at the start.
                 lower = _between(values, condition.lower, condition.lower_closed)
+                # The upper end of x is the lower end of -x.
                 upper = -_between(-values, -condition.upper, condition.upper_closed)
                 exists[:, r, j] = np.isfinite([lower, upper])
                 ends[:, r, j] = (np.where(exists[:, r, j], [lower, upper], shift) - shift) / length
@@ -504,6 +512,7 @@ class _Tuning:
         # Entries of constrained columns keep their signs, and do not vanish.
         constrained = np.pad(self.directions != 0, (0, lanes.w.shape[-1] - len(self.directions)))
         signs = np.pad(self.signs, [(0, 0), (0, lanes.b.shape[-1] - self.signs.shape[1])])[None]
+        # `adam` needs bounds that the start satisfies, also with a smaller entry.
         least = np.minimum(np.abs(lanes.w), _LEAST_WEIGHT)
         any_end, any_intercept = np.full((1, 1, 1), np.inf), np.full((1, 1), np.inf)
 
@@ -551,6 +560,7 @@ class _Tuning:
                         )
                         tuned.append(one)
                         among &= holds
+            # Otherwise the start's text stays: a threshold only moved in the gap between two rows.
             if (among != rows[r]).any():
                 conditions[r], rows[r] = tuned, among
         return conditions, rows

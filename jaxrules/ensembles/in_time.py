@@ -53,6 +53,7 @@ def short_rules(
     if n_encoded(sample.table) > _MANY_COLUMNS:
         longest = 1
     joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
+    # Without the kernels of boosting for many classes, a model per class must do.
     joint = joint and run.may_import("numba") and not run.interrupt.pressed  # for its kernels
     own = boosting.BoostingOptions(
         loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
@@ -86,6 +87,7 @@ def model_in_time(
     """
     found = fit_in_half(fit, sample, options, run, outputs=len(sample.outputs), needs=needs)
     if found is not None:
+        # A model with few rules is only replaced if the limit was the reason for its size.
         few = len(found.model.conjunctions) < _CUT_SHORT
         if not (few and found.status is Status.TIME_LIMIT):
             return found.model, found.details

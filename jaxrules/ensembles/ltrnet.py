@@ -386,6 +386,7 @@ def _fits(
     constraints.warn_of_constants(data.table)
     sample = sample_in_time(data, run, options.seed)
     part = run if sample is None else run.child(0.5)
+    # `finish` then compares the network with one rule on a single column.
     part.shortened = sample is not None
     rows = by_content(data if sample is None else sample)  # batches are drawn by position
     rows = replace(rows, table=constraints.blanked(rows.table))
@@ -457,6 +458,7 @@ def forward(
     s = jnp.einsum("rk,rkn->rn", net.v, p) - jnp.abs(net.v).sum(axis=1)[:, None]
     q = modified_sigmoid(s, steepness)
     if straight_through:
+        # Where the modified sigmoid is 1/2: s_i = -1/2, halfway between "all hold" and "one fails".
         q = stepped(2 * s + 1 >= 0, q)
     return net.b @ q + net.b0[:, None]
 
@@ -529,6 +531,7 @@ class SoftModel:
         values = [
             raw[f] if code is None else (raw[f] == code).astype(float) for f, code in self.encoded
         ]
+        # The inner `where` is for gradients: NaN in the branch not taken would reach them as 0 NaN.
         columns = [
             jnp.where(jnp.isnan(x), 0, (jnp.where(jnp.isnan(x), 0, x) - centre) / scale)
             for x, centre, scale in zip(values, self.centre, self.scale, strict=True)
@@ -616,12 +619,14 @@ class _Training:
         self.directions = self.columns.directions(constraints)
         # For each rule of each start: rises (1) or falls (-1) with constrained columns, or uses
         # none (0).
+        # Starts are shifted against each other: even with one rule, both kinds are tried.
         kinds = np.array([1, -1] if len(self.target) == 1 else [1, -1, 0])
         self.sides = kinds[
             (np.arange(options.restarts)[:, None] + np.arange(options.max_rules)) % len(kinds)
         ]
         # The effect of a rising rule on each output: raise it, lower it, or none.
         self.effects = np.zeros(len(self.target), int)
+        # The first class falls when the last rises; a single output is the last: 1.
         self.effects[0], self.effects[-1] = -1, 1
 
     def starts(self) -> Net:
@@ -669,6 +674,7 @@ class _Training:
         directions = np.pad(self.directions, (0, width - len(self.directions)))
         sides = np.tile(self.sides, (n_pairs, 1))
         w, b = sides[..., None, None] * directions, sides[:, None] * self.effects[:, None]
+        # v >= 0: a rule with v_ij < 0 would rise where its proposition fails, against its side.
         anything, positive = np.full((1, 1, 1), -np.inf), np.zeros((1, 1, 1))
 
         def least(side: int) -> Net:  # 0 on both sides for constrained columns of rules of neither
@@ -690,10 +696,13 @@ class _Training:
         )
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
         training = run.child(_TRAINING_SHARE)
+        # Networks are in the order of the pairs of penalties, all starts of a pair together.
         pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
         l1, binary = np.repeat(pairs, options.restarts, axis=0).T
         histories: list[list[Step]] = [[] for _ in each]
         values, limited = np.full(len(l1), np.nan), bool(run.deadline.seconds)
+        # A positive time limit, however short, leaves time for one rule; a limit of 0, or Ctrl-C
+        # before any work, gives the constant model.
         self.began = run.shortened or limited or not run.stopped()
         with run:
             run.phase = "search"
@@ -711,6 +720,7 @@ class _Training:
                 stopped=training.stopped,
             ):
                 nets, values = descent.parameters, descent.values
+                # From losses of the standardised target to those of the user's.
                 risks = self.scale**2 * values.reshape(len(each), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
                     history.append(Step(risk, options.max_rules, run.seconds()))
@@ -735,10 +745,12 @@ class _Training:
         """
         data = self.data
         candidates: dict[int, _Rules] = {}
+        # The networks of least training risk come first, as time may end; one is always made.
         for i in np.argsort(values, kind="stable").tolist() if history else ():
             if candidates and self.run.stopped():
                 break
             candidates[i] = self.discretised(nets[i], options.l1_penalty)
+        # Ties go by the number of the start, not by the order in which they were made.
         chosen = min(candidates, key=lambda i: (candidates[i].risk, i), default=0)
         combined = None
         if options.combines and len(candidates) > 1:
@@ -750,6 +762,7 @@ class _Training:
         best = combined or candidates[chosen]
         conditions: list[list[Condition]] = []
         rows = np.ones_like(best.rows)
+        # `among` is a view: `&=` leaves in `rows` where the readable rule holds.
         for rule, among in zip(best.rules, rows, strict=True):
             conditions.append([])
             for one in rule:
@@ -759,6 +772,7 @@ class _Training:
                 conditions[-1].append(condition)
                 among &= holds
         weights, intercept, ridge = self.last_refit(best, rows)
+        # y = centre + scale f. Loss and ridge both have the unit of y^2: the ridge stays the same.
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
         kept = np.flatnonzero(weights.any(axis=1))  # a sign constraint may have made a weight 0
         rules = Conjunctions.build(
@@ -830,15 +844,19 @@ class _Training:
                 break
             order.append(int(per_complexity(found, sizes).argmax()))
             begin = pool.take(order)
+            # The refit starts at the weights before, with 0 for the new rule.
             weights = np.vstack([steps[-1].weights, np.zeros((1, len(self.target)))])
             b, b0 = self.refitted(begin.rules, begin.rows, weights, steps[-1].intercept)
             steps.append(replace(begin, weights=b, intercept=b0))
         if len(steps) == 1:
             return None
+        # Copies of a row in several folds would show the rules the rows that they are judged by.
         fold_of = spread(n, labels, min(_FOLDS, n), self.options.seed)
         losses = self.cross_fitted(steps[1:], fold_of[equal])
         if losses is None:
             return None
+        # One loss per distinct row, with the weight of all its copies: these are no further
+        # evidence, and must not shrink the standard error.
         weights = np.bincount(equal, self.weights)
         return steps[1 + smallest_close(losses[:, first_rows], weights)]
 
@@ -858,6 +876,7 @@ class _Training:
         for r in np.argsort(whole.sizes, kind="stable").tolist():
             held = whole.rows[r]
             if held.any() and not held.all():
+                # A rule and its complement have the same key. The shortest come first and stay.
                 kept.setdefault(((held ^ held[0]).tobytes(), self.side(whole.rules[r])), r)
         return whole.take(sorted(kept.values()))
 
@@ -877,6 +896,7 @@ class _Training:
         losses = np.zeros((len(steps), len(fold_of)))
         folds = np.arange(int(fold_of.max()) + 1)
         for k, one in enumerate(steps):
+            # Where the same rules hold, scores are equal: few distinct rows stand for all.
             first, merged, target, weights = self.merged(one.rows, fold_of == folds[:, None])
             rows = one.rows[:, first]
             scores = np.empty((len(target), len(first)))
@@ -912,8 +932,10 @@ class _Training:
         size = np.abs(w)
         w = np.where(size >= _SMALL_ENTRIES * size.max(axis=2, keepdims=True, initial=0), w, 0)
         used = w.any(axis=2)
+        # A proposition without columns is 0 >= t. If t <= 0 it always holds, and simply goes.
         never = (chosen & ~used & (net.t > 0)).any(axis=1)  # 0 >= t
         taken = chosen & used & ~never[:, None]
+        # Taken rule by rule below, in the order in which `taken` lists them.
         propositions = iter(self.propositions(w[taken], net.t[taken]))
         for i in np.flatnonzero(~never):
             b = net.b[:, i]
@@ -958,6 +980,7 @@ class _Training:
     def one_rule(self) -> _Rules:
         """The best cut of a single column, if any; used if there was no time to train."""
         b0 = self.starts().b0[0]
+        # Residuals of the constant: a rule's weight has the sign of their sum.
         gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
         signs = self.effects[:, None] * self.directions
         found = self.columns.best_cut(gradients, signs) if self.began else None
@@ -981,6 +1004,7 @@ class _Training:
         rows, b = rows.reshape(-1, len(self.weights)), b.reshape(-1, len(b0))
         b, b0 = self.refitted(rules, rows, b, b0)
         risk = self.risk(rows, b, b0)
+        # The W-shaped penalty is 0 for rounded v.
         size = sum(np.abs(one.w).sum() for rule in rules for one in rule) + np.abs(b).sum()
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
 

@@ -59,6 +59,7 @@ def share_left(
     """
     nothing, floor = np.zeros(y.shape), 0.0
     if loss.conjugate is not None:
+        # -loss*(0) is the least loss of a row: for counts, q is a share of the deviance.
         floor = -float(np.average(loss.conjugate(y, nothing), weights=weights))
     whole = mean_loss(loss, y, nothing + constant, weights) - floor
     return float((risk - floor) / whole) if whole > 0 else 0.0
@@ -103,6 +104,8 @@ class Ridge(NamedTuple):
             rules: the number of rules.
             unit: of the small ridge, see `unit`.
         """
+        # The ridge acts like so many rows on which no rule has an effect, each of mean curvature.
+        # Divided by all rows, it is relative to the mean loss.
         rows = _ROWS * noise_over_signal(left + by_chance(rules, weights))
         small = _SMALL_RIDGE * unit
         value = max(small, rounded(rows * curvature / float(weights.sum()), unit))

@@ -82,8 +82,10 @@ class Standardised:
         order = np.argsort(self.values[:, ::step], axis=1)
         values = np.take_along_axis(self.values[:, ::step], order, axis=1)
         some = gradients[:, ::step]
+        # Centred, the sum beyond a cut is minus the sum below it, and their sizes are equal.
         below = np.cumsum((some - some.mean(axis=1, keepdims=True))[:, order], axis=2)[..., :-1]
         gains = np.abs(below).sum(axis=0)
+        # Neither between equal values nor with a forbidden sign beyond is there a cut.
         gains[values[:, 1:] <= values[:, :-1]] = 0.0
         if signs is not None:
             gains[(signs[..., None] * below > 0).any(axis=0)] = 0.0
@@ -197,7 +199,9 @@ def readable(
     encoded = [columns.encoded[j] for j in on]
     margin = w[on] @ columns.values[on] + b
     holds = margin >= 0
+    # w'((x - centre) / scale) + b >= 0 is weights'(x - origin) >= weights'(centre - origin) - b.
     weights = w[on] / columns.scale[on]
+    # The first weight is written as positive: otherwise both sides change sign, and >= becomes <=.
     side = 1.0 if weights[0] > 0 else -1.0
     if len(on) > 1:
         features = tuple(c.feature for c in encoded)
@@ -223,6 +227,7 @@ def readable(
                     cut = shortest_number(threshold / unit, *gap)
                     found.append((_length(direction, cut), len(found), direction, values, cut))
             if found:
+                # The second entry is the order of trials: no tie compares directions.
                 _, _, direction, values, cut = min(found)
                 return _interval(direction, values, side, cut, missing)
         # Rows on the two sides of the threshold differ only by rounding, or time ran out.
@@ -233,6 +238,7 @@ def readable(
     feature, code = encoded[0]
     values = table.columns[feature]
     if code is None:
+        # side x >= (weight centre - b) / |weight|
         threshold = (float(weights[0] * columns.centre[on[0]]) - b) / abs(float(weights[0]))
         gap = _gap(side * values, holds, among) or (-math.inf, math.inf)
         short = np.array([shortest_number(threshold, *gap)])

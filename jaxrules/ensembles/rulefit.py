@@ -338,6 +338,7 @@ def fit(
         if few is not None:
             return few
         found = _walk(_RuleFitProblem.of(task, data, pool), [options.l1_penalty], run)[0]
+        # Ctrl-C during the solve may leave no rule with a weight.
         few = None if len(found.model.conjunctions) else _few_rules(task, options.l1_penalty, run)
         return few or found
     known = {frozenset(rule) for rule in pool.rules}
@@ -583,6 +584,8 @@ class _RuleFitProblem:
         terms = Terms.of(data, task.constraints, options.linear_terms, options.winsorise)
         factors = np.append(np.ones(len(pool.rules)), terms.factors)
         row = pool.activations.pattern
+        # The design has a row per pattern of rules, under summed weights. Linear terms and losses
+        # that are not mergeable tell rows of one pattern apart, and need them all.
         matrix: BitColumns | tuple[Bools, Floats] = BitColumns(pool.activations.bits, compiled)
         if terms.linear is not None:
             matrix = pool.activations.holds().T[row], terms.linear.values(data.table)
@@ -649,6 +652,7 @@ class _RuleFitProblem:
         weights = self.data.weights
         each = [weights]
         if fold_of is not None:
+            # The folds share one design; their held-out rows have weight 0.
             each = [weights * (fold_of != k) for k in range(int(fold_of.max()) + 1)]
         problems = [one for of_rows in each for one in self._masters(of_rows)]
         return TracedPath(problems, penalties, max(tolerance, self.task.options.tolerance), start)
@@ -657,6 +661,7 @@ class _RuleFitProblem:
         """A model whose rules are in the pool as coefficients and intercept, an output each."""
         place = {frozenset(rule): k for k, rule in reversed(list(enumerate(self.pool.rules)))}
         weights = np.zeros((len(self.pool.rules), model.n_outputs))
+        # Equal rules of the model share a place, where their weights add up.
         np.add.at(weights, [place[frozenset(rule)] for rule in model.conjunctions], model.weights)
         begun = self.terms.start(coefficients_of(model.linear), model.n_outputs)
         coefficients = np.concatenate([weights, begun])
@@ -695,7 +700,10 @@ class _RuleFitProblem:
             return None
         bits, n = self.pool.activations.bits, self.pool.activations.n_patterns
         other = (bits[:, 0] & np.uint64(1)).astype(bool)  # rules that hold for the first row
+        # Of a rule and its complement, the form that does not hold for the first row.
         keys = np.where(other[:, None], bits ^ pack(np.ones((1, n), bool)), bits)
+        # Rules without a penalty are no twins of those with one: moving weight changes the
+        # objective.
         free = (np.arange(len(bits)) < len(self.task.first)).astype(np.uint64)
         first, number = distinct(np.column_stack([keys, free]))
         twin = first[number]
@@ -709,11 +717,14 @@ class _RuleFitProblem:
         first, side = self.twins or (np.zeros(0, np.intp), np.zeros(0))
         for k in np.flatnonzero(first != np.arange(len(first))).tolist():
             j, moved = first[k], side[k] * b[k]
+            # b_k r_k = b_k (1 - r_j) for a complement: -b_k moves to r_j, and b_k to the intercept.
+            # With opposite signs, weights would pay the penalty twice for a part that cancels.
             if np.all(b[j] * moved >= 0):  # as in every optimum
                 b[j], b[k] = b[j] + moved, 0.0
                 if side[k] < 0:
                     intercept = intercept - moved
         size = np.abs(b).max(axis=tuple(range(1, b.ndim)))
+        # Factors take the unit out of the weights of linear terms, as rules have none.
         size *= np.where(self.factors > 0, self.factors, 1.0)
         b[size <= _NEGLIGIBLE * size.max(initial=0.0)] = 0.0
         return replace(solution, coefficients=b, intercept=intercept)
@@ -834,6 +845,7 @@ def _cross_validated(
             return
         fold, solved = _RuleFitProblem.of(task, inside, pools[k]), None
         n_outputs = len(data.outputs)
+        # In the shared program a fold has as many problems as there are outputs, one after another.
         own = slice(k * n_outputs, (k + 1) * n_outputs)
         ahead = shared or fold.ahead(penalties, _ROUGH)
         for i, penalty in enumerate(penalties):
@@ -858,8 +870,10 @@ def _cross_validated(
         otherwise=otherwise,
         patience=_PATIENCE if tried is None else len(penalties),
     )
+    # Time ended while the loss still fell: no larger penalty than the one without folds.
     if search.limit is not None and _was_falling(found):
         found = replace(found, chosen=max(otherwise, found.chosen))
+    # The model of a fold may become the result: the penalty must be one that the fold has reached.
     if run.interrupt.pressed and models[0]:
         found = replace(found, chosen=min(found.chosen, len(models[0]) - 1))
     at = found.chosen

@@ -141,6 +141,7 @@ def spread(
     """The fold of each row, shape (rows,): random, stratified by class."""
     order = np.random.default_rng(seed).permutation(n_rows)
     if classes is not None:
+        # Dealt out in turn, class by class: folds differ by at most one row, also of each class.
         order = order[np.argsort(classes[order], kind="stable")]
     fold_of = np.empty(n_rows, np.int64)
     fold_of[order] = np.arange(n_rows) % n_folds
@@ -273,6 +274,7 @@ def _in_turns(
     walks = [walk(k, data[fold_of != k], run) for k in range(int(fold_of.max()) + 1)]
     for i in itertools.count():
         for k, models in enumerate(walks):
+            # If one fold ends, later settings would miss it in all means.
             model = None if run.stopped() else next(models, None)
             if model is None:
                 return
@@ -288,6 +290,7 @@ def held_out_risk(model: Any, data: TrainingData) -> float:
     if isinstance(model, RuleList):
         wrong = model.labels[model.position(data.table)] != data.codes
         return float(data.weights @ wrong / data.weights.sum())
+    # The score of the exponential loss is half the log-odds.
     loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
     return model_loss(model, data, loss, scale)
 
@@ -306,8 +309,10 @@ def choose(risks: Floats, sizes: Floats, one_standard_error: bool, otherwise: in
     n = int(folds_of.max())
     if not n:
         return otherwise
+    # Means over different folds cannot be compared: one fold may be harder than another.
     at = np.flatnonzero(folds_of == n)
     risk, size = np.nanmean(risks[:, at], axis=0), np.nanmean(sizes[:, at], axis=0)
+    # `lexsort` takes the last key as the first: of equal risks, the smallest model.
     best = np.lexsort((size, risk))[0]
     if one_standard_error and n > 1:
         measured = risks[:, at[best]]
@@ -338,6 +343,7 @@ def last_fit(
     status that ended the folds.
     """
     interrupted = run.limit is Status.INTERRUPTED
+    # After Ctrl-C the user waits: the last fit gets no time, and returns the least that it can.
     last = fit(Deadline(0.0, run.deadline.clock) if interrupted else run.deadline)
     cut = np.isnan(found.risks).any()
     return dataclasses.replace(

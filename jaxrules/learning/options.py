@@ -304,6 +304,7 @@ class Folds(FitOptions):
 def in_order(kind: type[Any]) -> Iterator[dataclasses.Field[Any]]:
     """The fields, those of the class before those of its bases."""
     fields = {field.name: field for field in dataclasses.fields(kind)}
+    # A field that a class overrides has the place of the class: `pop` takes it once.
     for of in kind.__mro__:
         for name in inspect.get_annotations(of):
             if name in fields:
@@ -425,16 +426,20 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 made = make(**bound)
                 shift = 0.0
                 if isinstance(made, ScoreOptions):
+                    # The body never sees an offset: it fits relative targets, and its models are
+                    # then shifted.
                     given[1], given[-1], made, shift = made.relative(given[1], given[-1])
                 if asks(getattr(made, "monotone", None)):
                     model = getattr(given[0], "schema", None) if data[0] == "model" else None
                     require_ordered(given[data.index("y")], model and model.classes)
                 found = body(*given, made)
+                # Before the shift: `given` holds the relative target that the model was fitted to.
                 _warn_of_unused(found, made, given)
                 found = _shifted(found, shift) if shift else found
                 told = _reading(made, given)
                 return _told(found, told) if told else found
 
+        # For other learners, whose options are checked and free of offsets already.
         def with_options(*args: Any) -> Any:
             with deferred(body):
                 return body(*args)
@@ -555,6 +560,7 @@ def _attributes(kind: type[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for of in kind.__mro__:
         text = inspect.cleandoc(of.__dict__.get("__doc__") or "")
+        # The section ends at the next line that is not indented, such as "Raises:".
         _, _, section = text.partition("Attributes:\n")
         section = re.split(r"^\S", section, maxsplit=1, flags=re.MULTILINE)[0]
         for entry in re.split(r"^    (?=\w)", section, flags=re.MULTILINE)[1:]:

@@ -122,6 +122,7 @@ class SampledDetails(Details):
         yield from dict.fromkeys([*super().__iter__(), *self.__dict__.get("of_learner", ())])
 
     def __getattr__(self, name: str) -> Any:
+        # Copying and unpickling ask for special names before there are any fields.
         if name.startswith("__") or name not in set(self):
             return super().__getattr__(name)
         return self.of_learner[name]
@@ -206,6 +207,7 @@ def fit_on_sample(
         sample, reading = _Sample(size, seed, made), run.child(_READING)
         _draw(source, sample, run, reading)
         block, option = sample.drawn()
+        # A first reading that was cut short has not seen all rows, even if it kept all that it saw.
         whole = len(block[1]) == sample.rows and reading.limit is None
         found = fit(
             *block, seed=seed, time_limit=_time_to_fit(run, whole), progress=progress,
@@ -220,6 +222,7 @@ def fit_on_sample(
 def _draw(source: Source, sample: _Sample, run: Run, reading: Run) -> None:
     """Draw the sample from as many blocks as there is time for, at least one with rows."""
     blocks = source()
+    # Not asked whether to stop: without any row there is no model.
     for block in blocks:
         sample.add(*block)
         if sample.rows:
@@ -488,6 +491,8 @@ class _Sample:
         old, table = self._read(X)
         target, weights = target_array(y, table.n_rows), _weights_of(sample_weight, table.n_rows)
         self._check(target, label_order(y))
+        # Every row draws a number, and the rows with the smallest ones are the sample. Of the rows
+        # so far these are known at any time, so that one pass is enough.
         draws = self.random.random(table.n_rows)  # one per row, whatever the blocks
         used = np.flatnonzero(weights > 0)
         labels = self._counted(target[used])
@@ -555,6 +560,7 @@ class _Sample:
         kept = np.zeros(len(keys), bool)
         kept[order[:size]] = True
         if of_every_class:
+            # In the order of keys, the first row of a class is the one with its smallest key.
             kept[order[np.unique(y[order], return_index=True)[1]]] = True
         return kept
 
@@ -567,10 +573,13 @@ class _Sample:
         has_loss = hasattr(self.options, "loss")
         labels = OrderedLabels.of(np.array(list(self.labels)), self.order)
         loss = loss_for(labels, self.given) if has_loss else logistic
+        # Only all labels tell classes from numbers.
         few, classes = len(self.labels) <= _MOST_CLASSES, loss.target == "sign"
         checks.require(few or not classes, f"y has more than {_MOST_CLASSES} classes")
+        # For numbers, rows that were kept for the sake of their "class" go.
         kept = self._kept(self.keys, self.y, self._size(self.table), classes)
         weights = self.weights[kept] if self.weighted else None
+        # The few values of a sample might look like classes where those of all rows do not.
         option = {"loss": loss.name} if has_loss and self.given is None and not classes else {}
         return (self.table[kept], OrderedLabels.of(self.y[kept], self.order), weights), option
 
@@ -659,12 +668,17 @@ def _objective(fit: Fit[Any], sample: _BlockSums, rated: _BlockSums) -> float:
     if isinstance(fit.model, RuleList):
         if fit.sense == "min":  # DRNet: the error
             return 1 - rated.right / rated.weight
+        # The other lists maximise correct rows less a penalty, which is the same on all rows.
         return rated.right - (sample.right - fit.objective)
+    # Penalties are what the objective has beside the mean loss of the sample. They stay, except
+    # those that depend on the rows.
     learner, smaller = _learner_of(fit.model), sample.weight / rated.weight
     penalties = fit.objective - sample.loss / sample.weight
     if learner == "boosting":  # the ridge is relative to the sum of losses
         penalties *= smaller
     elif learner == "lire":
+        # Beyond the paper's objective there is the ridge, relative to the sum of the losses as
+        # boosting's. The penalty on coverage is that of the rated rows.
         ridge = fit.objective - float(np.mean(fit.details["paper_objective"]))
         penalties += (smaller - 1) * ridge + _coverage(fit, rated) - _coverage(fit, sample)
     return rated.loss / rated.weight + penalties

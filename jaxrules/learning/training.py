@@ -156,6 +156,7 @@ def without_offset(
     target = regression_target(y, n_rows)
     check_target(loss, target)
     centre = mean_offset(loss, weights, total) if intercept else 0.0
+    # score = f + total - centre, so that f - centre is the model to which an offset is added.
     return *relative(loss, target, weights, total - centre), -centre
 
 
@@ -319,9 +320,12 @@ def content_order(
     codes = target if target.ndim == 1 else target.argmax(axis=1)
     keys = [*table.columns, codes, weights]
     order = np.argsort(keys[0], kind="stable")
+    # Only rows that tie with a neighbour in the first column need the others.
     rises = keys[0][order[1:]] > keys[0][order[:-1]]  # False next to a missing value, too
     tied = ~(np.append(True, rises) & np.append(rises, True))
     rows = order[tied]  # few if the first column is continuous: it then sorts the others by itself
+    # `lexsort` sorts by its last key first. The first column is among the keys, so that every row
+    # stays within the places of its ties.
     order[tied] = rows[np.lexsort([key[rows] for key in reversed(keys)])]
     return order
 
@@ -384,6 +388,8 @@ def linear_terms_of(
                 )
             clipped = np.clip(values, *ends)
             if np.ptp(clipped) > 0:
+                # 0.4 l / std varies like a rule. Its coefficient is b std / 0.4: that is what the
+                # penalty counts.
                 found.append((f, *ends, relative_spread(clipped, weights)))
     columns, lower, upper, spreads = np.array(found).reshape(-1, 4).T
     terms = LinearTerms(columns.astype(np.int32), np.ones((len(found), 1)), lower, upper)
@@ -416,6 +422,7 @@ def location_and_scale(data: TrainingData) -> tuple[float, float]:
 def equal_rows(data: TrainingData) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first row of each set of equal ones, in `content_order`, and the set of every row."""
     columns = (*data.table.columns, data.labels)
+    # Rows from `by_content` are sorted already. A look at the first column tells most others apart.
     if (columns[0][1:] >= columns[0][:-1]).all():
         order = content_order(data.table, data.target, np.ones(data.table.n_rows))
         if (order[1:] > order[:-1]).all():  # in order already: equal rows are neighbours
@@ -426,13 +433,17 @@ def equal_rows(data: TrainingData) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             new = np.ones(len(order), bool)
             new[last + 1] = False
             return np.flatnonzero(new), np.cumsum(new) - 1
+    # A hash of each row: to sort one number per row is much less work than to sort rows. Equal
+    # hashes count as equal rows; of n rows, about n^2 / 2^65 pairs collide.
     key = np.zeros(data.table.n_rows, np.uint64)
     for column in columns:
         numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
+        # One pattern of bits for every NaN: missing values are equal.
         bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
         key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, earliest, group = np.unique(key, return_index=True, return_inverse=True)
+    # In the order of contents, as nothing random may depend on the order of hashes.
     distinct = data[earliest]
     order = content_order(distinct.table, distinct.target, np.ones(len(earliest)))
     return earliest[order], np.argsort(order)[group]
@@ -450,6 +461,7 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
     random = np.random.default_rng(seed)
     chosen = np.zeros(len(group), bool)
     for one in np.unique(kind):
+        # Distinct rows are drawn, and all copies follow: no held-out row is also trained on.
         members = random.permutation(first[kind[first] == one])
         chosen[members[: int(fraction * len(members))]] = True
     return chosen[first[group]]
@@ -566,6 +578,7 @@ def _deviation(x: NDArray[np.float64], y: NDArray[Any], weights: NDArray[np.floa
     x, y = (one / (np.abs(one).max() or 1.0) for one in (x, y))  # so that no square overflows
     shares = weights / weights.sum()
     x, y = x - shares @ x, y - shares @ y
+    # Correlation times sqrt(n), with the effective number of rows n = 1 / sum shares^2
     scale = float(shares @ x**2 * (shares @ y**2)) ** 0.5
     return float(shares @ (x * y)) / (scale * float(shares @ shares) ** 0.5) if scale else 0.0
 
@@ -608,6 +621,7 @@ def drawn_rows(data: TrainingData, size: int, seed: int) -> NDArray[np.intp] | N
     n = len(data.weights)
     rows = np.random.default_rng(seed).choice(n, min(size, n), replace=False)
     if data.classes is not None:
+        # Every class needs a row: a class that the sample misses gets its first.
         present, first = np.unique(data.codes, return_index=True)
         rows = np.append(rows, first[~np.isin(present, data.codes[rows])])
     rows = np.sort(rows)
@@ -714,6 +728,7 @@ def paths_against_rest(
             together([one[min(m, len(one) - 1)] for one in paths], data.schema, run)
             for m in numbers
         ]
+    # Each fit is that of `max_rules` = m, and says so; the last keeps the limit that was given.
     shorter = [
         dataclasses.replace(
             fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m))
@@ -806,5 +821,6 @@ def _joined(
     row = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
     column = np.repeat(np.arange(len(weights)), [len(part) for part in weights])
     total = np.zeros((len(place), len(weights)))
+    # `add.at` adds up repeated places, which `+=` would count once.
     np.add.at(total, (row, column), np.concatenate(weights)[:, 0])
     return np.unique(row, return_index=True)[1], total

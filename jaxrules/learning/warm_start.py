@@ -112,6 +112,7 @@ def made_of(
         ([b""] * len(pool), [b""] * len(parts)) if tags is None else map(_texts, tags)
     )
     held = parts.satisfied(table)
+    # Reversed, so that of equal propositions the first is the one that stays.
     place = {
         (row.tobytes(), tag): i
         for i, (row, tag) in reversed(list(enumerate(zip(bits, of_pool, strict=True))))
@@ -119,6 +120,7 @@ def made_of(
     found = [
         place.get((row.tobytes(), tag)) for row, tag in zip(pack(held.T), of_parts, strict=True)
     ]
+    # What holds on all rows constrains nothing.
     needed: NDArray[np.bool_] = ~np.asarray(held.all(axis=0))
     ends = np.cumsum(
         [0] + [sum(len(condition.parts(rules.schema)) for condition in rule) for rule in rules]

@@ -144,6 +144,7 @@ class _Work(Generic[Result]):
         deadline, left = self.run.deadline, len(self.waiting) + 1
         if deadline.seconds is None:
             return None
+        # w workers need left / w more rounds, and each round gets an equal share.
         return deadline.remaining() * min(self.workers, left) / left
 
     def here(self) -> Iterator[tuple[int, Result | None]]:
@@ -162,8 +163,11 @@ class _Work(Generic[Result]):
                 except _TaskFailed as failed:
                     raise failed.error from None
                 except Exception:  # a worker was killed, or cannot send a result
+                    # Then no task is to blame, and to repeat one would not help.
                     if not under_way:
                         raise
+                    # Without an answer. A dead worker may have taken tasks along that are not to
+                    # blame.
                     for k in under_way:
                         yield from self._alone(k, stop)
 
@@ -179,6 +183,8 @@ class _Work(Generic[Result]):
                 yield delayed(_in_worker)(k, self.tasks[k], self.share(), stop)
 
         as_they_come = get_active_backend()[0].supports_return_generator
+        # Nothing is sent ahead of a free worker, as a task's share of the time is fixed when it is
+        # sent.
         parallel = Parallel(
             self.workers,
             return_as="generator_unordered" if as_they_come else "list",
@@ -240,6 +246,7 @@ class _Work(Generic[Result]):
                     if not given_up or self.run.stopped():
                         yield from given_up.items()
                         return
+                    # One at a time, a task that kills its worker is the only one that is blamed.
                     alone = True
                     send(next(iter(given_up)))
                 with contextlib.suppress(TimeoutError):
@@ -343,6 +350,7 @@ def _in_worker(
         try:
             result = task(seconds)
         except Exception as error:
+            # Returned, not raised: the error of a task must not look like that of its worker.
             error.add_note(f"In a worker:\n{traceback.format_exc()}")
             failure = error
     return k, None if run.limit is Status.INTERRUPTED else result, failure

@@ -63,5 +63,6 @@ def cross_validate(
         [{"max_rules": size} for size in sizes],
         along_paths(path, [options.to(LLTBoostOptions)], by_size(sizes)),
         run,
+        # Without time to compare, the ten rules that `fit` has by default.
         otherwise=min(_FEW_RULES, len(sizes)) - 1,
     )

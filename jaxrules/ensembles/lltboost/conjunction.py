@@ -70,4 +70,7 @@ class Conjunction:
     def price(self, risk_tolerance: float) -> float:
         """The risk, with every column in a proposition priced at `risk_tolerance`."""
         nonzeros = sum(np.count_nonzero(part.w) for part in self.parts)
+        # A step of Algorithm 1 accepts R' <= (1 + eps_s) R. Over several columns these factors
+        # multiply, so that R (1 + eps_s)^-nonzeros is what each step compares. With eps_s = -1
+        # nothing would be left to compare: -0.999.
         return self.risk * (1 + max(risk_tolerance, -0.999)) ** -nonzeros

@@ -108,6 +108,7 @@ class Ensemble:
         self.directions = self.columns.directions(bound) if task.constraints.monotone else None
         self.n_rows, size = n, padded(bucket(max(n, _SMALLEST_SHAPE[0])))
         width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
+        # Padding has the target 1, at which every loss is defined.
         target = np.ones((*data.target.shape[1:], size))
         target[..., :n] = data.target.T
         self.arrays = on_device(
@@ -124,7 +125,9 @@ class Ensemble:
         slots = bucket(max(options.max_rules + 1, _FEWEST_SLOTS))
         self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
+        # Rules fill one column after another.
         holds = np.zeros((n, slots - 1), bool, order="F")
+        # With all rows searched, both are the same rows under other weights, and share `holds`.
         self.training = self.final = TrainedRows(data, trains, holds)
         if options.refit_on_all_rows and whole is not data:
             holds = np.zeros((len(whole.weights), slots - 1), bool, order="F")
@@ -171,6 +174,7 @@ class Ensemble:
         counts they are those of the deviance. The least loss of a row is -loss*(0), with the
         conjugate loss*.
         """
+        # loss*(0) = max_f (0 f - loss(f)) = -min_f loss(f).
         conjugate = self.loss.conjugate
         least = 0.0 if conjugate is None else -conjugate(self.data.target, np.zeros(self.n_rows))
         return float(np.sum(self.check_weights * least))
@@ -216,6 +220,7 @@ class Ensemble:
     def _ask(self, asked: list[Conjunction], run: Run, count: int) -> list[Proposals] | None:
         """The answers for at most `count` conjunctions, one lane each."""
         options, targets = self.task.options, self.data.target.shape[1:]
+        # Always `count` lanes, for one program; those without rows are skipped.
         lanes = Lanes(np.ones(count), np.zeros((count, self.design.shape[1]), bool))
         if targets:
             lanes = lanes._replace(of_class=np.zeros(count, np.int32))
@@ -256,12 +261,15 @@ class Ensemble:
         """Whether a rule that selects these rows of the training part adds nothing to the rules
         so far.
         """
+        # On the training part the refit would get a repeated column; held-out rows have no say.
         used = self.fit_weights > 0
         weighs = np.atleast_2d(self.fitted).any(axis=0)
         absent = (self.signs != 0) & ~weighs  # its sign holds its weight at 0
         before = (
             self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
         )
+        # 1 is the same rule, 0 its complement, which with the constant spans the same scores. The
+        # constant is among them: a rule that holds everywhere or nowhere adds nothing.
         same = (before == rows[used]).mean(axis=1)
         return bool(((same == 0) | (same == 1)).any())
 
@@ -273,6 +281,8 @@ class Ensemble:
             w = part.w[: len(self.names)]
             condition, rows = readable(self.columns, table, w, part.b, part.admits, among)
             conditions.append(condition)
+            # Rows that an earlier proposition excludes need not stay on their side of the next one,
+            # which leaves more room for short numbers.
             among = among & rows
         self._note(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
         self.rules.append(tuple(conditions))
@@ -318,6 +328,8 @@ class Ensemble:
 
         if options.refit_on_all_rows:
             b = self._refit(self.final, b, self.ridge)
+        # The loss that the rules leave under the small ridge says how much noise there is, and so
+        # the last ridge. `self.fitted`, from which the search goes on, keeps the small one.
         if options.l2_penalty is None:
             ridge = Ridge.of_rules(self.loss, target, rows.weights, risk(), m)
             b = self._refit(self.final, b, ridge.value)

@@ -80,6 +80,7 @@ def _in_time(task: LLTBoostTask, sample: TrainingData) -> Fit[RuleEnsemble]:
     joint = model.link == "softmax"
     several = {} if len(data.outputs) == 1 else {"multiclass": "joint" if joint else "one_vs_rest"}
     squares = float(np.sum(np.square(model.weights)))
+    # As in whole fits: twice the ridge for classes together, else the mean over the outputs.
     squares = ridges(softmax) * squares if joint else squares / len(data.outputs)
     ridge = first_ridge(options.l2_penalty, data)
     held = np.zeros(len(data.rows), bool)

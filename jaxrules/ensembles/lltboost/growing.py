@@ -22,8 +22,11 @@ def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction 
     """
     gradients = np.atleast_2d(ensemble.gradient)
     sizes = np.abs(gradients).sum(axis=1)
+    # A stable sort: of equal gradients, the first classes.
     classes = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES]).tolist()
     everything = np.ones(ensemble.n_rows, bool)
+    # q_0 = 1, with obj_0 = |g'1|: 0 but for rounding, because the intercept has no ridge.
+    # Its risk is never compared: the first s is always accepted (Algorithm 1).
     beams = {
         (k, sign): [
             Conjunction(sign, everything, abs(float(gradients[k].sum())), math.inf, of_class=k)
@@ -42,6 +45,7 @@ def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction 
             if p == 0:
                 return _one_column(ensemble)
             break
+        # Later the conjunction so far is a rule already; at p = 0 there would be none.
         if p == 0:
             answers = [each for one in answers for each in (one, _mirrored(one))]
         beams = {key: [] for key in beams}
@@ -56,6 +60,7 @@ def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction 
                 if answer.objective[s] > needed
             ]
             beams[key] += longer
+            # Algorithm 1 then outputs q_(p-1).
             if not longer:
                 finished[key].append(one)
         for key, beam in beams.items():
@@ -64,8 +69,10 @@ def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction 
             ]
         if not any(beams.values()):
             break
+    # Algorithm 1 leaves its output unset at k_r: the last conjunction stands. q_0 is no rule.
     ended = ([one for one in finished[key] + beams[key] if one.parts] for key in beams)
     best = [min(ones, key=lambda one: one.price(options.risk_tolerance)) for ones in ended if ones]
+    # The last line of Algorithm 1: the sign of larger objective, whatever the risks.
     return max(best, key=ensemble.worth) if best else None
 
 
@@ -80,6 +87,7 @@ def _sizes(answer: Proposals, options: LLTBoostOptions) -> list[int]:
 def _one_column(ensemble: Ensemble) -> Conjunction | None:
     """The best cut of a single column, if there is no time to compile `propose`."""
     columns, gradients = ensemble.columns, np.atleast_2d(ensemble.gradient)
+    # The weight, of the sign of -g'q, must have the column's direction; g'q then has the other.
     found = columns.best_cut(
         gradients, None if ensemble.directions is None else -ensemble.directions[None]
     )
@@ -103,9 +111,11 @@ def _sparsest(answer: Proposals, found: list[int], risk_tolerance: float) -> lis
     """The first, replaced with every later one that lowers the risk by the tolerance:
     (R_s - R_p) / R_p <= eps_s.
     """
+    # R_p is infinite before the first s.
     chosen = found[:1]
     for s in found[1:]:
         best = answer.risk[chosen[0]]
+        # abs: the loss of a user may be negative, and so may its risk.
         if answer.risk[s] - best <= risk_tolerance * abs(best):
             chosen = [s]
     return chosen
@@ -115,6 +125,9 @@ def _mirrored(answer: Proposals) -> Proposals:
     """The complements of first propositions, which are best for the other sign because the
     gradients sum to 0.
     """
+    # With 1'g = 0, |g'(1 - q)| = |g'q|; and q and 1 - q span the same scores with the constant.
+    # So objective and risk stay. A row with w'x + b = 0 exactly would satisfy both propositions:
+    # `rows` makes them complements.
     return answer._replace(
         coefficients=-answer.coefficients,
         intercepts=-answer.intercepts,

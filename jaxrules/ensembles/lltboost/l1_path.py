@@ -205,8 +205,10 @@ def _start(problem: _PathProblem, sizes: int) -> _PathState:
     positive = jnp.sum(jnp.where(target > 0, weights, 0))
     negative = jnp.sum(jnp.where(target > 0, 0, weights))
     one_class = jnp.minimum(positive, negative) <= _NOTHING * (positive + negative)
+    # (1) for w = 0: sum_i r_i = 0 at b = log(weight of +1 / weight of -1).
     constant = jnp.where(one_class, 0, jnp.log(positive + tiny) - jnp.log(negative + tiny))
     score = jnp.full_like(target, constant)
+    # Above max |s_j| no column may enter, so that the empty support solves the problem.
     largest = jnp.max(problem.pull(columns @ problem.derivatives(score)[0]))
     nothing = jnp.zeros(sizes, columns.dtype)
     return _PathState(
@@ -252,16 +254,19 @@ def _moves(problem: _PathProblem, state: _PathState) -> _Moves:
     slope = columns @ row_slope
     basis = jnp.where(used[:, None], columns[state.slots], 0)
     basis = jnp.concatenate([jnp.ones_like(row_slope)[None], basis])
+    # r = (sum_i r_i, s_j + penalty sign_j for j in the support), which (1) sets to 0
     left = jnp.where(used, slope[state.slots] + state.penalty * state.signs, 0)
     residual = jnp.append(jnp.sum(row_slope), left)
     hessian = (basis * curvature[None]) @ basis.T
     diagonal = jnp.diagonal(hessian)
     tiny = jnp.finfo(columns.dtype).tiny
+    # An empty slot has a row and a column of zeros: the 1 on its diagonal makes its moves 0.
     ridge = jnp.where(jnp.append(True, used), _RIDGE * diagonal + tiny, 1)
     factor = jnp.linalg.cholesky(hessian + jnp.diag(ridge))
     both = -jnp.stack([residual, jnp.append(0, state.signs)], axis=1)
     both = jax.scipy.linalg.cho_solve((factor, True), both).T
     of_score = both @ basis
+    # d s_j = sum_i x_ij v_i d f_i, with v the curvatures, for both changes of the scores
     newton_ahead, drift = (curvature[None] * of_score) @ columns.T
     return _Moves(
         newton=both[0],
@@ -269,6 +274,7 @@ def _moves(problem: _PathProblem, state: _PathState) -> _Moves:
         basis=basis,
         of_score=of_score,
         residual=residual,
+        # The square of a pivot is the curvature that the columns before leave to this one.
         repeated=used & (jnp.diagonal(factor)[1:] ** 2 <= _COLLINEAR * diagonal[1:]),
         slope=slope,
         ahead=slope + newton_ahead,
@@ -282,6 +288,9 @@ def _next_event(problem: _PathProblem, state: _PathState, moves: _Moves) -> _Eve
 
     def meeting(side: int) -> Array:
         """(2): where ahead + change drift = side (penalty + change)."""
+        # The equation is change (1 - side drift) = side ahead - penalty, at most 0 once (1) holds.
+        # Only if pace > 0 do slope and bound meet on the way down. The column enters with the sign
+        # -side, because s_j + penalty sign(w_j) = 0.
         pace = 1 - side * moves.drift
         meets = pace > _NOTHING if sides is None else (pace > _NOTHING) & (side * sides <= 0)
         return jnp.where(
@@ -292,6 +301,7 @@ def _next_event(problem: _PathProblem, state: _PathState, moves: _Moves) -> _Eve
         state.supported | state.barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1))
     )
     # (3): where point + newton + change tangent = 0.
+    # The penalty falls (change < 0): a coefficient shrinks if its tangent has its own sign.
     shrinks = signs * moves.tangent[1:] > 0
     leaves = -(state.point + moves.newton)[1:] / jnp.where(shrinks, moves.tangent[1:], 1)
     leaves = jnp.where(shrinks, leaves, -jnp.inf)
@@ -299,6 +309,7 @@ def _next_event(problem: _PathProblem, state: _PathState, moves: _Moves) -> _Eve
     sign = -jnp.sign(moves.ahead[column])
     if sides is not None:
         sign = jnp.where(sides[column] == 0, sign, sides[column])
+    # Changes are negative: the largest is the first event on the way down.
     change = jnp.maximum(enters[column], leaves[slot])
     return _Event(change, enters[column] >= leaves[slot], column, sign, slot)
 
@@ -308,6 +319,7 @@ def _place(state: _PathState, moves: _Moves, event: _Event) -> _Place:
     the path.
     """
     collinear = jnp.any(moves.repeated)
+    # An event of a point that is not yet on the curve is only a prediction.
     solved = (jnp.max(jnp.abs(moves.residual)) <= TOLERANCE * state.penalty) & ~collinear
     return _Place(
         at_event=solved & (jnp.abs(event.change) <= EVENT * state.penalty),
@@ -321,10 +333,13 @@ def _kept(problem: _PathProblem, state: _PathState, moves: _Moves, place: _Place
     smallest penalty with this support size.
     """
     used, kept = state.used, state.kept
+    # The column whose entry ends the piece may exceed the penalty by the accuracy of the event.
     outside = jnp.where(state.supported, 0, problem.pull(moves.slope))
     signs_hold = jnp.all(~used | (state.signs * state.point[1:] > 0))
     optimal = signs_hold & (jnp.max(outside) <= (1 + 2 * EVENT) * state.penalty)
     has_size = jnp.arange(1, len(used) + 1) == jnp.sum(used)
+    # No event lies above the one before (`ceiling`): of solutions of one size, the last has the
+    # smallest penalty and replaces the others.
     here = (place.at_event | place.at_floor) & optimal & has_size
     w = jnp.zeros_like(outside).at[state.slots].add(jnp.where(used, state.point[1:], 0))
     return kept._replace(
@@ -343,14 +358,17 @@ def _moved(
     used, penalty = state.used, state.penalty
     slot, full = jnp.arange(len(used)), jnp.all(used)
     enters, leaves = place.at_event & event.is_entry, place.at_event & ~event.is_entry
+    # argmin: the first empty slot.
     added = (slot == jnp.argmin(used)) & enters & ~full
     repeated = slot == jnp.argmax(moves.repeated)
     dropped = jnp.where(place.collinear, repeated, (slot == event.slot) & leaves)
     gone = jnp.append(False, dropped)
 
     lowest = jnp.maximum(-_LARGEST_DROP * penalty, state.floor - penalty)
+    # A prediction that went too far is taken back, but never above the event that began the piece.
     change = jnp.clip(event.change, lowest, state.ceiling - penalty)
     score_move = moves.of_score[0] + change * moves.of_score[1]
+    # One length for both moves: the point stays near the curve of the penalty that it reaches.
     longest = jnp.max(jnp.where(problem.weights > 0, jnp.abs(score_move), 0))
     length = jnp.minimum(1, _LONGEST_STEP / (longest + jnp.finfo(longest.dtype).tiny))
     length = jnp.where(place.at_event | place.collinear, 0, length)
@@ -362,6 +380,7 @@ def _moved(
         score=state.score + length * score_move - jnp.where(gone, state.point, 0) @ moves.basis,
         penalty=penalty + length * change,
         ceiling=jnp.where(place.at_event, penalty, state.ceiling),
+        # A column was barred because of the support; if one leaves, it may enter again.
         barred=(state.barred & ~leaves).at[state.slots].max(dropped & place.collinear),
         finished=place.at_floor | (enters & full),
     )

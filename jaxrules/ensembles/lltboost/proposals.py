@@ -150,6 +150,8 @@ def propose(
     """The propositions of 1, ..., `sizes` non-zeros for every conjunction, and the ensemble's
     objective and risk with them.
     """
+    # Rows that are held out, or pad the bucket, have fit_weights of 0 and so g_i = 0: they neither
+    # teach a proposition nor count in |g'q|.
     score = fitted.weights @ fitted.design
     slopes = program.loss.gradient(arrays.target.T, score.T).T
     gradient = jnp.broadcast_to(arrays.fit_weights, slopes.shape) * slopes  # g, Eq. 12
@@ -177,6 +179,8 @@ def _answer(
     if program.axis_parallel:
         parts = _with_best_column(arrays, task, parts)
     w, found = parts.coefficients, parts.found
+    # `columns` holds 0, the mean, for a missing number, to find w. On which side these rows are is
+    # decided below, for all of them together.
     lost = _lost(arrays, w)
     b = (
         _best_intercepts(arrays, task, parts, lost)
@@ -184,6 +188,7 @@ def _answer(
         else parts.intercepts
     )
     # p_s and q_s, the conjunction with it
+    # Eq. 17 is a sum: rows with a missing number join if their own gains sum to more than 0.
     admits = jnp.sum(jnp.where(lost, task.gains[None], 0), axis=1) > 0
     holds = jnp.where(lost, admits[:, None], w @ arrays.columns + b[:, None] >= 0)
     rows = lane.held[None] & holds
@@ -191,6 +196,8 @@ def _answer(
     weight_signs = None
     if task.sides is not None:
         found &= jnp.any(w != 0, axis=1)  # refitted to nothing
+        # zeta g'q > 0, so that the rule's weight wants the sign of -zeta, which `sides` assumes. A
+        # rule that uses a constrained column is held to it in this and all later refits.
         constrained = lane.constrained | jnp.any(w * task.sides[None] != 0, axis=1)
         weight_signs = jnp.where(constrained, -lane.sign, 0)
     if lane.of_class is not None:
@@ -240,7 +247,10 @@ class _Classification(NamedTuple):
 def _classification(gradient: Array, lane: Lanes, bounds: Bounds | None) -> _Classification:
     """Eq. 17 to 19 on the rows that the conjunction selects."""
     gains = jnp.where(lane.held, lane.sign * gradient, 0)
+    # sum_i gain_i p(x_i) = sum of the positive gains - sum_i |g_i| [p(x_i) errs on the class of i]
+    # The first term is fixed, so the best p is the best classifier of the signs (Eq. 18, 19).
     size = jnp.abs(gains)
+    # `tiny`: without any gradient the weights are 0 instead of NaN, and `l1_path` finds nothing.
     weights = size / (jnp.sum(size) + jnp.finfo(size.dtype).tiny)
     # The rule's weight has the sign of -g.
     sides = None if bounds is None else -lane.sign * bounds.directions
@@ -264,6 +274,8 @@ def _refitted(
     columns: Array, task: _Classification, sizes: int, w: Array, b: Array, found: Array
 ) -> tuple[Array, Array]:
     """Logistic regression on the support of w alone, under a small ridge and within the signs."""
+    # All support sizes share one shape: beyond s the entries are 0 and their columns zeros, so that
+    # their coefficients stay 0. A size that was not found has row weights of 0 and nothing to fit.
     size, support = lax.top_k(jnp.abs(w), sizes)
     basis = jnp.concatenate(
         [jnp.ones_like(task.signs)[None], jnp.where(size[:, None] > 0, columns[support], 0)]
@@ -290,16 +302,19 @@ def _with_best_column(arrays: Arrays, task: _Classification, parts: Separators) 
     s = 1, exact.
     """
     columns, missing = arrays.columns, arrays.missing
+    # Cuts x_j >= t and, as -x_j >= t, x_j <= -t.
     both = jnp.concatenate([columns, -columns])
     absent = jnp.concatenate([missing, missing]) if len(missing) else jnp.zeros_like(both, bool)
     gain, cut = best_cuts(both, task.gains, task.used & ~absent)
     if task.sides is not None:
         gain = jnp.where(jnp.concatenate([task.sides, -task.sides]) < 0, -jnp.inf, gain)
     best = jnp.argmax(gain)
+    # The position of the best row in `both` says which sign its column has in w.
     unit = jnp.where(jnp.arange(len(both)) == best, 1.0, 0.0)
     return parts._replace(
         coefficients=parts.coefficients.at[0].set(unit[: len(columns)] - unit[len(columns) :]),
         intercepts=parts.intercepts.at[0].set(-cut[best]),
+        # Not from the path: NaN is how `Part.cut_from_one_column` knows.
         penalties=parts.penalties.at[0].set(jnp.nan),
         found=parts.found.at[0].set(jnp.isfinite(gain[best])),
     )
@@ -315,6 +330,7 @@ def _best_intercepts(
     arrays: Arrays, task: _Classification, parts: Separators, lost: Array
 ) -> Array:
     """Given w, the thresholds of largest objective, Eq. 17; exact."""
+    # No cut is finite if all projections are equal, as they are for a size that was not found.
     _, cut = best_cuts(parts.coefficients @ arrays.columns, task.gains, task.used & ~lost)
     return jnp.where(jnp.isfinite(cut), -cut, parts.intercepts)
 
@@ -343,6 +359,7 @@ def _held_out_risk(
         tolerance=_ROUGHLY,
         max_steps=30,
     )
+    # `where`: scores of rows without weight may overflow, and 0 times infinity is NaN.
     losses = arrays.check_weights * loss.value(arrays.target, weights @ design)
     return jnp.sum(jnp.where(arrays.check_weights > 0, losses, 0))
 
@@ -394,11 +411,14 @@ def best_cuts(values: Array, gains: Array, used: Array) -> tuple[Array, Array]:
     Returns:
         The sums and the cuts, (k,); minus infinity where all used values are equal.
     """
+    # Unused rows sort to the end, with gains of 0.
     keys = jnp.where(used, values, jnp.inf)
     order = jnp.argsort(keys, axis=1)
     keys = jnp.take_along_axis(keys, order, axis=1)
     sorted_gains = jnp.take_along_axis(jnp.where(used, gains[None], 0), order, axis=1)
+    # above[i] sums the gains after place i: those that a cut between i and i + 1 selects.
     above = jnp.sum(sorted_gains, axis=1, keepdims=True) - jnp.cumsum(sorted_gains, axis=1)[:, :-1]
+    # A cut lies between different values of used rows; infinity marks the unused ones.
     between = (keys[:, 1:] > keys[:, :-1]) & jnp.isfinite(keys[:, 1:])
     above = jnp.where(between, above, -jnp.inf)
     best = jnp.argmax(above, axis=1)[:, None]

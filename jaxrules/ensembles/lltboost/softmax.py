@@ -57,14 +57,17 @@ def refitted(
     own = (1 + target) / 2
 
     def value(point: Array, scores: Array) -> tuple[Array, Array]:
+        # log sum_k exp(f_k) - f_y, with y the row's class, plus the ridge
         normaliser = jax.nn.logsumexp(scores, axis=0)
         losses = normaliser - jnp.sum(own * scores, axis=0)
         return normaliser, weights @ losses + jnp.sum(point**2 @ penalties) / 2
 
     def step(state: _SoftmaxState) -> _SoftmaxState:
         point = state.point
+        # gradient_k = sum_i c_i (p_ik - [y_i = k]) x_i + ridge b_k
         p = jnp.exp(state.scores - state.normaliser[None])
         gradient = (weights[None] * (p - own)) @ design.T + point * penalties[None]
+        # H_kk = sum_i c_i K / (K - 1) p_ik (1 - p_ik) x_i x_i' + ridge; no H_kl
         curvature = weights[None] * uncoupled(p, n_classes)
         factors = jnp.linalg.cholesky(blocks(design, curvature, penalties))
         move = -jax.vmap(lambda a, b: jax.scipy.linalg.cho_solve((a, True), b))(factors, gradient)
@@ -72,6 +75,8 @@ def refitted(
         following = point + state.length * move
         scores = following @ design
         normaliser, trial = value(following, scores)
+        # Without the coupling, a full step may overshoot. A refused one leaves the point and is
+        # repeated at a quarter of its length; an accepted one doubles the next length, up to 1.
         better = accepted(state.value, trial, state.length, promised)
         return _SoftmaxState(
             jnp.where(better, following, point),

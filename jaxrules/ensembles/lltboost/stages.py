@@ -29,7 +29,10 @@ def boost(data: TrainingData, task: LLTBoostTask, run: Run) -> list[Fit[RuleEnse
         while ensemble.n_rules < task.options.max_rules and reason is None and not run.stopped():
             began = time.perf_counter()
             grown = None if ensemble.is_perfect else grow(ensemble, task.options, run)
+            # A repeated rule changes no score, hence no gradient: the next stage would find it
+            # again.
             if grown is not None and not ensemble.repeats(grown.rows):
+                # In this order: `worth` reads the gradient that the refit in `add` changes.
                 worth, parts = ensemble.worth(grown), ensemble.add(grown)
                 seconds = time.perf_counter() - began
                 of_class = (data.classes or ())[grown.of_class] if task.joint else None
@@ -52,6 +55,7 @@ def boost(data: TrainingData, task: LLTBoostTask, run: Run) -> list[Fit[RuleEnse
     def finished(m: int) -> Fit[RuleEnsemble]:
         last = m == len(stages)
         weights, intercept, objective, ridge = ensemble.steps[m]
+        # Of the rules of weight 0, those go that a sign constraint holds there; an expert's stay.
         kept = [
             r
             for r in range(len(weights))
@@ -77,4 +81,5 @@ def boost(data: TrainingData, task: LLTBoostTask, run: Run) -> list[Fit[RuleEnse
         fit = run.finish(model, objective, "min", Status.CONVERGED, details=details)
         return fit if last else run.earlier(fit, run.history[:m], Status.CONVERGED)
 
+    # The constant model, m = 0, is a result only if no stage found a rule.
     return [finished(m) for m in range(min(1, len(stages)), len(stages) + 1)]

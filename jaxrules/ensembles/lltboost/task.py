@@ -45,6 +45,7 @@ class LLTBoostTask:
         """Read the data and the constraints."""
         run = options.run(total=options.max_rules)
         loss = loss_for(y, options.loss)
+        # Sorted by content, so that held-out rows do not depend on the order of the given rows.
         data = by_content(options.training_data(X, y, sample_weight, loss))
         schema, n_outputs = data.table.schema, len(data.outputs)
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
