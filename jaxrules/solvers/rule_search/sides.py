@@ -112,6 +112,8 @@ def search_using(
         bounds = np.asarray(objective.worth(objective.bounds(terms[0], masks), 1), np.float64)
     parts: list[Found] = []
     best = -math.inf
+    # Greatest bound first: the first proposition left out bounds all later ones, for which one
+    # entry stands. Without pruning all bounds are infinite, and the worth decides.
     for place in np.lexsort((-worths, -bounds)).tolist():
         left_out = prunes and approximation * bounds[place] <= best * (1.0 + TIE)
         if parts and (left_out or stopped()):

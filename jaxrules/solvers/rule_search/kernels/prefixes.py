@@ -95,6 +95,7 @@ def best_boundary(
         below, above: whether rules below a threshold, and above one, are allowed.
     """
     place, upper, others = 0, False, np.empty(len(total))
+    # The rule above a threshold has the sums over all known rows less those below it.
     for side in range(2):
         if not (above if side else below):
             continue
@@ -140,6 +141,8 @@ def bounds_of_blocks(
             for c in range(n_classes):
                 at = c * n_terms
                 positive, length = slacks[block, 2 * c], slacks[block, 2 * c + 1]
+                # P = `positive` is the sum of max(g, 0) over the block, D its sum of g: dG lies
+                # between D - P and P. See the bound in `thresholds`.
                 g, h, square = before[block, at], before[block, at + 1], 0.0
                 if side:  # rules above hold for what is not before the block, less a part of it
                     g, h = total[at] - g, max(total[at + 1] - h - sums[block, at + 1], 0.0)
@@ -149,11 +152,15 @@ def bounds_of_blocks(
                 for t in range(at + 2, at + n_terms):
                     b = total[t] - before[block, t] if side else before[block, t]
                     square += b * b
+                # dH >= 0 could only enlarge the denominator: it is left out. And |B + dB| is at
+                # most |B| plus the sum of |b|.
                 gain = max(abs(g + low), abs(g + high))
                 norm = math.sqrt(square) + length
                 rest = ridge + h - norm * norm
                 if rest > 0.0:
                     value += gain * gain / rest
+                # No bound at all: a threshold in this block may come close to the span of the rules
+                # found.
                 elif gain > 0.0:
                     value = np.inf
             bounds[block] = max(bounds[block], value * (1.0 + 1e-9))
@@ -193,6 +200,7 @@ def scan_blocks(
     place, upper = 0, False
     sums, others = np.empty(len(total)), np.empty(len(total))
     for k in range(len(blocks)):
+        # Bounds descend, so no later block holds anything better.
         if bounds[k] <= least:
             break
         block = blocks[k]
