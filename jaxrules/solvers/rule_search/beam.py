@@ -193,7 +193,6 @@ def run_beams(
             break
         if length > 1 and stopped():
             return beams, Status.TIME_LIMIT
-        # The partial conjunctions of all beams are extended together; `owners` says by whose terms.
         owners = np.repeat(np.arange(len(beams)), np.diff(ends, prepend=0))
         rows = [partial.rows for beam in beams for partial in beam.partials]
         value, potential = _extend(space, objective, terms, owners, rows, stopped)

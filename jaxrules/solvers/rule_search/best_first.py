@@ -176,7 +176,6 @@ class _BestFirst(_Boundary[Words]):
         if not len(node.available):
             return
         terms, children = self.terms, np.zeros((len(space.masks), len(node.available)))
-        # Rows outside the node stay zero, so that all children are summed by one product.
         children[node.rows] = space.masks[np.ix_(node.rows, node.available)]
         worth = objective.worth(objective.value(terms @ children), length)
         top = int(np.argmax(worth))

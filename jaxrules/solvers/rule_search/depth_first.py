@@ -254,7 +254,6 @@ class _Worker:
         """Double the arrays that the next level may exceed."""
         level_arrays = ("levels", "closure", "behind", "available", "bounds")
         level = int(self.counters["level"])
-        # The arrays after those of the levels are the rows and masks.
         names = (
             level_arrays
             if level + 2 > len(self.stack.levels)

@@ -307,6 +307,7 @@ class CorrectiveDecrease(Objective):
         """
         if len(terms) == 2:
             return np.ones(members.shape[1])
+        # h >= 0 and b_i = h_i R'Q_i: where h is 0, so is b.
         b = np.where(terms[1] > 0, terms[2:] / np.sqrt(np.maximum(terms[1], 1e-300)), 0.0)
         # The matrices of all sets by one product: b b' of every row, flattened, times the members.
         outer = (b[:, None] * b).reshape(len(b) ** 2, -1)

@@ -53,6 +53,7 @@ def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
             one, (propositions, 2).
     """
     either = np.flatnonzero(signs.any(axis=1))
+    # Those left allow a sign; if each allows both, one search with a two-sided objective serves.
     if (signs[either, 0] == signs[either, 1]).all():
         return (Side(0, either, space if len(either) == len(space) else space.take(either)),)
     by_sign = ((1, np.flatnonzero(signs[:, 1])), (-1, np.flatnonzero(signs[:, 0])))

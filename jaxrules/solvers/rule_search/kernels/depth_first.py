@@ -79,7 +79,6 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
             if value[a] > needed:
                 record(stack, search, level, as_worth(problem, value[a], level + 1))
                 append(search, available[a])
-                # A better incumbent raises the bar for the next sibling.
                 needed = as_value(problem, search.known[0].floor * (1.0 + TIE), level + 1)
         # Could a descendant, with level + 2 propositions or more, be better?
         needed = as_value(problem, threshold(problem, search), level + 2)
@@ -172,7 +171,6 @@ def _sum_leaf(
         pattern_of_row = np.uint64(0)
         for bit in range(few):
             pattern_of_row |= np.uint64(mask[columns[bit]]) << np.uint64(bit)
-        # Every row is added once, whatever the number of subsets.
         g[pattern_of_row] += gradient[row]
         h[pattern_of_row] += curvature[row]
     # Mandatory rows satisfy all propositions.

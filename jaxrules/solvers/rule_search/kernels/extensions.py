@@ -34,7 +34,5 @@ def extension_sums(
                 mask = masks[r]
                 for t in range(len(sums)):
                     value, total = terms[owners[s], t, r], sums[t, s]
-                    # Rows outside, propositions inside: this loop runs through memory in order and
-                    # is SIMD code.
                     for a in range(len(mask)):
                         total[a] += mask[a] * value

@@ -61,6 +61,7 @@ def sum_blocks(
     sums = np.zeros((n_blocks + 1, terms.shape[1]))
     slacks = np.zeros((n_blocks + 1, slack.shape[1]))
     for i in range(len(terms)):
+        # In the order of the rows, so that the terms, the large array, are read from start to end.
         block = blocks[i]
         for t in range(terms.shape[1]):
             sums[block, t] += terms[i, t]
@@ -200,7 +201,6 @@ def scan_blocks(
     place, upper = 0, False
     sums, others = np.empty(len(total)), np.empty(len(total))
     for k in range(len(blocks)):
-        # Bounds descend, so no later block holds anything better.
         if bounds[k] <= least:
             break
         block = blocks[k]
