@@ -93,6 +93,8 @@ def adam(
     done = 0
     while done < iterations and not stopped():
         steps = min(_STEPS_PER_CHUNK, iterations - done)
+        # Without replacement within a chunk; if the chunk needs more rows than there are, the order
+        # is repeated.
         order = random.permutation(n_rows).astype(np.int32) if size else np.zeros(0, np.int32)
         batches = np.resize(order, _STEPS_PER_CHUNK * size).reshape(_STEPS_PER_CHUNK, size)
         answer = _compiled_in_time(
@@ -136,9 +138,11 @@ def _chunk(
         used = rows
         if size:
             weights, *others = (array[..., batches[i]] for array in rows)
+            # The weights sum to one over all rows: over a batch, they do so in expectation.
             used = (weights * n_rows / size, *others)
         slopes, values = jax.grad(total, has_aux=True)(parameters, used, span[0] + i)
         directions, state = optimiser.update(slopes, state)
+        # An infinite schedule keeps the rate: cos(0) = 1.
         rate = schedule[0] / 2 * (1 + jnp.cos(jnp.pi * (span[0] + i) / schedule[1]))
         moved = jax.tree.map(lambda one, direction: one - rate * direction, parameters, directions)
         if ends is not None:

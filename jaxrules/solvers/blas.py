@@ -26,6 +26,8 @@ def one_blas_thread() -> Iterator[None]:
     may enter it.
     """
     with _LOCK:
+        # Only the first context sets the limit: a second one would save one thread as the original
+        # number.
         _held.append(_held[0] if _held else _controller().limit(limits=1, user_api="blas"))
     try:
         yield

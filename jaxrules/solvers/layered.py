@@ -104,6 +104,7 @@ class LayeredCertificate(Generic[SolutionT]):
         objective = self.evaluate(solution)
         if self.sign * objective < self.sign * self.objective:
             self.solution, self.objective = solution, objective
+            # Beyond the new objective a bound can only be rounding: it is clipped.
             self.bound = self._possible(self.bound)
             if self.improved is not None:
                 self.improved(objective)
@@ -268,6 +269,8 @@ class _Layers(Generic[StatesT, SolutionT]):
             n_open = 0
             for first in range(0, len(self.costs), problem.chunk):
                 if stopped():
+                    # Every solution not yet seen descends from a child that was dropped, a state
+                    # that was not expanded, or a child that is still open; or it was pruned.
                     waiting = (some.bounds.min(initial=np.inf) for some in open_children)
                     return min(self.dropped, self.costs[first:].min(), *waiting)
                 children = self._expanded(first, step)
@@ -275,6 +278,8 @@ class _Layers(Generic[StatesT, SolutionT]):
                     continue
                 open_children.append(children.take(children.bounds < self.settled))
                 n_open += len(open_children[-1].parents)
+                # Cutting a layer before it is complete may drop children that the whole layer would
+                # keep; their bounds enter the certificate like others.
                 if n_open > problem.max_open:
                     open_children = [self._cut(open_children)]
                     n_open = len(open_children[0].parents)
@@ -285,6 +290,8 @@ class _Layers(Generic[StatesT, SolutionT]):
                 break
             self.trail.append((children.parents, children.moves))
             self.states, self.costs = problem.grow(self.states, children, step), children.bounds
+        # What was neither pruned, at a cost of at least `settled`, nor dropped has been examined to
+        # the end. The incumbent only improves, so earlier prunings hold at the last `settled`, too.
         return min(self.dropped, self.settled)
 
     def _expanded(self, first: int, step: int) -> Children:
@@ -295,6 +302,7 @@ class _Layers(Generic[StatesT, SolutionT]):
         some = slice(first, first + problem.chunk)
         children = problem.expand(self.states, some, step, certificate.objective)
         parents = children.parents + first
+        # A child's solutions are among its parent's, whose bound may be the better one.
         costs = np.maximum(certificate.sign * children.bounds, self.costs[parents])
         children = children._replace(parents=parents, bounds=costs)
         certificate.nodes += len(parents)
@@ -302,6 +310,7 @@ class _Layers(Generic[StatesT, SolutionT]):
             self.dropped = min(self.dropped, certificate.sign * children.left_out)
         values = None if children.values is None else certificate.sign * children.values
         if step == problem.depth - 1:
+            # On the last layer every child is a solution, and its bound is its objective.
             values = costs
         if values is not None and values.min(initial=np.inf) < self.settled:
             best = values.argmin()
@@ -312,9 +321,13 @@ class _Layers(Generic[StatesT, SolutionT]):
     def _cut(self, open_children: list[Children]) -> Children:
         """The most promising children, up to the width, without those dominated by others."""
         certificate, children = self.certificate, Children.together(open_children)
+        # The incumbent may have improved since these children were listed.
         children = children.take(children.bounds < self.settled)
         keys = self.problem.keys(self.states, children) if len(children.parents) else None
         if keys is not None:
+            # Best first, so that the first of equal futures is the one to keep. The others need no
+            # entry in the certificate: none of their solutions beats its counterpart below the one
+            # kept.
             order = np.argsort(certificate.sign * children.reached, kind="stable")
             first_of_key, _ = distinct(np.ascontiguousarray(keys[order]).view(np.uint64))
             children = children.take(order[first_of_key])

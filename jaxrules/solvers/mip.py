@@ -68,6 +68,7 @@ def solve(
     solver.setOptionValue("output_flag", False)
     for name, value in options.items():
         solver.setOptionValue(name, value)
+    # CVXPY's compilation has taken its part of the time by now.
     if math.isfinite(seconds := remaining()):
         solver.setOptionValue("time_limit", max(seconds, 0.01))
     solver.passModel(_linear_program(data))
@@ -93,6 +94,7 @@ def solve(
             "run_time": solver.getRunTime(),
         }
         program.unpack_results(found, chain, inverse)
+    # CVXPY takes constants out of the objective, and minimises minus a maximum.
     bound = info.mip_dual_bound + inverse[-1][cp.settings.OFFSET]
     sign = 1.0 if isinstance(program.objective, cp.Minimize) else -1.0
     return Proof(sign * bound if np.isfinite(bound) else None, max(int(info.mip_node_count), 0))

@@ -34,6 +34,7 @@ class Patient:
         leaves, structure = jax.tree.flatten(args)
         key = structure, *map(_kind, leaves), *static.items()
         with self._lock:
+            # One thread compiles for each kind of arguments; later calls wait for the same event.
             first = key not in self._compiled
             compiled = self._compiled.setdefault(key, threading.Event())
         answer: list[Any] = []  # empty after an error: this thread repeats the call

@@ -80,6 +80,7 @@ class BitColumns:
             return sums.reshape(-1, classes)[: len(self), : rows.shape[1]]
         by_octet = np.zeros((-(-len(self) // 8), 4, 256))
         add_sums(self._octets, np.ascontiguousarray(rows, np.float64), by_octet)
+        # A column's sum is that over all octets in which its bit is set.
         return (by_octet.sum(axis=1) @ _ENTRIES).ravel()[: len(self)]
 
     def __rmatmul__(self, coefficients: Floats) -> Floats:
@@ -106,6 +107,7 @@ class BitColumns:
             )
             return np.ascontiguousarray(scores.reshape(-1, classes)[:, : len(coefficients)].T)
         used = np.flatnonzero(coefficients)
+        # All 256 sums of each eight coefficients at once; a row then looks its own one up.
         eights = np.zeros((-(-len(used) // 8), 8))
         eights.ravel()[: len(used)] = coefficients[used]
         by_octet = eights @ _ENTRIES.T
@@ -134,6 +136,8 @@ class BitColumns:
             return None if stopped() else np.asarray((some * weights) @ numbers.T)
         from jaxrules.solvers.linear.bit_products import scaled
 
+        # Half of the weight on either side: a matrix times its own transpose, of which BLAS
+        # computes one triangle.
         root, octets = np.sqrt(weights).astype(dtype), self._octets
         entries = _ENTRIES.astype(dtype)
 
@@ -151,6 +155,8 @@ class BitColumns:
             total = strand(0)
         else:
             with one_blas_thread(), ThreadPoolExecutor(_STRANDS) as pool:
+                # In the order of the strands, whichever ends first: sums round the same way in
+                # every run.
                 total = functools.reduce(np.add, pool.map(strand, range(_STRANDS)))
         return None if stopped() else total
 

@@ -24,10 +24,13 @@ in the cache.
 @numba.njit(inline="always")
 def _transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64]) -> None:
     """Octet i of tile[b] is row 8 (start + b) + i of the eight columns from `first` on."""
+    # Columns that are missing in the last group of eight count as zeros.
     tile[:] = 0
     for j in range(min(8, len(octets) - first)):
         for b in range(len(tile)):
             tile[b] |= np.uint64(octets[first + j, start + b]) << np.uint64(8 * j)
+    # Every octet of x is eight rows of one column. The three swaps exchange the bits, pairs and
+    # fours of bits across the diagonal: then every octet is the eight columns of one row.
     for b in range(len(tile)):  # Warren, "Hacker's Delight", section 7-3
         x = tile[b]
         t = (x ^ (x >> np.uint64(7))) & np.uint64(0x00AA00AA00AA00AA)

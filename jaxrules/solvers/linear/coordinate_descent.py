@@ -40,6 +40,8 @@ def sweep(
     """
     for _ in range(sweeps):
         for j in range(len(b)):
+            # Minus the slope at b_j = 0, the other coefficients fixed: the minimum over b_j alone
+            # is its soft threshold over the curvature.
             alone = curvature[j] * b[j] - gradient[j]
             size = max(abs(alone) - penalties[j], 0.0) / curvature[j]
             if not (positive[j] if alone > 0 else negative[j]):
@@ -47,6 +49,7 @@ def sweep(
             change = (size if alone > 0 else -size) - b[j]
             if change != 0.0:
                 b[j] += change
+                # The Hessian is symmetric; its rows are contiguous.
                 for i in range(len(b)):
                     gradient[i] += hessian[j, i] * change
 
@@ -79,6 +82,8 @@ def group_sweeps(
         largest = 0.0
         for j in range(k):
             penalty, norm, most = penalties[j], 0.0, 0.0
+            # At 0 the column's weights have the slope -change: it stays out if the norm is within
+            # the penalty.
             for c in range(classes):
                 change[c] = curvature[c, j] * b[c, j] - gradient[c, j]
                 norm += change[c] * change[c]
@@ -86,6 +91,8 @@ def group_sweeps(
             norm = np.sqrt(norm)
             size = 0.0
             if norm > (1 + _AT_ZERO) * penalty:
+                # This would be the norm if all classes had the largest curvature; the true one is
+                # at least that.
                 size = (norm - penalty) / most
             if size > 0.0 and penalty > 0.0:
                 # The weights of norm s are s change / (s curvature + penalty). Newton's method for
@@ -140,6 +147,7 @@ def reverse_huber_sweep(
             curvature = hessian[j, j]
             alone = curvature * b[j] - gradient[j]
             size = max(abs(alone) - slope[j], 0.0) / curvature
+            # Beyond the turn the penalty is quadratic, with the derivative ridge |b|.
             if size > turn[j]:
                 size = abs(alone) / (curvature + ridge[j])
             size = min(size, cap[j])

@@ -76,6 +76,8 @@ class Design:
         if inverse is None:
             inverse = np.arange(len(blocks[0]))
             if binary and any(block.shape[1] for block in blocks):
+                # Equal rows have equal scores at any coefficients, so that one of them can stand
+                # for all.
                 first, inverse = distinct_rows(np.hstack(blocks) if len(blocks) > 1 else blocks[0])
                 blocks = [block[first] for block in blocks]
         if binary:

@@ -95,6 +95,8 @@ class _Paths:
         n_problems = len(weights)
         self.every = np.arange(n_problems)
         self.total = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
+        # sum w (x - m)^2 = sum w x^2 - W m^2: no centred copy of the columns per problem is needed.
+        # Where the difference leaves mostly rounding, the column counts as constant.
         self.mean = weights @ columns.T / self.total
         square = weights @ (columns**2).T
         rest = square - self.total * self.mean**2
@@ -107,6 +109,7 @@ class _Paths:
         self.sign, self.coefficients = np.zeros((2, n_problems, slots))
         self.gram = np.zeros((n_problems, slots, len(columns)))
         self.closed = ~usable
+        # The path begins where the penalty is the largest slope, on a side that is allowed.
         strength = np.where(self.sides == 0, np.abs(self.slope), self.sides * self.slope)
         strength[self.closed] = 0.0
         self.entering = strength.argmax(axis=1)
@@ -120,20 +123,27 @@ class _Paths:
         """
         new = self.running & (self.entering >= 0)
         at = np.where(new, self.entering, 0)
+        # The weighted covariances of the entering columns with all others, one product for all
+        # problems; columns have norm 1 after the division.
         products = (self.weights * self.columns[at]) @ self.columns.T
         products -= self.total * self.mean * self.mean[self.every, at][:, None]
         products /= self.scale * self.scale[self.every, at][:, None]
         self.gram[:, slot] = products * new[:, None]
         self.order[:, slot] = at
         shared = np.take_along_axis(products, self.order, axis=1) * self.active
+        # The Schur complement 1 - g'G^-1 g: the share of the column's square outside the span of
+        # the active ones. Without such a share, the equiangular direction would not exist.
         outside = 1.0 - np.sum(shared * self._solved(shared), axis=1)
         joins = new & (outside > _DEPENDENT)
         self.active[:, slot] = joins
         self.sign[:, slot] = np.where(self.slope[self.every, at] >= 0, 1.0, -1.0)
+        # Also those that stay out: they would ask to enter at every knot.
         self.closed[self.every[new], at[new]] = True
 
     def move(self) -> None:
         """Go to the next knot: a column is about to enter, one leaves, or the path ends."""
+        # G d = sign: along d the slopes of all active columns fall at the rate 1, together with the
+        # level that they share (Sec. 2, in the scale in which the paper's A_A is 1).
         step = self._solved(self.sign * self.active)
         change = np.einsum("ps,psd->pd", step, self.gram)
         level = self.level[:, None]
@@ -142,8 +152,11 @@ class _Paths:
             up, down = (level - self.slope) / (1 - change), (level + self.slope) / (1 + change)
             up = np.where((1 - change > _TINY) & (self.sides >= 0), up, np.inf)
             down = np.where((1 + change > _TINY) & (self.sides <= 0), down, np.inf)
+            # Rounding may leave a slope just above the level: that column enters at once.
             reach = np.where(self.closed, np.inf, np.maximum(np.minimum(up, down), 0.0))
             zero = np.where(self.active, -self.coefficients / step, np.inf)
+        # Of a column that has just entered, the coefficient is zero already, and moves away from
+        # it.
         zero = np.where(zero > _TINY * (1 + level), zero, np.inf)
         enters, leaves = reach.min(axis=1), zero.min(axis=1)
         length = np.minimum(np.minimum(enters, leaves), self.level)
@@ -152,11 +165,13 @@ class _Paths:
         self.slope = self.slope - moved * change
         self.coefficients = self.coefficients + moved * step
         self.level = self.level - moved[:, 0]
+        # Sec. 3.1: a coefficient that reaches zero first leaves, and nothing enters at this knot.
         drops = self.running & (leaves < enters) & ~self.ended
         self.entering = np.where(drops, -1, reach.argmin(axis=1))
         slot = zero.argmin(axis=1)
         self.active[self.every[drops], slot[drops]] = False
-        # It may enter again, but not at the next knot, where its slope is still the largest.
+        # It may enter again, but not at the next knot: its slope is still the largest, but falls
+        # faster than the level from here on (1 - change < 0), so that `reach` leaves it out.
         self.closed[self.every[drops], self.order[drops, slot[drops]]] = False
 
     def subset(self, problem: int) -> Subset:
@@ -172,5 +187,6 @@ class _Paths:
         """The solution on the active slots, 0 on the others, (problems, slots)."""
         both = self.active[:, :, None] & self.active[:, None]
         between = np.take_along_axis(self.gram, self.order[:, None], axis=2)
+        # Inactive slots are an identity, so that problems of different sizes are one batch.
         matrix = np.where(both, between, np.eye(self.active.shape[1]))
         return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0]) * self.active

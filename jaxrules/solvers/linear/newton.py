@@ -119,6 +119,7 @@ def accepted(now: Numbers, trial: Numbers, length: Numbers, promised: Numbers) -
     """
     xp = numpy_of(now)
     rounding = _ROUNDING * xp.finfo(xp.result_type(now, 1.0)).eps * abs(now)
+    # Comparisons with NaN are False.
     return trial <= now - _SUFFICIENT * length * promised + rounding
 
 
@@ -173,10 +174,12 @@ def newton_on_host(
         point = within(np.asarray(start, np.float64), least, most)
         now = at(point)
         if not np.isfinite(now.value):
+            # A start whose scores overflow is no use; at 0 they are the offset alone.
             point = np.zeros_like(point)
             now = at(point)
         first = point
         for _ in range(max_steps if len(point) else 0):
+            # Also for NaN, which no comparison would catch as negative; the error follows below.
             if not now.curvature.min(initial=0.0) >= 0:
                 break
             step, promised = _step(columns, now, penalties, point, least, most)
@@ -197,6 +200,7 @@ def newton_on_host(
                 if ends is not None:  # a projected step may lead uphill
                     length = min(length, _to_the_end(point, step, least, most))
                 trial = at(following := within(point + length * step, least, most))
+            # Accepted within rounding only, or no shorter step helps: nothing more can be gained.
             if not trial.value < now.value:
                 break
             point, now = following, trial
@@ -223,6 +227,7 @@ def _by_wider(
     wider = widened(loss, rows[1], scores)
     if wider is None:
         return found
+    # The wider loss may be widened in turn; the second call starts near its minimum and need not.
     wide, _ = newton_on_host(wider, *rows, start, **given)
     again = newton_on_host(loss, *rows, wide, goal=goal, widen=False, **given)
     return again if again[1] < found[1] else found
@@ -247,6 +252,7 @@ def _step(
         return step, float(-now.gradient @ step / 2)
     step = np.zeros_like(point)
     free = ~held(point, now.gradient, least, most)
+    # Every round fixes at least one more coefficient, so that there are at most k of them.
     while free.any():
         on = np.flatnonzero(free)
         step[:] = 0.0
@@ -330,6 +336,8 @@ def newton(
         if signs is not None:
             free = ~held(point, gradient, least, most)
             gradient = jnp.where(free, gradient, 0)
+            # The diagonal stays for those held, and their slope is set to 0: the matrix is positive
+            # definite, and they do not move.
             hessian = jnp.where(
                 (free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool), hessian, 0
             )

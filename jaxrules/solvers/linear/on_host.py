@@ -106,6 +106,8 @@ class Curvature:
             columns: their indices in the design, (k,), ascending.
         """
         assert self.rows is not None
+        # `place` are the positions here of the columns whose products are known, `known` those
+        # there.
         _, place, known = np.intersect1d(
             columns, self.columns, assume_unique=True, return_indices=True
         )
@@ -123,6 +125,8 @@ class Curvature:
         if found is None:
             return None
         if left is not None:
+            # Known pairs are copied; new ones are computed against all columns and stand for both
+            # triangles.
             products = np.empty((len(columns),) * 2)
             products[np.ix_(place, place)] = self.products[np.ix_(known, known)]
             products[new], products[:, new] = found, found.T
@@ -238,6 +242,7 @@ class ProximalNewton:
         direction, by = line(model, at, goal)
         along = by + direction @ data.columns
         length, moved = self._length(at, direction, along)
+        # The step counts as slow until it is accepted and the violation it leaves is known.
         new = at._replace(
             steps=at.steps + 1, model=model, fresh=fresh, slow=True, short=length < 1,
             stuck=not moved < at.objective,
@@ -288,6 +293,7 @@ def point_at(
     """
     _, weights, target, fit_intercept = data
     with np.errstate(all="ignore"), _threads(unpenalised):
+        # At the best intercept the gradient sums to zero, as a feasible dual point must.
         shift = best_shift(loss, target, score, weights) if fit_intercept else 0.0
         score = score + shift
         rows, curvature = (np.asarray(of(target, score)) for of in (loss.gradient, loss.curvature))

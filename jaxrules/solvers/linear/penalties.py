@@ -54,6 +54,7 @@ class L1(NamedTuple):
     def violation(self, b: Array, gradient: Array) -> Array:
         """The distance of 0 from the subdifferential of loss and penalty, (columns,)."""
         xp = numpy_of(gradient)
+        # Away from 0: gradient + price sign(b) = 0. At 0: the pull is at most the price.
         at_zero = xp.maximum(self.pull(gradient) - self.prices, 0)
         return xp.where(b != 0, xp.abs(gradient + self.prices * xp.sign(b)), at_zero)
 
@@ -98,6 +99,7 @@ class Group(NamedTuple):
     def violation(self, b: Array, gradient: Array) -> Array:
         """The distance of 0 from the subdifferential of loss and penalty, (columns,)."""
         xp, sizes = numpy_of(gradient), self.sizes(b)
+        # Away from 0: gradient_j + price_j b_j / |b_j| = 0, for all classes.
         along = gradient + b * (self.prices / xp.where(sizes > 0, sizes, 1.0))[:, None]
         at_zero = xp.maximum(self.sizes(gradient) - self.prices, 0.0)
         return xp.where(sizes > 0, self.sizes(along), at_zero)
@@ -115,5 +117,6 @@ def feasible_share(penalty: Penalty, dual_gradient: Array) -> Array:
     """
     xp, prices = numpy_of(dual_gradient), penalty.prices
     tiny = xp.finfo(dual_gradient.dtype).tiny
+    # Columns without a price do not limit the factor: the dual point is orthogonal to them.
     ratio = xp.where(prices > 0, prices / xp.maximum(penalty.pull(dual_gradient), tiny), 1)
     return xp.minimum(1, xp.min(ratio, initial=1))

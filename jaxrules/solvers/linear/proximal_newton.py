@@ -90,8 +90,10 @@ def project_out(
     coupling = columns @ metric
     matrix = without_intercept(weighted_gram(columns, metric), coupling, total)
     diagonal = xp.diagonal(matrix)
+    # Repeated columns make the matrix singular, and columns of zeros leave zeros on its diagonal.
     ridge = xp.finfo(dual.dtype).eps ** _NEWTON_RIDGE * xp.max(diagonal) + xp.finfo(dual.dtype).tiny
     factor = xp.linalg.cholesky(matrix + xp.diag(xp.where(diagonal > 0, ridge, 1)))
+    # The ridge and rounding leave a little of each product: iterative refinement takes it away.
     for _ in range(refinements):
         rows = weights * dual
         level = xp.sum(rows) / total
@@ -128,6 +130,7 @@ def dual_bound(
     xp, (_, weights, target, _) = numpy_of(dual_gradient), data
     conjugate = require(loss, "conjugate", "a bound by duality")
     shrunk = feasible_share(penalty, dual_gradient) * dual
+    # The conjugate may be infinite on rows of weight 0, and 0 times infinity is NaN.
     return -xp.sum(xp.where(weights > 0, weights * conjugate(target, shrunk), 0))
 
 
@@ -280,6 +283,7 @@ def advance(
         size = search[0] / 2
         return size, objective(loss, data, penalty, b + size * d, score + size * score_step)
 
+    # The first length tried is 1: sizes are halved before they are tried.
     size, value = lax.while_loop(
         too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype))
     )

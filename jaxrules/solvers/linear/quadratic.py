@@ -117,6 +117,7 @@ class Quadratic:
                         self.hessian, self.curvature, self.penalty.prices, negative, positive, b,
                         gradient, _SWEEPS,
                     )  # fmt: skip
+                # Another candidate that cannot hurt: `best_along` takes it only if it is better.
                 inner = b
                 if round_ == _EASY_ROUNDS:
                     inner = self.penalty.allowed(self.interior_point(b, tolerance / 100))
@@ -168,12 +169,17 @@ class Quadratic:
         def penalised(values: Floats) -> Floats:
             return np.where(free, 0.0, values)
 
+        # With parts p = (up, down) and duals z: sides * gradient + penalties - z = 0, and p z =
+        # aim, which falls to 0. The residual is what the first equation leaves.
         penalties, parts, duals = self._inside(start, gradient_at(start), free)
         with np.errstate(all="ignore"):
             for _ in range(max_iterations):
                 gradient = gradient_at(parts[0] - parts[1])
                 residual = penalised(_SIDES * gradient + penalties - duals)
                 divisor = np.where(free, 1.0, parts)
+                # Eliminating the duals gives each part the curvature z / p; eliminating the sum of
+                # both parts leaves (H + diag(1 / (p1 / z1 + p2 / z2))) along = right, for their
+                # difference alone.
                 barrier = np.where(free, 1.0, duals / divisor)
                 inverse = np.sum(1 / barrier, axis=0)
                 try:
@@ -196,6 +202,8 @@ class Quadratic:
                     values, steps = np.stack([parts, duals]), np.stack([step, dual_step])
                     length = np.where((steps < 0) & ~free, -values / steps, 1.0).min(initial=1.0)
                     ahead = penalised((parts + length * step) * (duals + length * dual_step))
+                    # Mehrotra: the cube of what the predictor would leave of the complementarity,
+                    # and its second-order error, which the corrector takes back.
                     aim = (np.sum(ahead) / count / now) ** 3 * now - step * dual_step
                 parts = parts + _TO_THE_BOUND * length * step
                 duals = duals + _TO_THE_BOUND * length * dual_step
@@ -206,6 +214,8 @@ class Quadratic:
                 if small or np.isnan(worst + gap):
                     break
         b = parts[0] - parts[1]
+        # At the solution p or z is 0. Where the smaller dual exceeds the coefficient, in the same
+        # units, it is the coefficient that vanishes.
         return np.where(~free & (self.curvature * np.abs(b) <= duals.min(axis=0)), 0.0, b)
 
     def _inside(

@@ -123,6 +123,7 @@ def refit_outputs(
         fixed, moves = offsets[:, k], slice(None)
         if free is not None:
             moves = free[:, k]
+            # What does not move is a fixed part of the scores.
             fixed = fixed + features[:, ~moves] @ weights[~moves, k]
         weights[moves, k], found = refit_weights(
             loss, y[:, k], features[:, moves], l2_penalty=l2_penalty, intercept=intercept,
@@ -140,6 +141,8 @@ def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
     """
     from scipy.optimize import lsq_linear
 
+    # R = diag(root) V' of the eigenvectors V. Directions without curvature, in which no score
+    # changes, are left out: R'^-1 does not exist there.
     values, vectors = np.linalg.eigh(hessian)
     kept = values > 1e-12 * values.max(initial=0.0)
     root = np.sqrt(values[kept])
@@ -191,6 +194,8 @@ def refit_softmax(
     held = free is not None and not free.all()
     bounded = signs is not None and bool(np.any(signs))
     metric = 0.5 * (design.T * sample_weight) @ design + np.diag(penalty)
+    # With fixed or bounded weights the coordinates must remain those of single weights, so that
+    # zeros and bounds carry over: hence only the diagonal.
     back = _to_weights(metric, diagonal=held or bounded)
     moves = np.ones((len(penalty), y.shape[1]), bool)
     if free is not None:
@@ -239,6 +244,7 @@ def softmax_terms(
         weights: (columns, K).
     """
     scores = design @ weights
+    # The largest score of a row becomes 0: no exponential overflows, and none of the sums is 0.
     scores -= scores.max(axis=1, keepdims=True)
     odds = np.exp(scores)
     total = odds.sum(axis=1)
@@ -256,6 +262,7 @@ def _to_weights(metric: Floats, diagonal: bool) -> Floats:
     scale[scale == 0] = 1.0  # a rule that holds nowhere, without a ridge
     if diagonal:
         return np.diag(1.0 / scale)
+    # With M / (scale scale') = L L', the map T = diag(1 / scale) L'^-1 has T'MT = I.
     relative = metric / scale / scale[:, None]
     relative[np.diag_indices_from(relative)] += 1e-12  # equal rules without a ridge
     return np.asarray(np.linalg.inv(np.linalg.cholesky(relative)).T / scale[:, None])

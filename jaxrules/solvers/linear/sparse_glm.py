@@ -163,8 +163,12 @@ class SparseProblem(WorkingSets[SparseSolution]):
         weights, target = np.zeros((2, design.storage.shape[1]))
         target += filler(loss)
         weights[: design.n_patterns], target[: design.n_patterns] = merged.weight, merged.target
+        # The solver's coefficients are `scale` times the given ones, so that prices per unit are
+        # divided by it.
         factors = _check_factors(penalty_factors, design.n_columns) / design.scale
         nothing = np.zeros_like(target)
+        # The conjugate at 0 is minus the least loss of a row: theta = 0 is feasible at every
+        # penalty, and gives this bound.
         least = merged.constant - float(weights @ conjugate(target, nothing))
         worth = merged.constant + float(weights @ loss.value(target, nothing)) - min(least, 0.0)
         data = NewtonData(nothing[:0], weights, target, intercept)
@@ -224,6 +228,8 @@ class SparseProblem(WorkingSets[SparseSolution]):
         the steps stall, or at once unless `straight`.
         """
         found, stage = None, self._stage(begin)
+        # A warm start is often close enough for the loss itself; the detour is for steps that
+        # stall.
         if straight or stage is None:
             found = self.minimise(l1_penalty, begin, tolerance, max_iterations, run)
             if stage is None or found[0].status is not Status.STALLED:
@@ -270,6 +276,7 @@ class SparseProblem(WorkingSets[SparseSolution]):
             raise ValueError(
                 f"start must hold {design.n_columns} finite coefficients and a finite intercept"
             )
+        # f = b_0 + x'b = (b_0 + centre'b - level) + ((x - centre) / scale)'(scale b) + level.
         coefficients = given * design.scale
         intercept = (
             float(intercept + given @ design.centre) - self.level
@@ -281,6 +288,7 @@ class SparseProblem(WorkingSets[SparseSolution]):
         return self.at(coefficients, intercept, score, False)
 
     def _null_model(self, position: Position) -> Position:
+        # `at` finds the best intercept; columns without a penalty need a solver of their own.
         free = self._unpenalised
         if len(free) == 0:
             return position
@@ -321,6 +329,7 @@ class SparseProblem(WorkingSets[SparseSolution]):
             strength,
             certificate.objective,
             certificate.bound,
+            # A derivative by a given coefficient is `scale` times that by the solver's.
             float((certificate.violation * self.design.scale).max(initial=0.0)),
             steps,
             status,

@@ -159,6 +159,8 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
             merged = merge_rows(logistic, one, row_weight, design.inverse, n)
             weights[:n], of_class[:n] = merged.weight, (1 + merged.target) / 2
         penalty = Group(penalty_factors / design.scale)
+        # Merged rows of several classes cannot be fitted perfectly: what is left is the entropy of
+        # their shares. At score 0 every row loses log K.
         least = -float(weights @ xlogy(shares, shares).sum(axis=0))
         curvatures = [Curvature() for _ in range(k)]
         return cls(design, weights, shares, penalty, least, float(np.log(k)), curvatures)
@@ -210,6 +212,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
             (start.coefficients, start.intercept) if isinstance(start, SoftmaxSolution) else start
         )
         given, intercept = np.asarray(given, np.float64), np.asarray(intercept, np.float64)
+        # A constant for all classes changes no probability, and only adds to the norm.
         given = given - given.mean(axis=1, keepdims=True)
         coefficients = given * design.scale[:, None]
         intercept = intercept + design.centre @ given
@@ -278,6 +281,7 @@ def bound_at(weights: Floats, target: Floats, score: Floats, shrunk: float) -> f
 
 def _dual_value(weights: Floats, mixed: Floats) -> float:
     """The mean entropy of t (classes, rows); -inf outside the domain of the conjugate."""
+    # t must be a distribution over the classes of every row: its entries sum to 1 by construction.
     if mixed.min() < -_ZERO:
         return -np.inf
     return -float(weights @ xlogy(mixed, np.abs(mixed)).sum(axis=0))
@@ -295,6 +299,8 @@ def _best_shift(weights: Floats, target: Floats, score: Floats) -> Floats:
             break
         weighted = weights * p
         hessian = np.diag(weighted.sum(axis=1)) - weighted @ p.T
+        # Equal shifts of all classes change nothing: the null vector gets curvature, and its
+        # component is taken off the result.
         size = hessian.diagonal().max() + np.finfo(np.float64).tiny
         hessian += size / len(shift)  # 1 is its null vector
         hessian[np.diag_indices_from(hessian)] += 1e-13 * size
@@ -317,6 +323,7 @@ def _projected(free: Columns, weights: Floats, p: Floats, dual: Floats) -> Float
     saturated rows in the domain of the conjugate.
     """
     m, k, n = len(free), *dual.shape
+    # The last row is the constant.
     z = np.ones((m + 1, n))
     for j in range(m):
         z[j] = np.eye(m)[j] @ free
@@ -326,6 +333,7 @@ def _projected(free: Columns, weights: Floats, p: Floats, dual: Floats) -> Float
             weighted = weights * z[a] * z[b] * p
             hessian[:, a, :, b] = np.diag(weighted.sum(axis=1)) - weighted @ p.T
     matrix = hessian.reshape(k * (m + 1), -1)
+    # Constants over the classes are null vectors, so the matrix is singular.
     inverse = np.linalg.pinv(matrix, rcond=1e-12, hermitian=True)
     for _ in range(3):
         rest = ((weights * dual) @ z.T).ravel()
@@ -421,6 +429,8 @@ class BlockDescent:
         return done or self.limits.reached(at.violation, at.steps)
 
     def step(self, at: DescentState) -> DescentState:
+        # Models are dear: they are renewed only at the start, where they serve no longer, or if
+        # several steps have gained little.
         slow = at.age >= _AGE and at.violation > _SLOW * at.begun
         if self.curvatures[0].rows is None or at.stuck or slow:
             for curvature, own in zip(self.curvatures, at.shares, strict=True):
@@ -442,6 +452,7 @@ class BlockDescent:
             length /= 2
             coefficients = goal if length == 1 else at.coefficients + length * change
             moved = self._value(coefficients, at.score + length * along)
+        # The spectral step is not monotone: only several steps without a new least objective count.
         failed, idle = not moved <= highest, 0 if moved < at.least else at.idle + 1
         new = at._replace(
             steps=at.steps + 1, models=models, age=at.age + 1, idle=idle,
@@ -527,6 +538,8 @@ class _Models(NamedTuple):
         from jaxrules.solvers.linear.coordinate_descent import group_sweeps
 
         b, scale = np.array(at.coefficients.T, order="C"), at.scale
+        # The intercepts are minimised out, and all is divided by the scale, which is the same as to
+        # multiply the models by it.
         slope = (at.gradient - self.couplings * (at.intercept_gradient / self.totals)).T / scale
         slope, wanted = np.ascontiguousarray(slope), _INEXACT * at.violation / scale
         for _ in range(_ROUNDS):

@@ -87,6 +87,7 @@ def minimum(
     violation or the most rounds; as `Quadratic.minimum`.
     """
     hessian, anchor = model.hessian, at.coefficients
+    # The slope once the intercept follows, as `without_intercept` for the Hessian.
     linear = at.gradient - model.coupling * (at.intercept_gradient / model.total)
     sizes = jnp.abs(hessian)
     # Two bounds on the largest eigenvalue: the greatest row sum, and Frobenius' norm.
@@ -108,6 +109,8 @@ def minimum(
 
     def support_newton(b: Array) -> Array:
         gradient, on = gradient_at(b), (b != 0) | (penalty.prices == 0)
+        # Off the support the matrix is the identity and the right side 0: the shape does not depend
+        # on the support, and those coefficients stay.
         matrix = jnp.where(on[:, None] & on[None, :], hessian, 0) + jnp.diag(
             jnp.where(on, ridge, 1.0)
         )
@@ -177,6 +180,8 @@ def visit(loss: Loss, task: PathTask, at: Place, width: int) -> Place:
     closeness = jnp.where(must, jnp.inf, penalty.pull(at.gradient) / penalty.prices)
     _, working = lax.top_k(closeness, width)
     violation = penalty.violation(at.coefficients, at.gradient)
+    # As on the host (`WorkingSets.minimise`): a working set is not solved far more accurately than
+    # the columns outside it allow.
     outside = violation.at[working].set(0).max()
     inside = data._replace(columns=data.columns[working])
     some = penalty.take(working)
@@ -198,6 +203,7 @@ def visit(loss: Loss, task: PathTask, at: Place, width: int) -> Place:
 
     first = first_iterate(loss, inside, some, at.coefficients[working], at.intercept, at.score)
     step, score = lax.while_loop(unfinished, newton_step, first)
+    # Columns outside the working set are 0: it holds the whole support, as long as `width` does.
     b = at.coefficients.at[working].set(step.coefficients)
     return task.place(loss, b, jnp.asarray(step.intercept), score)
 
@@ -287,8 +293,10 @@ class TracedPath:
         """Solve at the next penalties; the last one is repeated up to the length of a chunk."""
         columns, lanes = self._on_device()
         problem, done = self.problems[0], len(self._found)
+        # One shape, one program: the solutions at the repeated penalties are dropped.
         ahead = np.asarray(self.penalties[done : done + _CHUNK], np.float64)
         filled = np.append(ahead, np.full(_CHUNK - len(ahead), ahead[-1]))
+        # Columns of padding are zeros; with a price they stay at zero.
         factors = np.ones(columns.shape[0])
         factors[: problem.design.n_columns] = problem.penalty.prices
         if self._last is None:
@@ -299,6 +307,8 @@ class TracedPath:
                 self.tolerance, width=min(self._width, len(factors)),
             )  # fmt: skip
             support = np.count_nonzero(weights, axis=2).max()
+            # A support that nearly fills its set may lack columns: the whole chunk is solved again,
+            # wider.
             if support <= _FILLED * self._width or self._width >= len(factors):
                 break
             self._width *= 2

@@ -125,6 +125,7 @@ class WorkingSets(ABC, Generic[SolutionT]):
             bound = self.bound(penalty, point)
         return Certificate(
             float(point.loss) + float(penalty.value(b)) + self.constant,
+            # fmax: where the dual point overflows, NaN gives way to the least loss.
             float(np.fmax(bound + self.constant, self.least)),
             penalty.violation(b, point.gradient),
         )
@@ -175,6 +176,8 @@ class WorkingSets(ABC, Generic[SolutionT]):
         run: Run | None,
     ) -> tuple[SolutionT, Position]:
         """From a position until the duality gap is small."""
+        # Without a penalty the dual point must be orthogonal to all columns; with one, only to
+        # those of price 0.
         if position.all_free != (strength == 0):
             position = self.at(
                 position.coefficients, position.intercept, position.point.score, strength == 0
@@ -211,6 +214,9 @@ class WorkingSets(ABC, Generic[SolutionT]):
             previous, certificate = certificate, self.certificate(position, strength)
             gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
             worst_after = certificate.violation.max(initial=0.0)
+            # Where rounding hides the decrease, a falling violation is progress, too.
             idle = 0 if gained or worst_after < 0.9 * worst else idle + 1
+            # The columns outside were settled already: if the gap is still too large, its cause is
+            # inside.
             if outside <= wanted:
                 tightening *= 0.3

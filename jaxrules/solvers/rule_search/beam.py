@@ -113,9 +113,13 @@ class Beam:
         propositions).
         """
         before = np.array([partial.value for partial in self.partials[: len(value)]])[:, None]
+        # A proposition must earn its price, and its share of growth; rises below a tie are
+        # rounding.
         rise = max(TIE, objective.growth) * np.abs(before) + objective.condition_price
         pays = np.flatnonzero(value > before + rise)
         different = self._different(space, value, pays[best_first(value.ravel()[pays])])
+        # `different` is lazy: what is offered comes first, and the search for the next level goes
+        # on where this one stopped.
         best = list(itertools.islice(different, self.count))
         known = len(self.best), self.floor
         for place, partial in best:
@@ -174,6 +178,8 @@ def run_beams(
     first = (
         objective.value(terms.sum(axis=2).T)
         if objective.empty_is_rule
+        # Less than any rule, so that a first proposition raises it, but finite: `select` takes a
+        # share of it.
         else np.full(len(terms), -1e300)
     )
     starts = (_Partial((), everything, value) for value in first.tolist())

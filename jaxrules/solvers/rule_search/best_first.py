@@ -111,6 +111,8 @@ class _Boundary(Generic[DetailsT]):
     def run(self, max_evaluations: int | None, stopped: Callable[[], bool]) -> Found:
         status = Status.OPTIMAL if self.approximation == 1.0 else Status.CONVERGED
         bound, root = self.root()
+        # A heap of (-bound, number, node): numbers are distinct, so nodes, which have no order, are
+        # never compared.
         boundary, order = [(-bound, 0, root)], itertools.count(1)
         while boundary and (self.exhaust or self.hopeful(np.array(-boundary[0][0]))):
             if max_evaluations is not None and self.evaluations >= max_evaluations:
@@ -127,6 +129,7 @@ class _Boundary(Generic[DetailsT]):
             -math.inf, stopped=stopped,
         )  # fmt: skip
         assert found.bound is not None
+        # The greatest open bound is at the top of the heap; pruned ones are in `dropped`.
         ends = [-negative for negative, _, _ in boundary[:1]]
         bound = max(found.bound, self.dropped, found.objective * (1.0 + TIE), *ends)
         return replace(found, bound=bound, counts=self.counts)
@@ -180,6 +183,8 @@ class _BestFirst(_Boundary[Words]):
             self.best, self.worth = (*node.path, int(node.available[top])), float(worth[top])
         if length == self.longest:
             return
+        # Extensions of a child have length + 1 propositions or more, and are extensions of the
+        # node, whose bound they share.
         bounds = np.minimum(objective.worth(objective.bounds(terms, children), length + 1), bound)
         alive = self.hopeful(bounds)
         self.counts["bound"] += int(np.sum(~alive))
@@ -188,6 +193,8 @@ class _BestFirst(_Boundary[Words]):
         for position, child in enumerate(ranked):
             rows = np.flatnonzero(children[:, child])
             closure = np.bitwise_and.reduce(space.activations.words[rows], axis=0)
+            # The rule of "No duplicate rows" in docs/mandatory-rows-bound.md. It presupposes that a
+            # longer conjunction for the same rows is allowed and worth as much.
             behind = node.details | np.bitwise_or.reduce(
                 self.bit[node.available[ranked[:position]]], axis=0, initial=0
             )
@@ -197,6 +204,7 @@ class _BestFirst(_Boundary[Words]):
             later = node.available[ranked[position + 1 :]]
             implied = np.any(self.bit[later] & closure, axis=1)
             self.counts["implied"] += int(np.sum(implied))
+            # A child without extensions is done: its own worth was taken above.
             if not np.all(implied):
                 path = (*node.path, int(node.available[child]))
                 yield float(bounds[child]), _Node(path, rows, later[~implied], behind)
@@ -236,6 +244,7 @@ class _Published(_Boundary[_Augmentations]):
                 "search_depth_first"
             )
         self.kernels, self.augment = published, published.augment[type(self.problem)]
+        # Rows in the order of Theorem 3.1, so that prefixes and suffixes are running sums.
         rank = np.argsort(-self.problem.order(*self.terms), kind="stable")
         self.order = np.argsort(space.masks.sum(axis=0), kind="stable")
         masks, (g, h) = space.activations.dense[rank][:, self.order], self.terms.take(rank, axis=1)
@@ -288,6 +297,8 @@ class _Published(_Boundary[_Augmentations]):
         for position, a, b in zip(
             np.flatnonzero(alive), available.tolist(), bounds.tolist(), strict=True
         ):
+            # `available` and the bounds are those of all surviving siblings; the kernel skips what
+            # is not behind the tail.
             extent = new.rows[new.offsets[position] : new.offsets[position + 1]]
             if len(extent):
                 details = _Augmentations(new.closures[position].copy(), bounds, later_crit)

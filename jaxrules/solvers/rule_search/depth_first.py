@@ -96,6 +96,7 @@ class _DepthFirst:
         pool = None
         status = None
         beams = list(BEAMS.items())
+        # Easy problems are proved in the first slice and never need a beam.
         while status is None and self.longest and not workers[0].advance(0, max_evaluations):
             if beams and workers[0].visits > beams[0][0] and not stopped():
                 self._take_beam(workers[0], beams.pop(0)[1], stopped)
@@ -106,6 +107,8 @@ class _DepthFirst:
             elif stopped():
                 status = Status.TIME_LIMIT
             elif threads > 1 and workers[0].visits > THREADS_FROM:
+                # Found before all that the two threads will find: first in visit order, it wins
+                # ties.
                 self.candidates.append(workers[0].best)
                 workers.append(workers[0].fork())
                 pool = _Pair(workers)
@@ -141,6 +144,7 @@ class _DepthFirst:
 
         tie = 1.0 + TIE
         value, best = self.candidates[0]
+        # In visit order: a later candidate must be better by more than a tie.
         for other_value, other in self.candidates[1:]:
             if other_value > value * tie:
                 value, best = other_value, other
@@ -228,6 +232,7 @@ class _Worker:
     def fork(self) -> _Worker:
         """A second worker with the same expanded root and incumbent, and no work done."""
         stack = copy.deepcopy(self.stack)
+        # Both share `found`, by which each hears of the other's rules (`hear_other_thread`).
         search = copy.deepcopy(self.search)._replace(found=self.search.found)
         search.counters[:] = 0
         return _Worker(self.task, stack, search)
@@ -261,6 +266,7 @@ class _Worker:
     def start(self, child: int) -> None:
         """Make the root's child the next one to visit."""
         self.stack.levels[0]["next"] = child + 1
+        # All that are ranked lower, and the child, which `_descend` removes.
         behind = self.stack.available[0, : child + 1]
         self.stack.behind[0] = 0
         np.bitwise_or.at(
@@ -288,6 +294,8 @@ class _Worker:
         levels, bounds = self.stack.levels, self.stack.bounds
         longest, largest = self.task.longest, 0.0
         for level in range(top, min(int(self.counters["level"]) + 1, longest)):
+            # An expanded level leaves open its next child, which has the greatest bound of those
+            # left. A level that is not yet expanded has its own bound as a child of the one above.
             if levels[level]["expanded"]:
                 child, depth = levels[level]["next"] - 1, level
             elif level > 0:
@@ -344,6 +352,8 @@ class _Pair:
                 if child < 0:
                     return
                 worker.start(child)
+            # A slice enters the child before it can pause, so that the levels below the root, which
+            # `open_bound(1)` reads, cover what is left of it.
             while not worker.advance(child, shared=True):
                 if self.halt.is_set():
                     break

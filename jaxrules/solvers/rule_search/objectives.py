@@ -183,6 +183,8 @@ class Objective:
             raise TypeError(
                 f"no compiled search maximises {type(self).__name__}; use search_best_first"
             )
+        # Kernels price the descendants of a child, which have level + 2 propositions or more, even
+        # where there are not so many.
         lengths = np.arange(len(space) + 3)
         members = space.activations.bits
         kind = getattr(problems, self.compiled_one_sided if self.one_sided else self.compiled)
@@ -238,9 +240,11 @@ def _greatest_of_ends(
         members: the sets, 0/1, (merged rows, sets).
         share: per set, in [0, 1].
     """
+    # Rows without curvature have an extreme ratio, which stays finite: they come first or last.
     order = np.argsort(-terms[0] / np.maximum(terms[1], 1e-150), kind="stable")
     prefixes = np.cumsum(terms[:, order, None] * members[order], axis=1)
     ends = np.concatenate([prefixes, prefixes[:, -1:] - prefixes], axis=1)
+    # Suffixes are what prefixes leave of the whole, which cancels digits: hence the factor below.
     gains = objective.counted(ends[0]) ** 2
     return np.asarray(np.max(gains / (ridge + share * ends[1]), axis=0) * (1.0 + 1e-9))
 
@@ -276,11 +280,14 @@ class CorrectiveDecrease(Objective):
         """g, h and h Q R with R R' = M^-1: the squared sums of the last add up to c'M^-1 c."""
         q = self.found.astype(np.float64)
         values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
+        # Rules in the span of others have eigenvalues of 0; without these, M^-1 is the
+        # pseudoinverse.
         kept = values > 1e-12 * values.max(initial=0.0)
         root = vectors[:, kept] / np.sqrt(values[kept])
         terms = np.empty((1, 2 + root.shape[1], space.activations.n_patterns))
         terms[0, 0] = space.activations.totals(self.gradient)
         terms[0, 1] = space.activations.totals(self.curvature)
+        # b_i = h_i R'Q_i: over the rows of q it sums to R'Q'H q = R'c, whose square is c'M^-1 c.
         for row, column in zip(terms[0, 2:], (q @ root).T, strict=True):
             row[:] = space.activations.totals(self.curvature * column)
         return terms
@@ -288,6 +295,8 @@ class CorrectiveDecrease(Objective):
     def value(self, sums: Floats) -> Floats:
         whole = self.ridge + sums[1]
         rest = whole - np.sum(sums[2:] ** 2, axis=0)
+        # A rule in the span of others gains nothing once all are refitted; without a ridge both
+        # numerator and denominator are then rounding.
         gain = self.counted(sums[0]) ** 2
         return np.where(rest > IN_SPAN * whole, gain / np.maximum(rest, IN_SPAN * whole), 0.0)
 
@@ -298,7 +307,9 @@ class CorrectiveDecrease(Objective):
         """
         if len(terms) == 2:
             return np.ones(members.shape[1])
+        # h >= 0 and b_i = h_i R'Q_i: where h is 0, so is b.
         b = np.where(terms[1] > 0, terms[2:] / np.sqrt(np.maximum(terms[1], 1e-300)), 0.0)
+        # The matrices of all sets by one product: b b' of every row, flattened, times the members.
         outer = (b[:, None] * b).reshape(len(b) ** 2, -1)
         s = (outer @ members).T.reshape(members.shape[1], len(b), len(b))
         rho = np.linalg.eigvalsh(s)[:, -1]
@@ -386,6 +397,7 @@ def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
 
     def values(pairs: Sequence[tuple[Partition, Partition]]) -> list[Floats]:
         found = [np.zeros((len(a.propositions), len(b.propositions))) for a, b in pairs]
+        # One class after another, so that its histograms stay in the cache while its rows pass.
         for of_class in by_row:
             joint = [np.zeros((len(a.members), len(b.members) * n_terms)) for a, b in pairs]
             for start in range(0, n_rows, block):  # rows stay in the cache for all pairs
@@ -546,20 +558,25 @@ class Orthogonal(Objective):
         outer = (b[:, None] * b / count).reshape(len(b) ** 2, len(count))
         s = (outer @ members).T.reshape(members.shape[1], len(b), len(b))
         rho = np.linalg.eigvalsh(s)[:, -1] if len(b) else np.zeros(members.shape[1])
+        # 1 - rho, less the rounding of the eigenvalue. Where nothing is left the first bound is
+        # infinite.
         slack = np.maximum(1.0 - rho - 1e-12 * (len(b) + 1), 0.0)
         bound = np.zeros(members.shape[1])
         for sign in (1.0,) if self.one_sided else (1.0, -1.0):
             g = np.maximum(sign * terms[0], 0.0)
             order = np.argsort(-g / count, kind="stable")
+            # Rows with g = 0 would add to the denominator only.
             order = order[g[order] > 0]
             sums, counts = (
                 np.cumsum(term[order, None] * members[order], axis=0) for term in (g, count)
             )
+            # An empty prefix of a set has the sum 0, so that any positive count will do for it.
             square = np.max(
                 sums**2 / np.maximum(counts, count.min(initial=1.0)), axis=0, initial=0.0
             )
             with np.errstate(divide="ignore", invalid="ignore"):
                 squared_bound = np.where(square > 0, square / slack, 0.0)
+            # The second bound solves with I - S, which needs eigenvalues well above rounding.
             safe = np.flatnonzero(slack > 1e-6)
             if len(b) and len(safe):
                 v = ((b * g / count) @ members[:, safe]).T
@@ -604,6 +621,7 @@ class GivenObjective(Objective):
         return self.whole.potential(sums)
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
+        # The other objective bounds subsets of all merged rows: those outside are no members.
         of_all = np.zeros((len(self.inside), members.shape[1]))
         of_all[self.inside] = members
         return self.whole.bounds(self.everywhere[0], of_all)
@@ -615,6 +633,7 @@ class GivenObjective(Objective):
         return self.whole.values_of_pairs(terms, work)
 
     def price(self, length: ArrayLike) -> Floats:
+        # The given proposition counts, although the search does not see it.
         return super().price(np.asarray(length) + 1)
 
     def divisor(self, length: ArrayLike, units: ArrayLike | None = None) -> Floats:

@@ -114,6 +114,8 @@ def search_triples(
     length = 3 if status is Status.OPTIMAL else 1  # all shorter ones are examined
     bounds = np.asarray(objective.worth(objective.bounds(terms, masks), length), np.float64)
     order = best_first(bounds)
+    # Bounds within a tie keep their order, so that they may rise a little; `left` is the greatest
+    # of a proposition and all later ones.
     left = np.maximum.accumulate(bounds[order][::-1])[::-1]
     for rank, proposition in enumerate(order.tolist()):
         if left[rank] <= best.objective * (1.0 + TIE):
@@ -122,11 +124,13 @@ def search_triples(
             status = Status.TIME_LIMIT if stopped() else Status.MAX_ITERATIONS
             bound = max(bound, float(left[rank]))
             break
+        # A triple is found once: from the first of its propositions in this order.
         inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
         if not inside.any():  # worth nothing
             continue
         if on_device:
             ranked = ranking_of(space).best(objective, terms, 1, stopped, inside=inside, beside=1)
+            # The device bounds all pairs within these rows, and here the greatest bound is too low.
             if ranked is not None and ranked[0].worth <= best.objective * (1.0 + TIE):
                 continue
         found = search_pairs(
@@ -211,6 +215,8 @@ class _Pairs:
         """
         places = itertools.combinations_with_replacement(self.order.tolist(), 2)
         n = len(self.order)
+        # Pairs that begin with the first `all_with` partitions: n + (n - 1) + ... of them, in this
+        # order.
         chosen = n * self.all_with - self.all_with * (self.all_with - 1) // 2
         pairs = ((min(pair), max(pair)) for pair in itertools.islice(places, chosen))
         while some := list(itertools.islice(pairs, _AT_ONCE)):
@@ -246,9 +252,14 @@ class _Pairs:
                 if stopped():
                     self.examine_single()
                     return False
+                # One, then two, four, ... in descending order of their bounds: every batch may
+                # raise the worth above the bounds of the rest.
                 for pair in pending[: len(values) + 1]:
                     rows = space.selected_groups(pair).astype(np.float64)
                     values[pair] = float(self.objective.value((self.terms @ rows)[:, None])[0])
+            # Proved: all that may be better has been evaluated. The evaluations are counted as on
+            # the host, so that results do not depend on the device: the propositions alone, and the
+            # pairs of every two partitions, or of one with itself.
             if len(ranked) < count or len(better) < len(ranked):
                 sizes = [len(part.propositions) for part in self.partitions]
                 self.evaluations = (
@@ -344,6 +355,7 @@ class _Pairs:
             return best
         worths = np.ravel(self.objective.worth(values, length))
         while most > self.worth + TIE * abs(self.worth):
+            # The first within a tie of the greatest; if it is excluded, the next best is tried.
             place = int(np.argmax(worths >= most - TIE * abs(most)))
             chosen = (
                 first.propositions[place // values.shape[1]],

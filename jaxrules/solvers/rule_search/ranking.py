@@ -77,6 +77,8 @@ class Ranking:
     def __init__(self, space: SearchSpace) -> None:
         assert space.partitions is not None
         parts, self.n_rows = space.partitions, space.activations.n_patterns
+        # A block has at most an eighth of the rows (if there are 8192 or more), which limits the
+        # padding.
         step = max(1024, min(_LARGEST_BLOCK, 1 << max(self.n_rows.bit_length() - 4, 0)))
         self.step, self.padded = step, max(1, -(-self.n_rows // step)) * step
         codes = np.zeros((len(parts), self.padded), np.uint8)
@@ -84,6 +86,7 @@ class Ranking:
             code[: self.n_rows] = part.cell
         cells = [part.members.shape for part in parts]
         width = max(1, _PAIRS_AT_ONCE // max(1, len(space)))
+        # The left side is cut into groups of partitions, each paired with all propositions at once.
         groups: list[list[int]] = []
         for place, (_, propositions) in enumerate(cells):
             if not groups or propositions + sum(cells[one][1] for one in groups[-1]) > width:
@@ -121,6 +124,9 @@ class Ranking:
             by_class = by_class[:, :1]
         n_terms = by_class.shape[1]
         padded_terms = n_terms if n_terms < 3 else -(-n_terms // _TERMS) * _TERMS
+        # With 2^(e - 1) <= largest < 2^e, a term over 2^e is below 1; a step of 2^(e - 23) is at
+        # most 2^-22 of the largest. float32 is off by at most a quarter of a step, and rounding by
+        # half a step: less than one step together.
         largest = np.abs(by_class).max(axis=2, initial=0.0)
         exponent = np.where(largest > 0, np.frexp(np.maximum(largest, 1e-300))[1], 0)
         scaled = np.zeros((n_classes, padded_terms, self.padded), np.float32)
@@ -136,6 +142,7 @@ class Ranking:
         placed = on_device((scaled.reshape(-1, self.padded), counted, steps))
         for left in self.left:
             block = self.step
+            # Halving divides `step`, so that the padded rows remain a multiple of the block.
             while block > 1024 and digits * len(left.part) * block > _BLOCK_ENTRIES:
                 block //= 2
             ranked = _rank_in_time(
@@ -225,6 +232,7 @@ def _rank(
     value = value.sum(axis=0) * (1 + _ROUNDING)
     first, second = left.proposition[:, None], right.proposition[None]
     single, pair = ((value - prices[k]) / divisors[k] for k in (0, 1))
+    # Each unordered pair once; a proposition with itself is that proposition alone.
     worth = jnp.where(first == second, single, jnp.where(first < second, pair, -jnp.inf))
     worth = jnp.where(first >= 0, worth, -jnp.inf)
     best, place = lax.top_k(worth.ravel(), min(count, worth.size))
@@ -255,6 +263,8 @@ def _sums_of_cells(
             for array in (codes, terms, counted)
         )
         x = jnp.round(x * 2.0**_BITS) * counts.astype(x.dtype)[None]
+        # x = (high 2^8 + middle) 2^8 + low, with digits of size at most 128: exact in bfloat16, and
+        # 2^16 of them sum to at most 2^23.
         high = jnp.round(x / base**2)
         rest = x - high * base**2
         middle = jnp.round(rest / base)
@@ -285,6 +295,9 @@ def _greatest(
     if formula == "absolute":
         return gain
     whole = sums[:, 1] + (ridge if formula == "square" else 0)
+    # The least and the greatest denominator that the errors allow. A value is 0 only if even the
+    # greatest is in the span; otherwise the least, raised to where values become 0, gives the
+    # bound.
     inside, outside = jnp.abs(sums[:, 2:]) + errors[:, 2:], jnp.abs(sums[:, 2:]) - errors[:, 2:]
     least = whole - errors[:, 1] - (inside**2).sum(axis=1)
     most = whole + errors[:, 1] - (jnp.maximum(outside, 0) ** 2).sum(axis=1)

@@ -39,9 +39,12 @@ def conclude(
     the worth that the shortest possible one would have, and the result is not proved.
     """
     short, least = _shortest(space, space.selected_groups(propositions), stopped)
+    # The empty conjunction may not serve where it is no rule; and a cover that time cut short may
+    # be longer than the conjunction given.
     no_rule = not short and not objective.empty_is_rule
     if no_rule or len(propositions) < len(short):
         short = tuple(sorted(propositions))
+        # 0 only promised the empty conjunction, which was not allowed.
         least = min(least, len(propositions)) or len(propositions)
     worth = worth_of(space, objective, terms, short)
     if least < len(short) and bound is not None:
@@ -97,6 +100,8 @@ def _shortest(
     if rows.all() or not len(space):
         return (), 0
     candidates = _tightest_implied(space, rows)
+    # Set cover: every row outside must be excluded by one of the propositions chosen. Sets are
+    # whole numbers, whose operations take a word at a time.
     outside = _as_integers(pack(~rows[None]))[0]
     excluded = [
         outside & ~selected for selected in _as_integers(space.activations.bits[candidates])
@@ -116,6 +121,8 @@ def _shortest(
         if len(rows) > _MANY_ROWS:
             hardest = _hardest(space.activations.bits[candidates], rows, over)
             excluded, outside = _as_integers(pack(hardest.T)), (1 << len(hardest)) - 1
+        # No cover has fewer than `least` sets; the search for one of that size either finds the
+        # shortest or, if it was complete, raises `least`.
         while least < len(cover) and not cut:
             smaller = _cover_of_size(excluded, outside, least, over)
             if smaller is not None:
@@ -180,6 +187,8 @@ def _hardest(selected: Words, rows: NDArray[np.bool_], over: Callable[[], bool])
     used = pack(np.ones((1, len(selected)), bool))
     left = ~left & used
     left = left[np.argsort(np.bitwise_count(left).sum(axis=1), kind="stable")]
+    # Fewest excluding propositions first. If each of those of the first row excludes another row,
+    # too, that row needs no attention: any cover of the first excludes it.
     kept = [left[:0]]
     while len(left) and not over():
         kept.append(left[:1])
@@ -205,8 +214,11 @@ def _cover_of_size(
     if size == 0 or over():
         return None
     counts = [(one & left).bit_count() for one in sets]
+    # Even without overlap, the largest sets do not suffice.
     if sum(sorted(counts)[-size:]) < left.bit_count():
         return None
+    # The lowest bit: some set must hold it, so that only those sets are tried. After `_hardest` it
+    # is the row with the fewest of them.
     element = left & -left
     for k in sorted((k for k, one in enumerate(sets) if one & element), key=lambda k: -counts[k]):
         rest = _cover_of_size(sets, left & ~sets[k], size - 1, over)

@@ -53,6 +53,7 @@ def sides_of(space: SearchSpace, signs: NDArray[np.bool_]) -> tuple[Side, ...]:
             one, (propositions, 2).
     """
     either = np.flatnonzero(signs.any(axis=1))
+    # Those left allow a sign; if each allows both, one search with a two-sided objective serves.
     if (signs[either, 0] == signs[either, 1]).all():
         return (Side(0, either, space if len(either) == len(space) else space.take(either)),)
     by_sign = ((1, np.flatnonzero(signs[:, 1])), (-1, np.flatnonzero(signs[:, 0])))
@@ -112,6 +113,8 @@ def search_using(
         bounds = np.asarray(objective.worth(objective.bounds(terms[0], masks), 1), np.float64)
     parts: list[Found] = []
     best = -math.inf
+    # Greatest bound first: the first proposition left out bounds all later ones, for which one
+    # entry stands. Without pruning all bounds are infinite, and the worth decides.
     for place in np.lexsort((-worths, -bounds)).tolist():
         left_out = prunes and approximation * bounds[place] <= best * (1.0 + TIE)
         if parts and (left_out or stopped()):

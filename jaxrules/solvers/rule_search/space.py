@@ -102,6 +102,8 @@ class SearchSpace:
         """
         check_memory(len(codes), len(column))
         columns = [np.flatnonzero(column == one) for one in np.unique(column)]
+        # A row's key has a digit per column, the cell of its code, in a system of mixed radix. A
+        # further word begins before the product of the radices reaches 2^63.
         keys = [np.zeros(len(codes), np.uint64)]
         room = 1  # the number of values that the last key may have
         by_column = np.asfortranarray(codes)
@@ -124,6 +126,8 @@ class SearchSpace:
             for p in some.tolist():
                 bits[p] = pack((of_group >= cell[p] if above[p] else of_group <= cell[p])[None])[0]
 
+        # Every call fills rows of `bits` of its own. Results come in the order of the columns, so
+        # that this thread can check the clock in between.
         entries = _BLOCK  # since the last check of the clock
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             large = len(first) > _WORTH_THREADS
@@ -187,6 +191,8 @@ class SearchSpace:
                 return None
             if groups:
                 before = groups[-1][0]
+                # Only the pairs of cells that occur are numbered: correlated columns have few of
+                # them.
                 joint = _numbered(before * (int(cell.max(initial=0)) + 1) + cell)
                 columns = [*groups[-1][1], together]
                 if joint.max(initial=0) < _TOGETHER[0] and sum(map(len, columns)) <= _TOGETHER[1]:
@@ -196,6 +202,8 @@ class SearchSpace:
         found = []
         for cell, columns in groups:
             propositions = np.sort(np.concatenate(columns))
+            # A proposition is constant on a cell, so that one group of each cell shows which ones
+            # hold.
             example = np.empty(int(cell.max(initial=0)) + 1, np.intp)
             example[cell] = np.arange(len(cell))
             holds = rows.Activations(self.activations.bits[propositions], example).at(slice(None))
@@ -208,6 +216,7 @@ class SearchSpace:
         """
         above = self.above[together]
         if self.codes is None or not len(together):
+            # With those of the other side negated, all hold from some code on.
             holds = self.activations.holds(together) ^ ~above[:, None]
             return np.sum(holds, axis=0, dtype=np.intp)
         code = self.codes[:, self.column[together[0]]]
@@ -241,6 +250,7 @@ class SearchSpace:
 
 def _starts(above: NDArray[np.bool_], cell: NDArray[np.uint16]) -> NDArray[np.int64]:
     """The code at which each proposition on one column begins to hold, or ceases to."""
+    # `code <= cell` ceases to hold at cell + 1, which may exceed 16 bits.
     return np.where(above, cell, cell.astype(np.int64) + 1)
 
 
@@ -291,6 +301,8 @@ def check_cut_points(
         np.inf if max_cut_points is None else max_cut_points,
         [f.is_numeric for f in features],
     )
+    # A quick test first: a column has at most as many distinct values as rows. Columns are sorted
+    # only if these would be too many.
     if total(wanted, np.full(sum(numeric), float(table.n_rows))) <= fitting:
         return max_cut_points
     distinct = np.array(
@@ -301,6 +313,7 @@ def check_cut_points(
         ]
     )
     if (propositions := total(wanted, distinct)) > fitting:
+        # The total rises with the cut points, so the number of them that fit can be bisected.
         most = bisect.bisect_right(
             range(1, table.n_rows), fitting, key=lambda cuts: total(cuts, distinct)
         )
@@ -345,5 +358,7 @@ def best_first(values: NDArray[np.float64], tie: float = TIE) -> NDArray[np.intp
     falling = values[order]
     before = np.append(falling[:1], falling[:-1])
     with np.errstate(invalid="ignore"):  # infinite ones
+        # A drop of more than the tie begins a group; within a group, places decide. Infinity minus
+        # infinity is NaN, no drop: infinite values are ties.
         group = np.cumsum(before - falling > tie * np.abs(before))
     return order[np.lexsort((order, group))]

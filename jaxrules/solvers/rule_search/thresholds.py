@@ -154,6 +154,8 @@ def best_threshold(
             objective.value(some.T) if allowed else np.full(len(some), -math.inf)
             for some, allowed in zip((below, sums[-1] - below), sides, strict=True)
         ]
+        # Row by row of (below, above): of equal values the lowest threshold wins, and there the
+        # rule below it.
         at, above = divmod(int(np.argmax(np.stack(values, axis=1))), 2)
         if best is None or values[above][at] > best.value:
             place = int(np.flatnonzero(column.ends)[at]) + 1
@@ -186,6 +188,7 @@ def _by_blocks(
     slack = slack_of(by_row, n_classes)
     best: Split | None = None
     least, waiting = -math.inf, []
+    # First the thresholds between blocks of all columns: the best of them prunes blocks of any.
     for key, (column, sides) in columns.items():
         if not column.ends.any():
             continue
@@ -197,6 +200,7 @@ def _by_blocks(
             best = _split(least, key, column, above, int(column.starts[block]))
         bounds = bounds_of_blocks(before, sums, slacks, total, column.inside, *shape, *sides)
         waiting.append((float(bounds.max()), key, bounds, before, total))
+    # Then within blocks, from the column of the greatest bound on, until no bound exceeds the best.
     for bound, key, bounds, before, total in sorted(waiting, key=lambda one: -one[0]):
         if bound <= least:
             break

@@ -54,6 +54,7 @@ def _add_rows(
         row_g, row_h = stack.gradient[rows_at + r], stack.curvature[rows_at + r]
         at = masks_at + r * width
         mask = stack.masks[at : at + width]
+        # Whether a row counts is a factor, not a branch, which SIMD code could not take.
         for a in range(width):
             sum_g = g[a] + mask[a] * row_g
             g[a] = sum_g
@@ -61,6 +62,8 @@ def _add_rows(
                 sum_h = h[a] + mask[a] * row_h
                 h[a] = sum_h
                 bound[a] = _larger(bound[a], value_of(problem, sum_g, sum_h))
+    # Without curvature the value grows with every row of one sign, so that the longest prefix alone
+    # gives the bound.
     if not is_curved(problem):
         for a in range(width):
             bound[a] = _larger(bound[a], value_of(problem, g[a], h[a]))
@@ -81,6 +84,8 @@ def evaluate_children(problem: Problem, stack: Stack, search: Search, level: int
     for a in range(width):
         bound[a] = value_of(problem, base_g, base_h)
     _add_rows(problem, stack, search, level, 0, negative, 1)
+    # The suffixes start from the base again, which then counts twice in the sum of both passes: it
+    # is taken off the first one here.
     for a in range(width):
         value[a], part_h[a] = g[a] - base_g, h[a] - base_h
     _add_rows(problem, stack, search, level, size - 1, negative - 1, -1)
@@ -140,6 +145,8 @@ def exact_value(problem: Problem, search: Search) -> float:
         if has(search.chosen, r):
             for t in range(len(terms)):
                 sums[t] += terms[t, r]
+    # ridge + H - |sum of b|^2, the denominator of "Refitted weights" in
+    # docs/mandatory-rows-bound.md.
     whole = problem.ridge + sums[1]
     rest = whole
     for t in range(2, len(terms)):
@@ -184,6 +191,8 @@ def least_share(problem: Problem, search: Search) -> float:
                     product += gram[now, i, k] * gram[now, k, j]
                 gram[1 - now, i, j] = product
         now = 1 - now
+    # rho <= tr(S) |(S / tr S)^8|^(1/8) in the Frobenius norm; `norm` is the square of that norm,
+    # hence the 16th root. The tie covers the rounding of the powers.
     norm = 0.0
     for i in range(size):
         for j in range(size):

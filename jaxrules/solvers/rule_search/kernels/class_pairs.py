@@ -44,6 +44,9 @@ class Chain(NamedTuple):
         sizes = members.sum(axis=0)
         order = np.argsort(sizes, kind="stable")
         members, sizes = members[:, order], sizes[order]
+        # Cells of i are cells of j if and only if both share as many cells as i has. Above the
+        # diagonal, i comes earlier; the last such i is the largest, to which the fewest cells must
+        # be added.
         inside = np.triu(members.T @ members == sizes[:, None], 1)
         parent = np.where(inside.any(axis=0), len(order) - 1 - inside[::-1].argmax(axis=0), -1)
         further = members > np.where(parent >= 0, members[:, parent], 0.0)
@@ -105,12 +108,15 @@ def add_values(
     """
     left = np.empty((len(first.order), joint.shape[1]))
     sums = np.empty((len(second.order), n_terms))
+    # First the cells of one partition are summed up for p, then the remaining cells, of the other,
+    # for every q.
     for p in range(len(first.order)):
         _sum_up(left, joint, p, first)
         of_cells = left[p].reshape(joint.shape[1] // n_terms, n_terms)
         for q in range(len(second.order)):
             _sum_up(sums, of_cells, q, second)
             whole = ridge + sums[q, 1]
+            # The same guard as in `CorrectiveDecrease.value`.
             rest = whole
             for t in range(2, n_terms):
                 rest -= sums[q, t] * sums[q, t]

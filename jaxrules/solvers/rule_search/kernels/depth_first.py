@@ -90,11 +90,14 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
             else:
                 drop(problem, search, bounds[a], level + 2)
         search.counters[0].bound += width - kept
+        # Another evaluation pays only if enough propositions are gone to make rows mandatory; and
+        # the children of a narrow node are leaves, which need no bound.
         if kept <= LEAF_WIDTH or kept > 0.8 * width:
             break
         select_columns(stack, search, level, kept)
         size = node.size
         moved = absorb_mandatory_rows(stack, search, level)
+        # The masks are compact now: column a is the a-th survivor.
         for a in range(kept):
             columns[a] = a
         if moved < 0.1 * size:
@@ -110,6 +113,8 @@ def _expand(problem: Problem, stack: Stack, search: Search, level: int) -> None:
     select_columns(stack, search, level, kept)
     for k in range(kept):
         insert(stack.behind[level], available[k])
+    # `next` counts down: the child with the greatest bound, and the fewest siblings to add, is
+    # first.
     node.children, node.next, node.expanded = kept, kept, 1
 
 
@@ -130,6 +135,8 @@ def _redundant(
             common |= closure[w] & stack.behind[level, w]
         return common != 0
     node = stack.levels[level]
+    # A sibling in the closure holds on all rows of the child. If it has no more rows than that,
+    # both select the same ones. (Mandatory rows belong to both.)
     for sibling in range(child):
         if has(closure, stack.available[level, sibling]):
             rows_of_sibling = 0
@@ -197,6 +204,9 @@ def _solve_leaf(
     g, h, patterns = search.leaf_g, search.leaf_h, 1 << few
     worth, best_pattern, better = search.known[0].floor * (1.0 + TIE), 0, 0
     needed = as_value(problem, worth, level + 2)  # or more, for a longer one
+    # If nothing exceeds the least value needed, the second loop is spared; this one has no
+    # branches. Price and divisor do not fall with the length, so the shortest length needs the
+    # least.
     for pattern in range(1, patterns):
         better += exceeds(problem, g[pattern], h[pattern], needed)
     for pattern in range(1, patterns if better else 0):
@@ -225,6 +235,7 @@ def _solve_leaf(
 def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: int) -> bool:
     """Build the node of a child one level down; False if it was solved or pruned on the way."""
     node, below, counters = stack.levels[level], stack.levels[level + 1], search.counters[0]
+    # The child is no longer behind itself or those ranked below it.
     remove(stack.behind[level], stack.available[level, child])
     # Its extent, its closure, and whether another branch has the same conjunctions.
     negative = select_rows(stack, search, level, child, 0, node.negative, 0)
@@ -235,6 +246,7 @@ def _descend(problem: Problem, stack: Stack, search: Search, level: int, child: 
         counters.redundant += 1
         return False
     few = list_available(stack, search, level, child)
+    # The child alone was evaluated when the node was expanded.
     if few == 0:
         return False
     if few <= LEAF_WIDTH:
@@ -293,6 +305,8 @@ def _advance(
             return DONE
         finished = child < 0 or level + 2 > problem.max_length
         needed = as_value(problem, threshold(problem, search), level + 2)
+        # Bounds ascend with the rank: if this child can be no better, nor can those below it, and
+        # its bound covers theirs in the certificate.
         if not finished and stack.bounds[level, child] <= needed:
             drop(problem, search, stack.bounds[level, child], level + 2)
             counters.bound += child + 1
@@ -304,6 +318,7 @@ def _advance(
             level -= 1
             counters.level = level
             continue
+        # A child has at most the rows and masks of its node, which it follows on the stack.
         rows_end = node.rows_at + 2 * node.size
         masks_end = node.masks_at + 2 * node.size * node.width
         if (
@@ -312,6 +327,7 @@ def _advance(
             or masks_end > len(stack.masks)
         ):
             return FULL
+        # Only now is the child taken: a call that returns FULL is repeated for the same child.
         node.next = child
         if level == 0:
             counters.root = child

@@ -16,6 +16,8 @@ def select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
     width = node.width
     available, bounds = stack.available[level], stack.bounds[level]
     at = node.masks_at
+    # In place: with kept <= width, row r is written at or before the place where it was read and
+    # never beyond, so no later row is lost. The row itself may overlap: it goes through a buffer.
     for r in range(node.size):
         wide = stack.masks[at + r * width : at + (r + 1) * width]
         narrow = stack.masks[at + r * kept : at + (r + 1) * kept]
@@ -23,6 +25,8 @@ def select_columns(stack: Stack, search: Search, level: int, kept: int) -> None:
             buffer[k] = wide[columns[k]]
         for k in range(kept):
             narrow[k] = buffer[k]
+    # The sums are free between two evaluations, and serve as scratch for the permuted bounds and
+    # propositions.
     for k in range(kept):
         search.sum_g[k], search.sum_h[k] = bounds[columns[k]], available[columns[k]]
     for k in range(kept):
@@ -43,6 +47,8 @@ def absorb_mandatory_rows(stack: Stack, search: Search, level: int) -> int:
     for a in range(width):
         insert(needed, stack.available[level, a])
     kept, kept_negative = 0, 0
+    # The rows that stay keep their order, so prefixes and suffixes (Theorem 3.1) stay such; only
+    # the boundary between g >= 0 and g < 0 moves.
     for r in range(size):
         if r == negative:
             kept_negative = kept
@@ -90,6 +96,8 @@ def close(stack: Stack, search: Search, level: int, size: int) -> None:
     """Set `Search.closure` to the propositions that hold for all rows of the child, the mandatory
     ones and those in `Search.rows`.
     """
+    # The mandatory rows of the node satisfy all its available propositions, hence the child: what
+    # they have in common is where to start.
     bits = stack.bits[stack.levels[level].rows_at :]
     for w in range(len(search.closure)):
         common = stack.closure[level, w]
@@ -136,6 +144,9 @@ def move_rows_down(stack: Stack, search: Search, level: int, size: int, negative
     base_g, base_h, mandatory = node.base_g, node.base_h, stack.closure[level + 1]
     for w in range(len(mandatory)):
         mandatory[w] = stack.closure[level, w]
+    # A row is mandatory, in U of docs/mandatory-rows-bound.md, if it lacks none of the propositions
+    # that the child may still add. Those of the node are mandatory below too: the child has fewer
+    # to add.
     kept, kept_negative = 0, 0
     for k in range(size):
         if k == negative:
@@ -171,6 +182,9 @@ def merge_rows(stack: Stack, search: Search, level: int) -> int:
     node, needed, slots, rows = stack.levels[level], search.needed, search.slots, search.rows
     at, size = node.rows_at, node.size
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
+    # At most half of the slots are ever taken, so that a search for a free one is short and ends.
+    # Multiplication by 2^64 over the golden ratio spreads the bits upwards, and the shift brings
+    # them back to the low ones, which choose the slot.
     buckets = 8
     while buckets < 2 * size:
         buckets *= 2
@@ -186,6 +200,7 @@ def merge_rows(stack: Stack, search: Search, level: int) -> int:
         slot = key & last
         while True:
             group = slots[slot]
+            # In place: groups <= r, so the row that is overwritten has been merged already.
             if group < 0:
                 slots[slot] = groups
                 gradient[groups], curvature[groups] = gradient[r], curvature[r]
@@ -198,6 +213,9 @@ def merge_rows(stack: Stack, search: Search, level: int) -> int:
             for w in range(len(needed)):
                 differ |= (bits[group, w] ^ bits[r, w]) & needed[w]
             if differ == 0:
+                # Any of the rows, with its masks, stands for all: they differ only in propositions
+                # that no descendant uses. The bits in common are kept, for the closures of
+                # descendants.
                 gradient[group] += gradient[r]
                 curvature[group] += curvature[r]
                 for w in range(len(needed)):
@@ -220,6 +238,8 @@ def sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> Non
     gradient, curvature, bits = stack.gradient[at:], stack.curvature[at:], stack.bits[at:]
     for r in range(size):
         keys[r], order[r] = order_of(problem, gradient[r], curvature[r]), r
+    # Kernels allocate no memory (`compiled`), so that a sort of NumPy is not at hand. Both scratch
+    # arrays are free: the hash table of `merge_rows` has served.
     gap = 1
     while 9 * gap < 4 * size:
         gap = 9 * gap // 4 + 1
@@ -248,6 +268,8 @@ def sort_rows(problem: Problem, stack: Stack, search: Search, level: int) -> Non
         gradient[r], curvature[r], rows[r], order[r] = first_g, first_h, first_row, r
         for w in range(len(spare)):
             bits[r, w] = spare[w]
+    # Keys have the sign of g, so the rows with g < 0 are last; merging has changed the sums, so
+    # that they must be counted again.
     negative = size
     while negative > 0 and gradient[negative - 1] < 0:
         negative -= 1
@@ -261,6 +283,8 @@ def scale_curvature(problem: Problem, stack: Stack, search: Search, level: int, 
     """
     below = stack.levels[level + 1]
     choose_rows(problem, stack, search, level, stack.available[level, child], 0)
+    # A share that rounding made smaller than the parent's would only loosen the bound; the parent's
+    # is valid here, too. The ridge, part of the base, is no curvature of rows and is not scaled.
     ratio = max(1.0, least_share(problem, search) / below.share)
     below.share *= ratio
     below.base_h = problem.ridge + (below.base_h - problem.ridge) * ratio
@@ -276,11 +300,15 @@ def copy_propositions_down(stack: Stack, search: Search, level: int) -> None:
     node, below, columns = stack.levels[level], stack.levels[level + 1], search.columns
     width, few = node.width, below.width
     for w in range(len(search.needed)):
+        # Children are visited from the highest rank down and removed as they are: what is left is
+        # ranked lower than this child, or was behind its parent.
         stack.behind[level + 1, w] = stack.behind[level, w]
     for a in range(few):
         stack.available[level + 1, a] = stack.available[level, columns[a]]
     for k in range(below.size):
         start, end = node.masks_at + np.int64(search.rows[k]) * width, below.masks_at + k * few
+        # Rows were numbered in the node before they were merged and sorted; `rows` still has these
+        # numbers, so one pass copies the masks in the final order.
         mask, mask_below = stack.masks[start : start + width], stack.masks[end : end + few]
         for a in range(few):
             mask_below[a] = mask[columns[a]]

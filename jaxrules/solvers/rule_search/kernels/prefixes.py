@@ -61,6 +61,7 @@ def sum_blocks(
     sums = np.zeros((n_blocks + 1, terms.shape[1]))
     slacks = np.zeros((n_blocks + 1, slack.shape[1]))
     for i in range(len(terms)):
+        # In the order of the rows, so that the terms, the large array, are read from start to end.
         block = blocks[i]
         for t in range(terms.shape[1]):
             sums[block, t] += terms[i, t]
@@ -95,6 +96,7 @@ def best_boundary(
         below, above: whether rules below a threshold, and above one, are allowed.
     """
     place, upper, others = 0, False, np.empty(len(total))
+    # The rule above a threshold has the sums over all known rows less those below it.
     for side in range(2):
         if not (above if side else below):
             continue
@@ -140,6 +142,8 @@ def bounds_of_blocks(
             for c in range(n_classes):
                 at = c * n_terms
                 positive, length = slacks[block, 2 * c], slacks[block, 2 * c + 1]
+                # P = `positive` is the sum of max(g, 0) over the block, D its sum of g: dG lies
+                # between D - P and P. See the bound in `thresholds`.
                 g, h, square = before[block, at], before[block, at + 1], 0.0
                 if side:  # rules above hold for what is not before the block, less a part of it
                     g, h = total[at] - g, max(total[at + 1] - h - sums[block, at + 1], 0.0)
@@ -149,11 +153,15 @@ def bounds_of_blocks(
                 for t in range(at + 2, at + n_terms):
                     b = total[t] - before[block, t] if side else before[block, t]
                     square += b * b
+                # dH >= 0 could only enlarge the denominator: it is left out. And |B + dB| is at
+                # most |B| plus the sum of |b|.
                 gain = max(abs(g + low), abs(g + high))
                 norm = math.sqrt(square) + length
                 rest = ridge + h - norm * norm
                 if rest > 0.0:
                     value += gain * gain / rest
+                # No bound at all: a threshold in this block may come close to the span of the rules
+                # found.
                 elif gain > 0.0:
                     value = np.inf
             bounds[block] = max(bounds[block], value * (1.0 + 1e-9))

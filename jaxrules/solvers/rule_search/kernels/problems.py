@@ -87,6 +87,7 @@ class SecondOrder(Problem):
         return g * g / h
 
     def exceeds(self, g: float, h: float, needed: float) -> bool:
+        # Without a division: H is at least the ridge, which is positive.
         return g * g > needed * h
 
     def order(self, g: float, h: float) -> float:
@@ -176,6 +177,7 @@ def per_problem(function: Kernel) -> dict[type[Problem], Kernel]:
     kinds = (SecondOrder, CorrectiveDecrease, OneSidedCorrectiveDecrease, AbsoluteSum, SignedSum)
     kernels: dict[type[Problem], Kernel] = {}
     for kind in kinds:
+        # The entry point of each class needs a name of its own: numba names cache files by it.
         copy: Any = FunctionType(function.__code__, function.__globals__, function.__name__)
         copy.__qualname__ = f"{function.__name__}_{kind.__name__}_{_VERSION}"
         kernels[kind] = compiled(copy, entry_point=True)

@@ -162,11 +162,15 @@ def _augment(
     found = 0
     for position in range(len(query.aug)):
         a, c = query.aug[position], new.crit[position]
+        # Only tail augmentations, a > tail(q): one path leads to each query.
         if a <= query.tail:
             continue
+        # (3.8): the augmentation of an ancestor implies a proposition before the tail that the
+        # query lacks, so this is no core query, and neither is any query below it.
         if c < query.tail:
             counts.propagated_equivalence += 1
             continue
+        # The parent with a selects more rows than the query with a, so its bound holds for both.
         if problem.approximation * query.old_bound[position] <= best.value * (1.0 + TIE):
             counts.propagated_bound += 1
             best.dropped = max(best.dropped, query.old_bound[position])
@@ -183,10 +187,13 @@ def _augment(
             counts.immediate_bound += 1
             best.dropped = max(best.dropped, highest)
             continue
+        # An empty extent marks a query that is not core: it is not extended, though a may augment
+        # its siblings.
         new.offsets[found + 1] = start
         if c < a and not has(query.closure, c):
             counts.skipped_checks += 1  # (3.7): certainly not a core query
         else:
+            # The prefix-preservation check (3.6): core if and only if crt(q p_a) = a.
             c = _critical_index(data, query, new, a, found, start, size)
             if c == a:
                 new.offsets[found + 1] = start + size

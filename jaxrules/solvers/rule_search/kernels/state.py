@@ -176,6 +176,8 @@ def threshold(problem: Problem, search: Search) -> float:
 @compiled
 def hear_other_thread(search: Search) -> None:
     """Read what was found below the other children of the root."""
+    # Children of the root are visited from the last to the first: one thread would have found what
+    # is below `root` later, the rest earlier.
     root, known = search.counters[0].root, search.known[0]
     for child in range(root, len(search.found)):
         known.floor = max(known.floor, search.found[child])
@@ -187,6 +189,8 @@ def hear_other_thread(search: Search) -> None:
 def record(stack: Stack, search: Search, level: int, worth: float) -> None:
     """Remember a better conjunction: the path to the node; the caller appends the rest."""
     search.known[0].floor = worth
+    # While the root is expanded, no child of it is under way (-1), and single propositions are
+    # known to both threads.
     if search.counters[0].root >= 0:
         search.found[search.counters[0].root] = worth
     for depth in range(1, level + 1):
