@@ -72,6 +72,7 @@ def literals_of(
             if feature.name in given:
                 values = np.unique(given[feature.name])
             elif most is not None and len(values) > most:
+                # Evenly spaced, without the ends: 9 cut points are the deciles.
                 shares = np.arange(1, most + 1) / (most + 1)
                 known = table.columns[index][~missing]
                 values = np.unique(
@@ -83,4 +84,5 @@ def literals_of(
             literals.append(([Category(index, "==", 0), Category(index, "!=", 0)], codes))
         if missing.any():
             literals.append(([Missing(index), Missing(index, present=True)], np.zeros(1)))
+    # "x < t" at the smallest value holds for no row: `distinct` drops it, as it does duplicates.
     return PropositionPool.of_values(table.schema, literals).distinct(table)
