@@ -534,7 +534,6 @@ class _ListTraining:
         for lane in np.argsort(
             values, kind="stable"
         ).tolist():  # the best first, all if there is time
-            # The best network always has its rules made, or training would be lost.
             if not found or not self.run.stopped():
                 found.append(self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)))
         positive = self.data.target > 0
@@ -618,7 +617,6 @@ def _class_by_class(
                 continue
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
             name = f"{run.task}, class {classes[code]}"
-            # An equal share of the remaining time for every class that is left
             child = run.child(1 / (len(order) - 1 - k), name, options.iterations)
             found = _ListTraining(part, task.pool, task.may_say[code], options, child).fit()
             run.shortened |= child.shortened
@@ -666,7 +664,7 @@ def _as_list(
 
 def _one_sided(pool: PropositionPool) -> PropositionPool:
     """One of each literal and its negation, which a negative weight expresses."""
-    # "x < t" of numbers, "=" of categories (its negation holds for unseen ones), and "is missing"
+    # "x < t" of numbers, "==" of categories (unseen ones satisfy "!="), and "is missing"
     below = np.isneginf(pool.lower) & np.isfinite(pool.upper)
     is_missing = pool.missing & ~pool.unseen
     return pool.take(np.flatnonzero(np.where(pool.is_numeric, below, ~pool.unseen) | is_missing))

@@ -866,7 +866,7 @@ def _exhaust(
         children: list[_OpenCondition] = []
         for start in range(0, len(states), _BLOCK):
             block = states[start : start + _BLOCK]
-            # One shape for all blocks. The slots of a short last block cover no rows and score
+            # One shape for all blocks: empty slots of a short last block cover no rows and score
             # -inf.
             conditions = np.zeros((_BLOCK, len(literals)), bool)
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)

@@ -56,8 +56,7 @@ def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits
         # Padding is last in a word: a word that begins with it is empty, and its bits stay 0.
         if order[w, 0] == len(literal_bits) - 1:
             continue
-        # 64 rows with the bits of their literals; transposed, 64 literals with the bits of these
-        # rows
+        # From 64 rows with the bits of their literals to 64 literals with the bits of the rows
         for i in range(64):
             row = literal_bits[order[w, i]]
             for block in range(n_blocks):

@@ -72,7 +72,6 @@ def literals_of(
             if feature.name in given:
                 values = np.unique(given[feature.name])
             elif most is not None and len(values) > most:
-                # Evenly spaced, without the ends: 9 cut points are the deciles.
                 shares = np.arange(1, most + 1) / (most + 1)
                 known = table.columns[index][~missing]
                 values = np.unique(

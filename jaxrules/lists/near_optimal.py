@@ -344,7 +344,6 @@ class Enumeration:
                     parent = parents[parent]
                 result.append((objective, tuple(moves[::-1])))
         result.sort(key=lambda item: (-item[0], len(item[1]), item[1]))
-        # The best list is known beforehand, and a search cut short may not have reached it.
         value = self.candidates.evaluate(self.best)
         if not result or result[0][0] < value - self.rounding:
             result = [(value, self.best), *result][: self.limit]

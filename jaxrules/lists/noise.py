@@ -52,7 +52,6 @@ class Penalty(NamedTuple):
             stopped: whether there is no time for another list.
         """
         share = left.errors / left.of
-        # Errors that literals corrected by chance are noise that the list no longer shows.
         noise = share + min(left.literals / left.of, _MOST_BY_CHANCE)
         value = SMALL_PENALTY if noise < LITTLE or stopped else LARGE_PENALTY
         why = (

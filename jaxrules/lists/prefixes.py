@@ -67,7 +67,6 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         self.candidates, self.max_rules = candidates, max_rules
         self.pairs = max_rules > 1 and len(candidates) <= _MOST_PAIRED
         self.depth = max_rules - 1 if self.pairs else max_rules
-        # Conditions per prefix, or pairs of them in the last layer
         self.chunk = max(1, _EVALUATED_AT_ONCE // len(candidates) ** (2 if self.pairs else 1))
         self.listed = 1 << 62
         # The free groups of open children take at most 2^26 words, 512 MiB.

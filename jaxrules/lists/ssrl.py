@@ -322,7 +322,6 @@ def _on_all_rows(task: _SSRLTask, options: SSRLOptions, run: Run) -> Fit[RuleLis
     settings = options.settings()
     penalty, trial = _penalty(task, options, run)
     options = replace(options, literal_penalty=penalty.value)
-    # The trial had the penalty that was chosen: it is the result.
     if trial is not None and penalty.value == SMALL_PENALTY:
         run.include(trial.watch)
     else:
@@ -674,9 +673,9 @@ class _SSRLTask:
         most, beams = options.beam_rows, self.find is not modmod and options.subproblem == "beam"
         if not beams or most is None or examples.n_rows <= most:
             return examples
-        # Systematic sampling: the total weight is cut into `most` equal parts, and the row in the
-        # middle of each is drawn. The order is by content, then random: it does not depend on the
-        # given rows'.
+        # Systematic sampling: the total weight is cut into `most` equal parts, and the row at the
+        # middle of each is drawn. The order, by content and then random, does not depend on the
+        # given one.
         order = np.random.default_rng(options.seed).permutation(self.order)
         totals = np.cumsum(weights[order])
         each = float(totals[-1]) / most
@@ -935,7 +934,7 @@ class _Search:
                     rules.insert(Insertion(0.0, (literal,), place, label)) for place in places
                 ]
         if lists:
-            # A rule put in another's place may lose a different required column: their number comes
+            # A rule in another's place may cost a different required column: their number comes
             # first.
             self.best = max(lists, key=lambda rules: (self.n_used(rules), rules.objective()))
             self.best_objective = self.best.objective()
