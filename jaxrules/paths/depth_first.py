@@ -136,9 +136,9 @@ def _children(given: Given, stack: Stack, level: int, weight: float, out: Floats
             squares += columns[r, c] * columns[r, c]
             product += columns[r, c] * forward[r]
         value = base - reduction
-        # An old one, of column a = A_c: the form is M - a a' / A_cc, with slope m - a h_c / A_cc. By
-        # Sherman and Morrison, its inverse is M^-1 + M^-1 a a' M^-1 / (A_cc - a'M^-1 a), where
-        # a'M^-1 a = u'u (`squares`) and a'M^-1 m = u'f (`product`).
+        # An old one has a column a = A_c: the form is M - a a' / A_cc, its slope m - a h_c / A_cc.
+        # By Sherman and Morrison, its inverse is M^-1 + M^-1 a a' M^-1 / (A_cc - a'M^-1 a); here
+        # a'M^-1 a is u'u (`squares`) and a'M^-1 m is u'f (`product`).
         if member[c]:  # minimise out the old coefficient: A and h lose a rank-one term
             old = A[c, c]
             if old > 0:

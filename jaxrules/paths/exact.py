@@ -143,8 +143,7 @@ class _ExactPrefixes(layered.LayeredProblem[_ExactLayer, Changes]):
     def expand(self, states: _ExactLayer, some: slice, step: int, incumbent: float) -> Children:
         sequences, supports = states.sequences[some], states.supports[some]
         count, d = len(sequences), len(self.features)
-        # Of the new step's cost, the prefix pays 1 - share here, and the remainder the share in
-        # `rest`.
+        # Of the new step's cost, the prefix pays 1 - share here; `rest` includes the share.
         values = extension_values(
             self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences
         )
@@ -232,12 +231,10 @@ def _depth_first_search(
     )  # fmt: skip
     stack: tuple[Any, ...] = tuple(depth_first.workspace(len(prefixes.features), steps))
     before = supports.beginnings(prefixes.weights, prefixes.shares)
-    # Each rung tightens the table over a longer window, then tries the layers and a limited
-    # depth-first search with it. The last window is the whole remainder, and its search has no
-    # limit.
+    # Each rung tightens the table over a longer window, then tries the layers and a depth-first
+    # search of a few nodes. The last window is the whole remainder, with any number of nodes.
     for window, per_support in (*(rung for rung in RUNGS if rung[0] < steps), (steps, 10_000)):
-        # From the end: the window after p is bounded by the entries beyond it, which are tight by
-        # now.
+        # From the end: entries beyond the window after p, which bound it, are tight by now.
         for p in range(steps - 1, 0, -1):
             # Supports that a better path may still pass after p steps
             relevant = np.flatnonzero(

@@ -119,8 +119,7 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
 
     def expand(self, states: _GivenEndLayer, some: slice, step: int, incumbent: float) -> Children:
         after = self.after(states.supports[some])
-        # Infinite where too few steps are left to pin all features, and at -1, a pinned feature
-        # changed
+        # Infinite if too few steps are left to pin all features, and at -1 (a pinned one changed)
         parents, moves = np.nonzero(np.isfinite(self.rest[step + 1, after]))
         supports = after[parents, moves]
         grown = self._append(states.forms[:, :, some][:, :, parents], supports, moves, step)

@@ -69,8 +69,7 @@ class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
         left_out = None
         excess = numbers.sum(axis=1).cumsum() > MAX_CHILDREN
         if excess.any():
-            # What is left out costs at least the least cost of any model now, and the least
-            # remainder.
+            # Children left out cost at least what any model does now, and the least remainder.
             least = self.problem.step_weights[step] * float(self.cost(self.cost.minimiser()))
             left_out = float((spent[excess] + least + self.rest[step + 1].min()).min())
             numbers[excess] = 0

@@ -83,9 +83,9 @@ def improve(
     steps, d = slopes.shape
     choices = np.array(list(itertools.combinations(range(steps), batch)), np.int32)
     rng = np.random.default_rng(seed)
+    orders = np.stack([rng.permutation(len(choices)) for _ in starts])
     # Padding changes nothing: a step without weight has P = G = 0, and a feature without curvature
     # gains nothing. In ties the first feature is taken, and padding comes last.
-    orders = np.stack([rng.permutation(len(choices)) for _ in starts])
     padded_steps, padded_d = bucket(steps, 4), bucket(d, 4)
     P = np.zeros((padded_steps, padded_d, padded_d))
     P[:steps, :d, :d] = curvatures
@@ -191,8 +191,7 @@ def _candidates(
     steps = len(sequence)
     order = jnp.arange(steps)
     kept = (order[:, None] != chosen[None]).all(axis=1)
-    # H_jk = P_max(j, k) [i_j, i_k] of the kept steps; the others get an identity, and do not
-    # matter.
+    # H_jk = P_max(j, k) [i_j, i_k] of the kept steps; the others get rows of the identity.
     later = jnp.maximum(order[:, None], order[None])
     H = P[later, sequence[:, None], sequence[None]]
     diagonal = jnp.where(kept & (jnp.diagonal(H) > 0), jnp.diagonal(H), 1.0)
