@@ -84,6 +84,7 @@ class ListCandidates:
         captures.
         """
         first = np.full(self.n_groups, len(conditions))
+        # Backwards, so that earlier rules overwrite later ones
         for k, covered in reversed(list(enumerate(self.covered(list(conditions))))):
             first[covered] = k
         result = np.zeros((len(conditions) + 1, self.n_classes))
@@ -146,6 +147,8 @@ def candidates_of(
         every = np.arange(table.n_rows)  # hardly any rows are equal: single rows count faster
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
+    # Tags of a conjunction are the AND of its literals' tags: the labels that all of them allow,
+    # and the complement of the required features that any of them uses, hence the inversion.
     tags = np.concatenate(
         [pack(constraints.allows(parts, n_classes)), ~constraints.uses(parts)[:, None]], axis=1
     )
@@ -168,6 +171,7 @@ def candidates_of(
         # more rows may be equal without the dropped literals
         merged = Activations.of_words(transposed(covers, rows.n_patterns), len(covers))
         covers, group, totals = merged.bits, merged.pattern[group], merged.totals(totals)
+    # Index -1, which pads `members`, counts no literal.
     propositions = np.append(parts.propositions, 0)
     return ListCandidates(
         parts,
@@ -241,11 +245,16 @@ def _conjoined(
     )  # fmt: skip
     holds, weights = literals.holds().astype(dtype), weights.astype(dtype)
     keys = np.concatenate([literals.bits, tags], axis=1)
+    # 1e-12 allows for rounded sums; `tiny` excludes conditions that hold for no row.
     least = np.float64(max(least * (1 - 1e-12), np.finfo(float).tiny))  # not rounded to float32
     members = np.flatnonzero(holds @ weights >= least)[:, None]
     kept = distinct(keys[members[:, 0]])[0]
     members, covers = members[kept], keys[members[kept, 0]]
     newest = 0
+    # A condition is made once, from its literals but the last: a prefix covers at least as much, so
+    # the least support excludes nothing by it. Nor do merged duplicates: if a prefix equals an
+    # earlier condition, that one and the last literal make an equal condition, shorter or earlier
+    # in the same order; the first condition with any given bits is always reached.
     for _ in range(1, max_length):
         size = max(1, _MULTIPLIED_AT_ONCE // max(1, literals.n_patterns))
         pairs = [np.zeros((2, 0), np.int64)]
@@ -269,6 +278,7 @@ def _conjoined(
         )  # fmt: skip
         grown = np.concatenate([members[parent], added[:, None]], axis=1)
         members = np.concatenate([np.pad(members, ((0, 0), (0, 1)), constant_values=-1), grown])
+        # Duplicates come after their firsts, so that conditions before `newest` keep their places.
         newest = len(covers)
         covers = np.concatenate([covers, covers[parent]])
         covers[newest:] &= keys[added]

@@ -355,6 +355,8 @@ def open_gate(log_odds: Array, noise: Array | None = None) -> Array:
 
 def probability_open(log_odds: Array) -> Array:
     """The probability that a gate is not 0."""
+    # z > 0 where the smooth value s exceeds -low / (high - low), that is, logit(s) > log(-low /
+    # high); and logit(s) is (logit(u) + log_odds) / beta with uniform noise u.
     return jax.nn.sigmoid(log_odds - _TEMPERATURE * np.log(-_LOW / _HIGH))
 
 
@@ -400,6 +402,7 @@ class _ListObjective:
         layers = Layers(*trained, *others) if self.of_and_layer else Layers(*others, *trained)
 
         def value(layers: Layers, noise: Array) -> Array:
+            # Column 0 of the noise is for the rule's gate, the others for its literals'.
             w = layers.w * open_gate(layers.literal_gates, noise[:, 1:])
             f = scores(w, open_gate(layers.rule_gates, noise[:, 0]), literals)
             loss = jnp.sum(jnp.where(weights > 0, weights * logistic.value(target, f), 0))
@@ -448,6 +451,7 @@ class _ListTraining:
         n, width = len(self.pool), bucket(max(len(self.pool), 8))
         shape = (options.restarts, options.max_rules, n)
         w = random.uniform(-1, 1, shape) / np.sqrt(n)
+        # A random sign where both are allowed, else the allowed one; 0 where neither is
         negative, positive = self.may_be
         w = np.where(negative & positive, w, np.abs(w) * (positive.astype(int) - negative))
         more = [(0, 0), (0, 0), (0, width - n)]
@@ -481,6 +485,7 @@ class _ListTraining:
                     (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
                 )
                 random = np.random.default_rng([options.seed, turn])
+                # Away from 0 and 1, where the logarithms of the noise are infinite
                 draws = random.uniform(
                     1e-6, 1 - 1e-6, (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1)
                 )
@@ -538,6 +543,7 @@ class _ListTraining:
             return self.one_literal()
         rules, rows = found[min(range(len(found)), key=lambda lane: (errors[lane], sizes[lane]))]
         if self.run.shortened or self.run.stopped():
+            # Networks trained for too short a time may be worse than a single literal.
             short = self.one_literal()
             if self.weights @ (short.rows != positive) < min(errors):
                 return short._replace(errors=tuple(errors), history=history)
@@ -573,10 +579,13 @@ class _ListTraining:
         for weights in w[is_open]:
             on = np.flatnonzero(weights)
             holds = self.literals[on] == (weights[on] > 0)[:, None]
+            # A literal is redundant if every row that fails it also fails another one. Gates that
+            # are closed have made their weights 0 above.
             kept = needed(holds, [1.0] * len(on))
             rules.append([(int(i), bool(weights[i] > 0)) for i in on[kept]])
             rows.append(holds.all(axis=0))
         covered = np.array(rows, bool).reshape(len(rules), self.literals.shape[1])
+        # A rule is redundant if others cover its rows: then its complement is, in a conjunction.
         kept = needed(~covered, [1.0 + len(rule) for rule in rules])
         return [[self.literal(*one) for one in rules[r]] for r in kept], covered[kept]
 
@@ -603,6 +612,7 @@ def _class_by_class(
     with run:
         for k, code in enumerate(order[:-1]):
             positive = codes[left] == code
+            # Nothing to learn: the earlier sets left no row of this class, or of no other.
             if run.stopped() or positive.all() or not positive.any():
                 continue
             part, began = replace(data[left], target=np.where(positive, 1.0, -1.0)), run.seconds()
@@ -654,6 +664,7 @@ def _as_list(
 
 def _one_sided(pool: PropositionPool) -> PropositionPool:
     """One of each literal and its negation, which a negative weight expresses."""
+    # "x < t" of numbers, "==" of categories (unseen ones satisfy "!="), and "is missing"
     below = np.isneginf(pool.lower) & np.isfinite(pool.upper)
     is_missing = pool.missing & ~pool.unseen
     return pool.take(np.flatnonzero(np.where(pool.is_numeric, below, ~pool.unseen) | is_missing))

@@ -506,6 +506,7 @@ def _searched(
             )
         else:
             for k, evaluations in enumerate(_LAYERS):
+                # Once: after some narrow searches, or before the evaluations end the search earlier
                 if k == _BEFORE_SSRL or (k < _BEFORE_SSRL and stopped()):
                     _offer_ssrl(problem, certificate, run)
                 if certificate.closed or stopped():
@@ -519,6 +520,7 @@ def _searched(
         status = Status.MAX_ITERATIONS
     if status is Status.STALLED and method == "mip" and run.deadline.seconds is not None:
         status = Status.TIME_LIMIT
+    # Last, as it outranks the others: even a closed certificate covers only the conditions made.
     if not problem.candidates.complete:
         status = Status.TIME_LIMIT
     return _Best(
@@ -539,8 +541,10 @@ def _offer_ssrl(problem: ListProblem, certificate: LayeredCertificate[Choice], r
         return
     classes, codes = np.asarray(problem.data.classes), problem.data.codes
     candidates = problem.candidates
+    # SSRL has one default label: of those allowed, the heaviest among the rows that are left
     label = classes[(candidates.defaults * candidates.counts.sum(axis=0)).argmax()]
     left = classes[np.unique(codes)]
+    # SSRL refuses data of a single class, and a default that is not a class of the data.
     if problem.literals is None or len(left) < 2 or label not in left:
         return
     own = ssrl.SSRLOptions(
@@ -555,4 +559,5 @@ def _offer_ssrl(problem: ListProblem, certificate: LayeredCertificate[Choice], r
     )
     rows = problem.data
     fitted = ssrl.fit.with_options(rows.table, classes[codes], rows.weights, own)
+    # Only conditions are taken: the certificate finds their labels and the objective itself.
     certificate.offer(problem.find(fitted.model.conjunctions))

@@ -195,6 +195,9 @@ class ListProblem:
         of_group = held[np.unique(group, return_index=True)[1]]
         found, labels, uses = [], self.candidates.labels, self.candidates.uses
         for k in np.flatnonzero(held.any(axis=0)).tolist():
+            # Candidates with the rule's rows on one row of every group; they are the rule's if it
+            # does not tell rows of a group apart. Of several, one that may have the rule's label is
+            # taken.
             equal = np.flatnonzero(
                 (self.candidates.covers == pack(of_group[None, :, k])).all(axis=1)
             ).tolist()
@@ -213,6 +216,8 @@ class ListProblem:
         a candidate are left out.
         """
         some_row = np.unique(self.candidates.group, return_index=True)[1]
+        # A rule that tells rows of a group apart may be taken for a candidate. No harm: the list of
+        # the candidates found is evaluated anew.
         covers = pack(rules.satisfied(self.data.table[some_row]).T)
         place = {
             cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))
@@ -293,12 +298,14 @@ def _literals(
         return of(options.max_cut_points), options.max_cut_points
 
     def fit_in_memory(literals: int, rows: int) -> bool:
+        # All pairs count, before any is dropped for its support or as a duplicate.
         pairs = math.comb(literals, 2) if options.max_length > 1 else 0
         return rows * (literals + pairs) <= _MOST_ENTRIES
 
     literals = of(CUT_POINTS)
     if fit_in_memory(len(literals), n_rows):
         return literals, CUT_POINTS
+    # The number of distinct rows is unknown if the table is a sample: then all count.
     whole = table.n_rows == n_rows
     rows = Activations.of(literals, table).n_patterns if whole else n_rows
     of_column = np.bincount(literals.feature, minlength=len(table.columns))
@@ -306,6 +313,7 @@ def _literals(
     fixed = [not one.is_numeric or one.name in given for one in table.schema.features]
 
     def allowed(most: int) -> bool:
+        # A cut point gives two literals, "<" and ">=".
         total = np.where(fixed, of_column, np.minimum(of_column, 2 * most)).sum()
         return fit_in_memory(int(total), rows)
 

@@ -76,6 +76,7 @@ class FirstRules:
             f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise "
             "max_rules",
         )
+        # -1, for rows that no rule covers, looks up the last class; `~rest` leaves these rows out.
         said = np.append(labels, -1)[position]
         right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
         unit = effective_row(class_weights)
@@ -145,10 +146,13 @@ def shrunk(
     """The weights of the classes, and rows of at most this weight with the shares of all rows:
     fewer if the label would not stay the heaviest class, and one if it only was level with another.
     """
+    # t rows with these shares keep label l ahead of class k while lead - t lag > 0, with lead = n_l
+    # - n_k and lag = shares_k - shares_l. Only classes with lag > 0 can catch up.
     shares = decided.sum(axis=0) / decided.sum()
     lead = np.take_along_axis(decided, labels[:, None], axis=1) - decided
     lag = shares - shares[labels][:, None]
     rival = (lag > 0) & (lead >= 0) & decided.any(axis=1, keepdims=True)
+    # Just less than lead / lag, so that rounding makes no tie
     room = np.where(lead > 0, (1 - 1e-9) * lead / np.where(rival, lag, 1.0), 1.0)
     return decided + np.where(rival, room, most).min(axis=1, initial=most, keepdims=True) * shares
 

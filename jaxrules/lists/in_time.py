@@ -132,6 +132,8 @@ class RatedList:
         first = np.concatenate([holds, np.ones((1, rows.n_patterns), bool)]).argmax(axis=0)
         decided = np.zeros((len(rules) + 1, n_classes))
         np.add.at(decided, first, rows.class_weights(data.codes, n_classes, data.weights))
+        # What a rule decides does not depend on later ones, and rows go to the default without it:
+        # f of the first m rules is that of the default plus the sum of their gains.
         default = int(decided.sum(axis=0).argmax())
         gains = decided[:-1].max(axis=1) - decided[:-1, default] - penalty * rules.propositions
         m = int(np.argmax(np.append(0.0, np.cumsum(gains))))

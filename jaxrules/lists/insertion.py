@@ -209,6 +209,8 @@ class Subproblem:
         if sample is None:
             return self
         return replace(
+            # A drawn row counts one but stands for `weight`: gains shrink by this factor, and with
+            # them the penalty and the least gain.
             self, examples=sample.examples, first=self.first[sample.rows],
             mask=self.mask[sample.rows], penalty=self.penalty / sample.weight,
             at_least=self.at_least / sample.weight,
@@ -243,6 +245,9 @@ def gains_of(
     """G without its penalty for one condition at every position and label, computed exactly, shape
     (rules + 1, classes).
     """
+    # alpha c(r, k | R) of Eq. 24: at position k a rule takes over the covered rows with F >= k. It
+    # gains those of its label and loses those that their old rules classify correctly (`right`; the
+    # default's are not lost here but charged by the mask).
     m, rows = len(rule_labels), np.flatnonzero(covered)
     counts, at = examples.counts[rows], first[rows]
     by_position = np.stack([np.bincount(at, column, m + 1) for column in counts.T], axis=1)
@@ -332,11 +337,15 @@ def _on_device(problem: Subproblem) -> _InsertionProblem:
     examples, alpha, m = problem.examples, problem.alpha, len(problem.rule_labels)
     counted = examples.labels is not None and examples.n_rows > examples.FEW_ROWS
     blocks = _blocks_of_bits(problem) if counted else _weighted_blocks(problem)
+    # For the weighted relative accuracy: unless the ratio is cut to 1, a condition that covers all
+    # rows scores 0. The charge of a row does not depend on the position, so that all positions have
+    # the charge of all rows, which is the last running sum.
     gains, above, charged = _worth(np.cumsum(blocks.cells, axis=1), examples.default)
     positive = alpha * np.stack(above)
     ratio = positive / np.maximum(
         np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
     )
+    # Positions beyond m are padding, which no kernel reads: the loops end at `positions` = m + 1.
     room = problem.max_rules - m
     found = _InsertionProblem(
         blocks.literals,
@@ -409,6 +418,7 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     size = _WEIGHTED * _devices()
     capacity = -(-n // size) + problem.max_rules
     row, _, blocks = _sorted_rows(m - first, rows, m + 1, size, capacity, n)
+    # Places without a row point to row n, whose values are 0.
     padded = np.pad(values, ((0, 1), (0, 0))).astype(np.float32)
     cell = np.ascontiguousarray(padded[row].reshape(capacity, size, -1).swapaxes(1, 2))
     row = _by_device(row, capacity)
@@ -529,9 +539,12 @@ def _score(conditions: jax.Array, rows: jax.Array, problem: _InsertionProblem) -
 
     classes, shape, kind = len(problem.labels), conditions.shape, jnp.int32 if bits else jnp.float32
     cells = jnp.zeros((2 * classes + (2 if bits else 1), len(rows), devices, shape[1]), kind)
+    # Integers have no infinity. The first position in the loop replaces this value: at the end of
+    # the list no rule is right yet, so that no gain is negative there.
     none = jnp.full(shape, -(2**30), kind), jnp.zeros(shape, kind), jnp.zeros(shape, jnp.float32)
     cells, best = jax.lax.fori_loop(0, problem.positions, add_position, (cells, [none] * classes))
     gain, above, ratio = (jnp.stack(part) for part in zip(*best, strict=True))
+    # Added over the devices, as in the loop
     cells = cells.sum(axis=2)
     _, potential, charged = _worth(cells, problem.default)
     covered = cells.sum(axis=0) if bits else jnp.matmul(rows, problem.literals, precision="highest")
@@ -630,6 +643,8 @@ def _layer(beam: _Beam, problem: _InsertionProblem) -> _Beam:
         live[None], xp.stack([scores.gain, scores.purity, scores.accuracy]), -np.inf
     )
     rankings = rankings.reshape(-1, n_states * n_literals)
+    # Twice as many children as slots, as some cover the same rows. The transposition puts the best
+    # child of every ranking first, then the second best: no score fills the beam alone.
     values, index = _top_k(rankings, max(2, -(-2 * n_states // len(rankings))))
     values, index = values.T.reshape(-1), index.T.reshape(-1)
     rows, marks = _children(beam.rows, problem.covers, index // n_literals, index % n_literals)
@@ -637,6 +652,8 @@ def _layer(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     taken = xp.tril((marks[:, None] == marks[None]).all(axis=-1), -1).any(axis=1) | (
         values == -np.inf
     )
+    # Slots without a new child cover no rows; when all are so, the search ends (`_open`). Sets with
+    # equal hashes that differ would only cost the beam a child.
     kept = xp.argsort(taken, stable=True)[:n_states]
     rows = xp.where(taken[kept, None], 0, rows[kept]).astype(rows.dtype)
     idle = xp.where(gains[0] > _needed(beam.gains[0]), 0, beam.idle + 1)
@@ -648,6 +665,8 @@ def _leave_one_out(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     xp = _numpy_or_jax(problem.literals)
     n_states, n_literals = beam.conditions.shape
     each = n_states // _FOUND
+    # A slot for each literal of a found condition: it covers the rows in the covers of all the
+    # others. Longer conditions than there are slots are left out (`short`).
     found = xp.pad(beam.found, ((0, 0), (0, each)))  # there may be fewer literals
     _, place = _top_k(found.astype(np.float32), each)
     has = xp.take_along_axis(found, place, axis=1)
@@ -660,6 +679,7 @@ def _leave_one_out(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     short = (beam.found.sum(axis=1) <= each)[:, None, None]
     conditions = beam.found[:, None] & (xp.arange(n_literals)[None, None] != place[..., None])
     rows = xp.where(short, rows, 0).astype(rows.dtype).reshape(n_states, -1)
+    # The patience allows a single layer that finds nothing better.
     return beam._replace(
         conditions=conditions.reshape(n_states, -1), rows=rows, idle=np.int32(_PATIENCE - 1)
     )
@@ -745,6 +765,7 @@ def _one_literal(problem: Subproblem) -> Literals:
     examples = problem.examples
     some = np.linspace(0, examples.n_rows - 1, min(examples.n_rows, _SOME_ROWS)).astype(np.intp)
     counts, charged = examples.counts[some], problem.mask[some]
+    # G without s, the rows that the list already classifies correctly: this need only be some rule.
     worth = problem.alpha * counts - (charged * counts[:, examples.default])[:, None]
     gains = np.where(problem.allowed.T, examples.literals[:, some] @ worth, -np.inf)
     return (int(gains.max(axis=1).argmax()),)
@@ -763,6 +784,7 @@ def _screened_search(
         return None
     each = [placement.to_host(one) for one in (scores.gain, scores.purity, scores.accuracy)]
     rankings = np.stack(each).reshape(-1, n_literals)
+    # The best literal of every ranking, then the second best, ...; each once, where it comes first
     order = np.argsort(-rankings, axis=1, kind="stable").T.ravel()
     first = np.sort(np.unique(order, return_index=True)[1])
     chosen = np.sort(order[first[:literals]])
@@ -780,11 +802,13 @@ def _beam_search(
     that leads to better ones. Returns the best gain and those with enough gain, best first; None if
     there is no time to compile.
     """
+    # A multiple of _FOUND, so that `_leave_one_out` has equally many slots for every condition
     n_states, n_literals = _FOUND * -(-width // _FOUND), problem.literals.shape[1]
     rows = np.zeros((n_states, len(problem.everything)), problem.everything.dtype)
     rows[0] = problem.everything
     nothing = np.zeros((n_states, n_literals), bool)
     if isinstance(problem.covers, np.ndarray):
+        # `covers` is a transposed view, of which children gather rows.
         problem = problem._replace(covers=np.ascontiguousarray(problem.covers))
     beam = _Beam(
         nothing, _placed(rows), nothing[:_FOUND], np.full(_FOUND, -np.inf, np.float32), np.int32(0)
@@ -836,10 +860,14 @@ def _exhaust(
     states = [_OpenCondition(np.inf, (), placement.to_host(problem.everything))]
     penalty = float(problem.penalty)
     seen: set[bytes] = set()
+    # Invariant: every condition of `length` or more literals that could beat `best` refines one of
+    # the states, up to conditions with equal covers and labels.
     for length in range(1, limit + 1):
         children: list[_OpenCondition] = []
         for start in range(0, len(states), _BLOCK):
             block = states[start : start + _BLOCK]
+            # One shape for all blocks: empty slots of a short last block cover no rows and score
+            # -inf.
             conditions = np.zeros((_BLOCK, len(literals)), bool)
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
             for i, state in enumerate(block):
@@ -862,6 +890,8 @@ def _exhaust(
                 np.argwhere(potential > _needed(best)).tolist() if length < limit else ()
             ):
                 cover = _meet(block[row].rows, literals[literal])
+                # Conditions with equal covers and labels have the same refinements. Lengths ascend,
+                # so that the first one seen is among the shortest.
                 key = (
                     cover.tobytes()
                     + labels[:, [*block[row].condition, literal]].all(axis=1).tobytes()
@@ -873,6 +903,7 @@ def _exhaust(
                             float(potential[row, literal]), block[row].with_literal(literal), cover
                         )
                     )
+        # The most promising first: a better `best` found early prunes later blocks.
         states = sorted(
             (c for c in children if c.potential > _needed(best)), key=lambda c: -c.potential
         )
@@ -976,6 +1007,7 @@ def modmod(problem: Subproblem, stopped: Callable[[], bool] = never) -> tuple[Li
     label_of = np.append(problem.rule_labels, 0).astype(int)
     right = np.where(first < m, examples.counts[rows, label_of[first]], 0.0)
     behind = first >= np.arange(m + 1)[:, None]
+    # P and Q of Lemma 6 at every position k: rows that reach it have F >= k (`behind`).
     charge = alpha * behind * right + problem.mask * examples.counts[:, examples.default]
     best = 0.0
     condition: Literals = ()

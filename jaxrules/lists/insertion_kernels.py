@@ -53,8 +53,10 @@ def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits
     by_word = np.zeros((2 * len(order), n_literals), np.uint32)
     squares = np.empty((64, n_blocks), np.uint64)
     for w in range(len(order)):
+        # Padding is last in a word: a word that begins with it is empty, and its bits stay 0.
         if order[w, 0] == len(literal_bits) - 1:
             continue
+        # From 64 rows with the bits of their literals to 64 literals with the bits of the rows
         for i in range(64):
             row = literal_bits[order[w, i]]
             for block in range(n_blocks):
@@ -81,10 +83,13 @@ def _transpose(squares: NDArray[np.uint64]) -> None:
             for i in range(start, start + half):
                 one, other = squares[i], squares[i + half]
                 for block in range(len(one)):
+                    # Exchange the high bits of one row with the low bits of the other: XOR with
+                    # their difference changes each into the other.
                     changed = ((one[block] >> shift) ^ other[block]) & mask
                     one[block] ^= changed << shift
                     other[block] ^= changed
         half //= 2
+        # The low half of every group of 2 `half` bits
         mask ^= mask << np.uint64(half)
 
 
@@ -103,6 +108,7 @@ def meet(
         for w in range(n_words):
             word = one[w] & other[w]
             met[i, w] = word
+            # A sum of mixed words, each mixed with its place; empty words add nothing.
             if word:
                 mixed = (np.uint64(word) ^ (np.uint64(w) << np.uint64(32))) * np.uint64(
                     0x9E3779B97F4A7C15
@@ -120,6 +126,7 @@ def top_k(values: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
         n = 0
         for i in range(values.shape[1]):
             value = values[r, i]
+            # Of equal values the first stays in front, here and below, as in `jax.lax.top_k`.
             if n == k and value <= top[r, k - 1]:
                 continue
             n = min(n + 1, k)
@@ -134,6 +141,8 @@ def top_k(values: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
 @_jit
 def _gain(sums: Ints, default: int, lost: Ints, gain: Ints) -> None:
     """`insertion._worth` of bits, into `gain`, (classes, literals)."""
+    # Cells, by row of `sums`: wrong of class 0 to K - 1, wrong and charged (K), then the same for
+    # correct rows (K + 1 to 2 K, 2 K + 1).
     K, L = gain.shape
     for j in range(L):
         lost[j] = sums[2 * K + 1, j]
@@ -187,6 +196,8 @@ def _finish(
             if not (fits and labels[k, j] and covered[j] < before):
                 scores[:, k, j] = -np.inf
                 continue
+            # G (Eq. 26): the positive and the negative part give purity and accuracy. The potential
+            # is the positive part at the first position.
             gain = alpha * np.float32(best[k, j]) - np.float32(charged[j])
             positive = alpha * np.float32(above[k, j])
             negative = positive - gain
@@ -217,6 +228,7 @@ def score_bits(
     best = np.full((n_states, K, L), _WORST, np.int32)
     above, at = np.zeros((n_states, K, L), np.int32), np.zeros((n_states, K, L), np.float32)
     gain, lost, covers_more = np.zeros((K, L), np.int32), np.zeros(L, np.int32), np.ones(n_states)
+    # A block has `insertion._WORDS` = 8 words, a multiple of the 4 below.
     size = n_words // len(cell)
     for p in range(positions):
         for block in range(ends[p], ends[p + 1]):  # a block stays in the cache for all states
@@ -234,6 +246,8 @@ def score_bits(
                                 + _n_ones(d & literals[w + 3, j])
                             )
         for s in range(n_states):
+            # Without another covered row the gains are those of the position before, and only a
+            # greater one would be kept. The flags start at 1 to replace `_WORST` in any case.
             if not covers_more[s]:
                 continue
             covers_more[s] = 0.0

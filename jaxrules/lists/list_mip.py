@@ -80,10 +80,12 @@ def search(
             (candidates.uses >> np.uint64(bit) & np.uint64(1)).astype(float) @ used >= 1
         )
     program = cp.Problem(cp.Maximize(objective), constraints)
+    # The solver's gap takes half of GAP; the other half is left for its rounding.
     tolerances = {"mip_rel_gap": 0.0, "mip_abs_gap": GAP / 2, "mip_feasibility_tolerance": 1e-9}
     proof = mip.solve(program, stopped, remaining, **tolerances)
     if all(place.value is not None for place in z):
         picked = [np.asarray(place.value).sum(axis=1) for place in z]
+        # No value of the solver is trusted: the certificate evaluates the conditions.
         certificate.offer(tuple(int(some.argmax()) for some in picked if some.max() > 0.5))
     if proof.bound is not None:
         certificate.prove(proof.bound)

@@ -83,4 +83,5 @@ def literals_of(
             literals.append(([Category(index, "==", 0), Category(index, "!=", 0)], codes))
         if missing.any():
             literals.append(([Missing(index), Missing(index, present=True)], np.zeros(1)))
+    # "x < t" at the smallest value holds for no row: `distinct` drops it, as it does duplicates.
     return PropositionPool.of_values(table.schema, literals).distinct(table)

@@ -337,6 +337,7 @@ class Enumeration:
         ]
         for length, found in enumerate(self.ended[1:]):
             for objective, parent, move in zip(*(part.tolist() for part in found[2:]), strict=True):
+                # From the last rule back to the first, along the parents
                 moves = [move]
                 for parents, taken in reversed(self.trail[:length]):
                     moves.append(int(taken[parent]))
@@ -392,6 +393,8 @@ def _hashes(captures: Words) -> Words:
     """Two random numbers for every set of groups; the key of a set of such sets is their sum."""
     result = np.empty((len(captures), 2), np.uint64)
     for side, seed in enumerate((0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)):
+        # Sums of good hashes identify sets of sets up to chance: among n lists, two share a key of
+        # 128 bits with a probability of about n^2 / 2^129.
         key = np.full(len(captures), seed, np.uint64)
         for word in captures.T:
             key = (key ^ word) * np.uint64(0xBF58476D1CE4E5B9)

@@ -121,6 +121,7 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
             n_words += 1
     words = words[:n_words]
     sums[:] = 0.0
+    # One pass over the free groups counts for all conditions at once, along contiguous rows.
     if len(given.dense):
         for w in words:
             word = free[w]
@@ -201,6 +202,7 @@ def expand(
                     top[d, i] = potential
         for r in range(R):
             incomplete = used[s] | given.uses[r] != given.required
+            # A rule that captures nothing, or no room for the required features that are missing
             if sums[K, r] == 0 or (incomplete and after == 0):
                 continue
             value = values[s] + right[r] - prices[r]

@@ -69,6 +69,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         self.depth = max_rules - 1 if self.pairs else max_rules
         self.chunk = max(1, _EVALUATED_AT_ONCE // len(candidates) ** (2 if self.pairs else 1))
         self.listed = 1 << 62
+        # The free groups of open children take at most 2^26 words, 512 MiB.
         self.max_open = min(self.max_open, (1 << 26) // candidates.covers.shape[1])
         self.evaluations = 0
 
@@ -83,6 +84,8 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         dense = np.zeros((0, 0))
         if bits * len(c) <= _MOST_DENSE:
             dense = np.ascontiguousarray(unpack(c.covers, bits).T.astype(np.float64))
+        # Three ways to count: dense rows if they fit; else one popcount per class and word if the
+        # rows of each class weigh the same; else group by group
         scale, members = c.counts.max(axis=0), np.zeros((0, 0), np.uint64)
         if not len(dense) and alike(c.counts):
             members = pack(c.counts.T > 0)
@@ -145,6 +148,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         kept = np.arange(len(parents))
         if len(parents) > self.listed:
             order = np.argpartition(-promise, self.listed)
+            # The best list of the chunk is always listed; if it is twice, `keys` merges it.
             kept = np.append(order[: self.listed], stops.argmax())
             left_out = float(bounds[order[self.listed :]].max())
         moves = np.stack([moves[kept], np.full(len(kept), -1)], axis=1)

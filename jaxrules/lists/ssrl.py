@@ -356,6 +356,7 @@ def _penalty(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penal
         return Penalty(options.literal_penalty), None
     small = replace(options, literal_penalty=SMALL_PENALTY)
     weights = np.bincount(task.codes, task.data.weights)
+    # What the expert's rules do not classify correctly; the learned rules get some of it right.
     wrong = float(task.data.weights @ ~task.first.right)
 
     def left(rules: _InsertedRules) -> Left:
@@ -458,6 +459,7 @@ def cross_validate(
     def walk(k: int, _: TrainingData, run: Run) -> Iterator[RuleList]:
         for setting in grid:
             part = run.child(task="ssrl, one fold")
+            # Held-out rows stay, with weight 0: the folds have the same literals and shapes.
             model = fit_at(setting, task.data.weights * (fold != k), part).model
             if run.stopped():
                 return
@@ -592,6 +594,7 @@ class _SSRLTask:
         given = given_start(start, RuleList, data, constraints)
         begun = None if given is None else before.behind(given, max_rules)
         if begun is not None:
+            # The search only knows rules made of its literals: those of the start join the pool.
             parts = propositions_in(begun.conjunctions.with_schema(pool.schema))
             pool = PropositionPool.concatenate([pool, parts])
             pool = pool.distinct(table, constraints.allows(pool, n_classes))
@@ -640,6 +643,7 @@ class _SSRLTask:
         )
         made = made_of(self.pool, self.rows.bits, rules, one_each, (of_pool, of_parts))
         check_lengths(made, max_length, "max_length")
+        # A rule without literals holds for all rows, so that no later rule decides one.
         made = made[: made.index(())] if () in made else made
         labels = model.labels.tolist()
         return tuple(
@@ -669,6 +673,9 @@ class _SSRLTask:
         most, beams = options.beam_rows, self.find is not modmod and options.subproblem == "beam"
         if not beams or most is None or examples.n_rows <= most:
             return examples
+        # Systematic sampling: the total weight is cut into `most` equal parts, and the row at the
+        # middle of each is drawn. The order, by content and then random, does not depend on the
+        # given one.
         order = np.random.default_rng(options.seed).permutation(self.order)
         totals = np.cumsum(weights[order])
         each = float(totals[-1]) / most
@@ -695,6 +702,8 @@ class _SSRLTask:
         Searches for lists of up to `room` rules share compiled kernels. The local search is left
         out if the list before it is not `promising`.
         """
+        # The default is the heaviest class of all rows. Rows that the expert's rules decide then
+        # lose their weight: nothing can be gained on them.
         totals = np.bincount(self.codes, weights, len(self.data.classes or ()))
         default = int(totals.argmax()) if self.default is None else self.default
         weights = weights * self.first.rest
@@ -770,6 +779,7 @@ class _InsertedRules:
     def first(self) -> NDArray[np.intp]:
         """The first rule that covers each row; the number of rules if none does."""
         first = np.full(self.examples.n_rows, len(self))
+        # Backwards, so that earlier rules overwrite later ones
         for k in range(len(self) - 1, -1, -1):
             first[self.covers[k]] = k
         return first
@@ -882,6 +892,7 @@ class _Search:
         for literals in self.required:
             self.use(literals)
         if (
+            # The literals added for required columns may have made the list worse than the start.
             self.n_used(self.start) == len(self.required)
             and self.start.objective() > self.best_objective
         ):
@@ -923,6 +934,8 @@ class _Search:
                     rules.insert(Insertion(0.0, (literal,), place, label)) for place in places
                 ]
         if lists:
+            # A rule in another's place may cost a different required column: their number comes
+            # first.
             self.best = max(lists, key=lambda rules: (self.n_used(rules), rules.objective()))
             self.best_objective = self.best.objective()
 
@@ -940,6 +953,7 @@ class _Search:
         if len(self.start):
             self.keep(self.start)
         while rises and not self.watch.stopped() and self.rounds < most:
+            # Without a known list both bounds charge for all rows: one suffices.
             known = self.best
             rises = max([self.greedy(known, bound) for bound in ((1, 2) if len(known) else (1,))])
             self.rounds += 1
@@ -979,17 +993,23 @@ class _Search:
         alone covers); d_2 (Eq. 18) charges it for those that the known list does not cover.
         """
         examples, nu = self.examples, self.max_rules
+        # What a rule pays on rows of the default label: `charged` if it is new, `alone` if it
+        # belongs to the known list. With d_2, known rules pay nothing.
         covering = np.sum(known.covers, axis=0) if len(known) else np.zeros(examples.n_rows, int)
         charged = np.ones(examples.n_rows, bool) if bound == 1 else covering == 0
         alone = covering == 1 if bound == 1 else np.zeros(examples.n_rows, bool)
 
         def best(step: int) -> Insertion:
+            # 1 in the last step, also for nu = 1, where it is 0 ** 0
             alpha = (1 - 1 / nu) ** (nu - step)  # Eq. 20
             first, found = rules.first(), Insertion(0.0, (), 0, 0)
             used = set(zip(rules.conditions, rules.labels, strict=True))
             for condition, label, cover in zip(
                 known.conditions, known.labels, known.covers, strict=True
             ):
+                # Algorithm 3: the rules of the known list are tested one by one (G_1, Eq. 25), all
+                # rules by the sub-problem (G_2, Eq. 26). It need not exclude known rules (Lemma 5):
+                # they pay at least as much there.
                 if (condition, label) not in used:
                     gains = gains_of(cover, examples, first, rules.labels, alpha, alone)[:, label]
                     gain = float(gains.max()) - self.penalty * len(condition)
@@ -1005,8 +1025,11 @@ class _Search:
         while step <= nu and not self.watch.stopped():
             found = best(step)
             if found.gain > 0:
+                # f may fall from one list to the next, as only the distorted gain is positive.
                 rules, step = rules.insert(found), step + 1
                 better |= self.keep(rules)
+            # Until a rule is inserted only alpha changes, and it is greatest in the last step:
+            # without a gain there, none follows.
             elif step == nu or best(nu).gain <= 0:
                 break
             else:  # gains grow with alpha: go to the first step with a gain
@@ -1023,6 +1046,7 @@ class _Search:
         while place < len(kept):
             shorter = kept[:place] + kept[place + 1 :]
             value = rules.take(shorter).objective()
+            # A rule that changes nothing goes, too: the shorter list is as good.
             if value >= objective:
                 kept, objective = shorter, value
             else:
@@ -1032,6 +1056,7 @@ class _Search:
                 order = kept.copy()
                 order[a], order[b] = order[b], order[a]
                 value = rules.take(order).objective()
+                # By more than rounding, so that equal lists keep their order
                 if value > objective + self.tie:
                     kept, objective = order, value
         if kept != list(range(len(rules))):
@@ -1053,6 +1078,8 @@ class _Search:
             ):
                 continue
             self.replaced.add(known)  # a second try would find no more
+            # With alpha = 1, and a charge for the rows that the default decides now, G is the exact
+            # rise of f. It must exceed what f lost by the rule taken out.
             first, lost = rules.first(), self.best_objective - rules.objective()
             found = self.solve(rules, first, 1.0, first == len(rules), lost)
             if found.gain > lost:

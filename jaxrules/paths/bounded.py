@@ -67,6 +67,7 @@ class _BoundedPrefixes(layered.LayeredProblem[_BoundedLayer, Changes]):
         within = np.append(
             np.maximum(self._least(), self.supports.least[:-2]), self.supports.least[-2:]
         )
+        # The coupling is derived for least squares without bounds: larger m(U) go without it.
         alone = dataclasses.replace(
             self.supports, least=within, coupling=np.zeros_like(self.supports.coupling)
         )
@@ -115,6 +116,8 @@ class _BoundedPrefixes(layered.LayeredProblem[_BoundedLayer, Changes]):
         H, h = np.zeros((count, steps, steps)), np.zeros((count, steps))
         valid = np.zeros((count, steps), bool)  # the values, of those set so far, that still hold
         for k, weight in enumerate(weights.tolist()):
+            # Step k overwrites the value of its feature; model k has the valid values, at weight
+            # alpha_k.
             valid[:, :k] &= sequences[:, :k] != sequences[:, k : k + 1]
             valid[:, k] = True
             H += np.where(valid[:, :, None] & valid[:, None, :], weight * curvature, 0.0)
@@ -146,6 +149,7 @@ def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
     order = np.arange(n)
     diagonal = H[:, order, order]
     H = H.copy()
+    # Regular systems for dependent columns, by a ridge below the tolerance of the certificate
     H[:, order, order] += np.where(diagonal > 0, 1e-13 * diagonal, 1.0)
     side = np.zeros((batch, n), np.int8)  # -1 at the lower bound, 1 at the upper one
     x, slope = np.zeros((batch, n)), np.zeros((batch, n))
@@ -160,6 +164,8 @@ def least_in_box(H: Array, h: Array, lower: Array, upper: Array) -> Array:
         system[:, order, order] += ~free
         x[todo] = np.linalg.solve(system, right[..., None])[..., 0]
         slope[todo] = (H[todo] @ x[todo][..., None])[..., 0] - h[todo]
+        # All violations change sides at once: free values beyond a bound, and values at a bound
+        # with a slope that pulls them inside.
         low, high = free & (x[todo] < lower[todo]), free & (x[todo] > upper[todo])
         release = ~free & (np.where(side[todo] < 0, -slope[todo], slope[todo]) > scale[todo])
         release &= lower[todo] < upper[todo]

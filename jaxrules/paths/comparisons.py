@@ -149,6 +149,7 @@ def lasso_sequence(
     sizes = (coefficients != 0).sum(axis=0)
     models = [np.zeros(space.n_columns)]
     for size in range(1, min(steps, int(sizes.max())) + 1):
+        # The path is linear between knots: at the last of this size, the next feature is to enter.
         knots = np.flatnonzero(sizes == size)
         if not len(knots):  # two features entered at once
             continue
@@ -168,6 +169,7 @@ def _best_order(cost: QuadraticCost, change: Array, step_weights: Array) -> Sequ
     if d > MAX_ORDERED:
         return greedy_path(PathProblem(cost, step_weights, end=change)).features
     # best[S]: the least weighted cost of the first |S| steps if they set the coefficients in S.
+    # Costs depend on which coefficients are set, not on the order: 2^d states for d! orders.
     subsets = np.arange(2**d)
     members = (subsets[:, None] >> np.arange(d)) & 1
     costs = cost(members * change)

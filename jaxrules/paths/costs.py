@@ -69,6 +69,7 @@ class QuadraticCost:
 
     def minimiser(self) -> Array:
         """A least-cost model; the one of least norm if Q is singular."""
+        # Unit diagonal: the rank tolerance then holds relative to every column, whatever its unit.
         scale = np.sqrt(np.diag(self.curvature))
         scale = np.where(scale > 0, scale, 1.0)
         scaled = self.curvature / np.outer(scale, scale)
@@ -144,12 +145,15 @@ class LossCost:
         best = np.zeros(len(scores))
         if not self.intercept:
             return best
+        # With the best constant alone, the slope is 0. At `low` every score lies below it, at
+        # `high` above:
         middle = best_constant(self.loss, self.y, self.shares)
         # The root lies between.
         low, high = middle - scores.max(axis=1), middle - scores.min(axis=1)
         best = np.clip(middle - scores @ self.shares, low, high)
         for _ in range(INTERCEPT_ITERATIONS):
             slope = self.loss.gradient(self.y, scores + best[:, None]) @ self.shares
+            # The loss is convex in u: the sign of its slope says where the minimum lies.
             low, high = np.where(slope < 0, best, low), np.where(slope > 0, best, high)
             curvature = self.loss.curvature(self.y, scores + best[:, None]) @ self.shares
             newton = best - slope / np.maximum(curvature, 1e-300)
@@ -157,6 +161,7 @@ class LossCost:
             if settled.all():
                 return best
             inside = (newton > low) & (newton < high)
+            # Outside the bracket Newton has overshot: halve the bracket instead.
             best = np.where(settled, best, np.where(inside, newton, (low + high) / 2))
         return best
 
@@ -168,8 +173,10 @@ class LossCost:
         X = self.X
         if self.intercept and curvatures.sum() > 0:  # with u at its best, columns are centred
             X = X - (curvatures @ X) / curvatures.sum()
+        # c(b) = s - 2 g'b + b'Qb: Q is half of the Hessian, and Q b - g half of the gradient.
         Q = X.T @ (X * curvatures[:, None]) / 2
         Q = (Q + Q.T) / 2 + self.l2_penalty * np.eye(X.shape[1])
+        # Columns need no centring here: at the best u, the slopes of the rows sum to 0.
         half_gradient = self.X.T @ (self.shares * self.loss.gradient(self.y, scores)) / 2
         g = Q @ reference - half_gradient - self.l2_penalty * (reference + self.centre)
         # Value and gradient at the reference are those of the cost itself.

@@ -153,6 +153,7 @@ class ModelSpace:
         )  # fmt: skip
         allowed = space.without(options.forbidden)
         kept = allowed[~constant[allowed]]
+        # In a fold, columns may be constant that are not so in all rows: they just do not change.
         if len(kept) < len(allowed) and not (fold and len(kept)):
             names = [space.names[j] for j in allowed if constant[j]]
             raise ValueError(
@@ -206,6 +207,7 @@ class ModelSpace:
         offset = self.cost.intercepts(models) if isinstance(self.cost, LossCost) else 0.0
         return {
             "models": models,
+            # What the centring of the columns and of the target adds to the score of x itself
             "intercepts": self.output_centre + offset - slopes @ self.centre,
             "costs": np.asarray(self.cost(models)),
             "scale": self.scale,
@@ -330,6 +332,7 @@ class ModelSpace:
                     f"{name} violates lower or upper; every model of the path must keep them"
                 )
         change = None if end is None else self._reachable(end, kind, len(step_weights))
+        # Searches see changes from the start: the bounds move with it.
         low, high = ((bound - self.start)[self.allowed] for bound in (low, high))
         cost = self.cost_of_changes
         if isinstance(cost, LossCost):
@@ -398,6 +401,7 @@ def _read_numbers(
         if scale <= _CONSTANT * np.abs(target).max():
             raise ValueError("y is constant and cannot be standardised; use standardise=False")
     target = (target - centre) / scale
+    # No intercept: with the target and all columns centred, the best one is 0 for every model.
     cost = LossCost(squared, values, target, shares, options.l2_penalty, False)
     return cost.quadratic(np.zeros(values.shape[1])), table.schema, centre, scale
 

@@ -93,6 +93,9 @@ def _children(given: Given, stack: Stack, level: int, weight: float, out: Floats
     A, h = stack.A[level], stack.h[level]
     support, size, member = stack.support[level], stack.size[level], stack.member[level]
     d = len(g)
+    # With M = A + w Q on the support, M = L L', and m = h + w g, a new feature c borders M with the
+    # column w Q_c and the diagonal w Q_cc: the value falls by (w g_c - u'f)^2 / (w Q_cc - u'u),
+    # where f = L^-1 m (`forward`) and u = L^-1 of its column (`columns`).
     factor = np.empty((size, size))
     inverse_pivot = np.empty(size)
     forward = np.empty(size)  # the factor's solution of the linear part
@@ -133,6 +136,9 @@ def _children(given: Given, stack: Stack, level: int, weight: float, out: Floats
             squares += columns[r, c] * columns[r, c]
             product += columns[r, c] * forward[r]
         value = base - reduction
+        # An old one has a column a = A_c: the form is M - a a' / A_cc, its slope m - a h_c / A_cc.
+        # By Sherman and Morrison, its inverse is M^-1 + M^-1 a a' M^-1 / (A_cc - a'M^-1 a); here
+        # a'M^-1 a is u'u (`squares`) and a'M^-1 m is u'f (`product`).
         if member[c]:  # minimise out the old coefficient: A and h lose a rank-one term
             old = A[c, c]
             if old > 0:
@@ -153,6 +159,8 @@ def _append(given: Given, stack: Stack, level: int, feature: int) -> None:
     """Write the child that changes `feature` to the next level."""
     Q, g, weight = given.Q, given.g, given.weights[level]
     A, h, phi, support, member = stack.A, stack.h, stack.phi, stack.support, stack.member
+    # Phi - Phi_i Phi_i' / Phi_ii leaves the old coefficient at its best; then alpha c is added.
+    # Only entries on the support are written, and ever read: others are left from other branches.
     below, above = A[level], A[level + 1]
     n = stack.size[level]
     member[level + 1] = member[level]
@@ -190,9 +198,11 @@ def _open(given: Given, stack: Stack, level: int, first: int, limit: float, valu
     bounds, features = stack.bounds, stack.features
     n = 0
     for i in range(len(values)):
+        # What `tighten` searches begins at `first`, and the feature before it is not known.
         repeats = level > first and stack.sequence[level - 1] == i
         if not (given.no_repeats and repeats):
             rest = given.rest[level + 1, given.larger[i, stack.position[level]]]
+            # Bounds never fall along a branch: the parent's holds for the child, too.
             bound = max(values[i] + rest, stack.own[level])
             if bound < limit:
                 j = n
@@ -237,6 +247,8 @@ def search(
             own_share = 1 - given.shares[level + 1]
             _children(given, stack, level, given.weights[level] * own_share, values)
             _open(given, stack, level, first, incumbent - tolerance, values)
+            # Before the end of the path, bounds include the table's for the steps beyond `last`.
+            # They ascend: the first is the best.
             if level == last - 1:
                 if stack.n_open[level] > 0:
                     incumbent = bounds[level, 0]
@@ -244,6 +256,7 @@ def search(
                     stack.best[:] = stack.sequence
                 level -= 1
                 continue
+        # Children ascend: once one cannot win, none of its siblings can.
         child = following[level]
         if child >= stack.n_open[level] or bounds[level, child] >= incumbent - tolerance:
             level -= 1
@@ -264,6 +277,7 @@ def open_bound(stack: tuple[Any, ...], first: int, level: int, incumbent: float)
     bounds, n_open, following, own = stack.bounds, stack.n_open, stack.following, stack.own
     least = incumbent
     for k in range(first, level + 1):
+        # Not expanded yet; otherwise the next child has the least bound of those open.
         if following[k] < 0:
             least = min(least, own[k])
         elif following[k] < n_open[k]:
@@ -295,12 +309,15 @@ def tighten(
     expanded = 0
     weight = problem.shares[step] * problem.weights[step - 1]
     for position in positions:
+        # A path through this support costs at least `before` up to here: beyond the cutoff it
+        # loses.
         cutoff = incumbent - before[position]
         if problem.rest[step, position] >= cutoff:
             continue
         chosen = problem.masks[position]
         n = 0
         for i in range(len(problem.g)):
+            # Features from `supports.LARGEST_BIT` = 62 on share a bit and are in no table.
             member[step, i] = i < 62 and (chosen >> i) & 1 == 1
             if member[step, i]:
                 support[step, n] = i

@@ -301,6 +301,7 @@ def _each(
         part.task = f"{run.task}, {steps} steps"
         return _best_path(space, options.shorter(steps), part)
 
+    # Made once for all lengths, this also refuses side conditions that contradict each other.
     fewest = max(_problem(space, options).fewest_steps, 1)
     return range(fewest, options.steps + 1), run, fit_at
 
@@ -341,6 +342,7 @@ def _best_path(space: ModelSpace, options: PathFitOptions, run: Run) -> Fit[Coor
             nodes=model.nodes, model_objective=model.objective, model_bound=model.bound
         )
         return run.finish(found, found.loss, "min", status, details=details)
+    # No cost is negative, and the loss of the models may lie below the search's by rounding.
     bound = min(max(certificate.bound, 0.0), found.loss) if proves else None
     details = PathDetails(nodes=certificate.nodes)
     return run.finish(found, found.loss, "min", status, bound, details)

@@ -70,6 +70,8 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
         """c as a quadratic form of the free coefficients and 1, shape (d + 1, d + 1, supports)."""
         d = len(self.end)
         digits = self.digits[supports].T
+        # c(v + p), with v free and p pinned, is v'Qv - 2 (g - Qp)'v + c(p): a form in (v, -1), of
+        # which Schur complements are taken.
         pinned = np.where(digits == PIN, self.end[:, None], 0.0)
         free = (digits == FREE).astype(np.float64)
         forms = np.zeros((d + 1, d + 1, len(supports)))
@@ -84,6 +86,7 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
         pinned feature.
         """
         digits = self.digits[supports]
+        # Setting a digit to 1 or 2 adds its difference times the digit's power of 3.
         moved = np.concatenate(
             [supports[:, None] + (to - digits) * self.powers for to in (FREE, PIN)], axis=1
         )
@@ -116,6 +119,7 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
 
     def expand(self, states: _GivenEndLayer, some: slice, step: int, incumbent: float) -> Children:
         after = self.after(states.supports[some])
+        # Infinite if too few steps are left to pin all features, and at -1 (a pinned one changed)
         parents, moves = np.nonzero(np.isfinite(self.rest[step + 1, after]))
         supports = after[parents, moves]
         grown = self._append(states.forms[:, :, some][:, :, parents], supports, moves, step)
@@ -145,6 +149,7 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
         inverse = np.where(kept, 1 / np.where(kept, old, 1.0), 0.0)
         grown = forms - columns[:, None] * (columns * inverse)
         moved = np.flatnonzero(~still)
+        # The old coefficient is gone: the new one has no history, and pays from this step on.
         grown[features[moved], :, moved] = 0.0
         grown[:, features[moved], moved] = 0.0
         return grown + weight * self.forms(supports)

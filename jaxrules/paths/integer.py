@@ -56,6 +56,7 @@ class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
         self.problem, self.cost = problem, problem.cost
         self.depth = problem.steps
         self.supports = Supports.of(self.cost, self.depth)
+        # A point's own cost is known, and the prefix pays all of it: remainders own no share.
         self.rest = self.supports.remainders(problem.step_weights, np.zeros(self.depth + 1))
 
     def root(self) -> _IntegerLayer:
@@ -68,11 +69,13 @@ class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
         left_out = None
         excess = numbers.sum(axis=1).cumsum() > MAX_CHILDREN
         if excess.any():
+            # Children left out cost at least what any model does now, and the least remainder.
             least = self.problem.step_weights[step] * float(self.cost(self.cost.minimiser()))
             left_out = float((spent[excess] + least + self.rest[step + 1].min()).min())
             numbers[excess] = 0
         parents, features = np.nonzero(numbers)
         repeats = numbers[parents, features]
+        # 0, 1, ... for each pair of a point and a feature: its steps from the smallest on
         offsets = np.arange(repeats.sum()) - np.repeat(repeats.cumsum() - repeats, repeats)
         parents, features = np.repeat(parents, repeats), np.repeat(features, repeats)
         values = points[parents, features] + low[parents, features] + offsets
@@ -116,6 +119,7 @@ class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
             to_end = 0.0 if self.problem.end is None else self.problem.end - points
             best = np.where(usable, best, to_end)
             low, high = np.ceil(best - radius), np.floor(best + radius)
+        # Bounds relative to the point are rounded: 1e-9 keeps whole numbers that are on a bound.
         return np.maximum(low, np.ceil(lower - 1e-9)), np.minimum(high, np.floor(upper + 1e-9))
 
     def keys(self, states: _IntegerLayer, children: Children) -> Sequence:

@@ -84,6 +84,8 @@ def improve(
     choices = np.array(list(itertools.combinations(range(steps), batch)), np.int32)
     rng = np.random.default_rng(seed)
     orders = np.stack([rng.permutation(len(choices)) for _ in starts])
+    # Padding changes nothing: a step without weight has P = G = 0, and a feature without curvature
+    # gains nothing. In ties the first feature is taken, and padding comes last.
     padded_steps, padded_d = bucket(steps, 4), bucket(d, 4)
     P = np.zeros((padded_steps, padded_d, padded_d))
     P[:steps, :d, :d] = curvatures
@@ -96,6 +98,7 @@ def improve(
     for first in range(0, len(starts), lanes):
         if stopped():
             break
+        # The last batch repeats its last start, to keep the shape.
         at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
         found = _compiled_in_time(
             stopped, P, G, constant, sequences[at], _pad(choices[orders[at]]),
@@ -145,6 +148,8 @@ def _descend(
                 jnp.where(better, 0, stale + 1),
             )
 
+        # The first choice always counts as better than infinity. A descent ends after all choices
+        # in turn have failed since the last improvement.
         start = (sequence, jnp.array(jnp.inf), jnp.int32(0), jnp.int32(-1))
         sequence, objective, _, _ = jax.lax.while_loop(
             lambda state: state[3] < n_choices, advance, start
@@ -186,6 +191,7 @@ def _candidates(
     steps = len(sequence)
     order = jnp.arange(steps)
     kept = (order[:, None] != chosen[None]).all(axis=1)
+    # H_jk = P_max(j, k) [i_j, i_k] of the kept steps; the others get rows of the identity.
     later = jnp.maximum(order[:, None], order[None])
     H = P[later, sequence[:, None], sequence[None]]
     diagonal = jnp.where(kept & (jnp.diagonal(H) > 0), jnp.diagonal(H), 1.0)
@@ -216,6 +222,7 @@ def _candidates(
         schur[a, a] = on_axes(jnp.diagonal(P[chosen[a]]) - (columns[a] ** 2).sum(axis=0), a)
     objective = constant - last @ last
     for a in range(batch):  # eliminate the chosen steps one by one
+        # s - h'H^-1 h falls by linear^2 / pivot for each step, as in appendix C.
         pivot = schur[a, a]
         inverse = jnp.where(pivot > 1e-10 * scale[a], 1 / jnp.where(pivot > 0, pivot, 1.0), 0.0)
         objective = objective - linear[a] ** 2 * inverse

@@ -76,6 +76,7 @@ def search(
                 problem, cost=cost.quadratic(certificate.solution.models[-1])
             )
             certificate.model = problem.certificate()
+        # Only the sequence is taken from the quadratic model; Newton's method finds its changes.
         solve(problem, certificate.model)
         before = certificate.objective
         path = newton_path(cost, weights, certificate.model.solution.features, stopped)
@@ -121,6 +122,8 @@ def newton_path(
         quadratic = _models(cost, models, stopped)
         if quadratic is None:
             break
+        # The quadratic models share value and slope with the costs at the current path: unless it
+        # is a minimum, short steps towards their optimum lower the cost.
         target = best_path(quadratic, step_weights, sequence)
         size = 1.0  # halved until the cost falls
         while size > 1e-10:

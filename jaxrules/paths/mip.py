@@ -60,6 +60,7 @@ def search(
         if relaxed is None:
             break
         _offer_relaxed(problem, certificate, relaxed)
+        # With tangents there, the next relaxation is exact at both paths.
         tangents += [relaxed, certificate.solution.models]
     return certificate
 
@@ -70,6 +71,7 @@ def _offer_relaxed(
     """Offer the exact path along the sequence of a relaxed solution; nothing else is trusted."""
     end = problem.end
     steps = np.diff(relaxed, axis=0, prepend=0.0)
+    # Within the solver's tolerance several coefficients may move: the largest change counts.
     sequence = np.abs(steps).argmax(axis=1)
     if problem.kind is None:
         if end is not None and not np.isin(np.flatnonzero(end), sequence).all():
@@ -97,6 +99,7 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
     excess = np.maximum(
         supports.by_size[np.minimum(np.arange(1, steps + 1), problem.n_features)] - least, 0.0
     )
+    # A little more than the incumbent, so that rounding cuts off no path as good as it
     incumbent = objective + 1e-7 * abs(objective)
     # R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*
     room = np.maximum(incumbent - weights @ (least + excess), 0.0) / weights + excess
@@ -106,6 +109,8 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
 def _largest_changes(problem: PathProblem, radius: Array) -> Array:
     """Bounds on |b_ki - b_(k-1)i|, shape (steps, features)."""
     cost, (lower, upper) = problem.cost, problem.bounds
+    # |b_k - b_(k-1)| <= |b_k - bhat| + |b_(k-1) - bhat| in the metric of Q, where a single
+    # coefficient changes it by sqrt(Q_ii). b_0 = 0 has its known distance.
     at_start = np.sqrt(max(cost.constant - float(cost(cost.minimiser())), 0.0))
     reach = radius + np.append(at_start, radius[:-1])
     diagonal = np.sqrt(np.diag(cost.curvature))

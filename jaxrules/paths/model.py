@@ -45,6 +45,7 @@ def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
         if feature.categories is None:
             columns.append(EncodedColumn(index, None))
         else:
+            # Every category has a column, none is a reference: costs allow for a singular Q.
             codes: Iterable[int] = range(len(feature.categories))
             if feature.source is not None:  # the user may name special values that never occur
                 codes = np.unique(table.columns[index][~table.missing_mask(index)]).tolist()

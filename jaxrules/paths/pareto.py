@@ -325,6 +325,7 @@ def _nondominated(points: list[FrontPoint]) -> list[FrontPoint]:
     order = sorted(points, key=lambda p: (p.interpretability, p.cost, len(p.path), not p.supported))
     scale = 1e-9 * max(abs(p.cost) for p in points)
     front: list[FrontPoint] = []
+    # In order of the loss, a point is dominated unless it costs less than all before it.
     for candidate in order:
         if not front or candidate.cost < front[-1].cost - scale:
             front.append(candidate)
@@ -361,6 +362,7 @@ def _with_support(front: list[FrontPoint]) -> list[FrontPoint]:
     def above(a: int, b: int, i: int) -> bool:
         return (y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]) + slack
 
+    # The lower hull from left to right: a point above the line of its neighbours leaves.
     for i in range(len(front)):
         while len(hull) > 1 and above(hull[-2], hull[-1], i):
             hull.pop()
@@ -389,6 +391,7 @@ class _Fronts(NamedTuple):
 
 def _fronts(cost: QuadraticCost, alpha: Array, tradeoffs: Array, max_steps: int) -> list[_Fronts]:
     """By number of steps, each from the path of least loss to the one of least last cost."""
+    # A very large tradeoff stands for the path of least loss, the other end of the curve.
     tradeoffs = np.append(1 / SMALLEST_TRADEOFF, tradeoffs)
     found = []
     for steps in range(1, max_steps + 1):
@@ -415,6 +418,7 @@ def _unsupported(cost: QuadraticCost, fronts: list[_Fronts]) -> list[tuple[Seque
     )
     starts = np.cumsum([0, *(front.loss.size for front in fronts)])
     order = np.lexsort((last, loss))
+    # The least last cost at no more loss, to begin with that of not moving
     below = np.minimum.accumulate(np.append(cost.constant, last[order]))[:-1]
     found = []
     for i in order[last[order] < below - 1e-9 * cost.constant].tolist():
@@ -438,6 +442,7 @@ def _below(
     best, least = None, last - 1e-9 * float(cost.constant)  # by more than rounding
     loss *= 1 - 1e-9
     for front in fronts:
+        # Sequences whose curves have points on both sides of the loss, and so a tangent from each
         reached = (front.loss <= loss).sum(axis=0)
         some = np.flatnonzero((reached > 0) & (reached < len(front.tradeoffs)))
         left, right = reached[some] - 1, reached[some]
@@ -461,6 +466,7 @@ def _at_loss(
     its last model. By bisection: the loss falls with the tradeoff.
     """
     for _ in range(60):
+        # Tradeoffs span many orders of magnitude: their logarithms are halved.
         middle = float(np.sqrt(low * high))
         costs = _costs(cost, alpha, sequence[None], middle)[0]
         low, high = (middle, high) if costs @ alpha[: len(costs)] > loss else (low, middle)
@@ -481,6 +487,7 @@ def _best_paths(cost: QuadraticCost, weights: Array, sequences: NDArray[np.int64
         * tails[np.maximum.outer(order, order)]
     )
     diagonal = np.diagonal(H, axis1=1, axis2=2)
+    # H is singular for dependent columns and steps of weight 0: a small ridge, and 1 for a zero row
     H[:, order, order] += 1e-12 * diagonal + (diagonal == 0)
     changes = np.linalg.solve(H, (cost.linear[sequences] * tails)[..., None])[..., 0]
     models = np.zeros((count, steps, len(cost.linear)))
@@ -567,6 +574,7 @@ def interpretability(
     if not certificates:
         certificates.append(_cut(whole, shortest).certificate())
     found = _best(certificates)
+    # The best path may have any length: the least bound of all lengths holds for it.
     found.bound = min(certificate.bound for certificate in certificates)
     if run.limit is not None:  # a length not examined costs at least `least` in every step
         examined = alpha[: shortest + len(certificates) - 1]

@@ -151,6 +151,7 @@ def best_path(cost: QuadraticCost, step_weights: Array, sequence: Sequence) -> A
     """
     P, G, _ = weighted_sums(cost.restricted(sequence), step_weights)
     order = np.arange(len(sequence))
+    # Changes j and k are both part of the models from step max(j, k) on.
     H = P[np.maximum.outer(order, order), order[:, None], order]
     changes = QuadraticCost(H, G[order, order], 0.0).minimiser()
     return path_along(sequence, changes, cost.linear.shape[-1])
@@ -179,6 +180,7 @@ def constrained_path(problem: PathProblem, sequence: Sequence) -> Array:
         set_features = np.flatnonzero(latest >= 0)
         active[k, set_features, latest[set_features]] = 1.0
     weight = np.sqrt(problem.step_weights)
+    # With b_k = active_k x, the objective is sum_k alpha_k |R (b_k - bhat)|^2 and a constant.
     design = ((root @ active) * weight[:, None, None]).reshape(-1, steps)
     target = (weight[:, None] * (root @ problem.cost.minimiser())).ravel()
     low, high = (bound[sequence] for bound in problem.bounds)

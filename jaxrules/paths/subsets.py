@@ -52,6 +52,7 @@ def _search(
     removed = np.zeros((d + 1, d), np.bool_)
     inverses[0], models[0], costs[0], count[0] = inverse, model, least, d
     cheap = np.zeros(d)
+    # Without feature j the least cost rises by b_j^2 / (Q^-1)_jj.
     for level in range(d - smallest):  # backward elimination: the first incumbents
         for j in range(d):
             rise = models[level, j] ** 2 / inverses[level, j, j]
@@ -70,6 +71,7 @@ def _search(
         if nodes >= budget:
             opened = np.inf
             for k in range(level + 1):
+                # Sets below an open one cost at least as much as it.
                 for at in range(following[k] + 1):
                     j = removable[k, at]
                     opened = min(opened, costs[k] + models[k, j] ** 2 / inverses[k, j, j])
@@ -77,6 +79,7 @@ def _search(
         nodes += 1
         following[level] -= 1
         j = removable[level, i]
+        # Below this set, only the `rest` features after i may go: every set occurs once.
         size, rest = d - level - 1, count[level] - i - 1
         value = costs[level] + models[level, j] ** 2 / inverses[level, j, j]
         best[size] = min(best[size], value)
@@ -101,6 +104,7 @@ def _remove(inverses: Any, models: Any, costs: Any, removed: Any, level: int, j:
     scale = 1.0 / before[j, j]
     step = models[level, j] * scale
     costs[level + 1] = costs[level] + models[level, j] * step
+    # The inverse of Q without row and column j: (Q^-1)_ab - (Q^-1)_aj (Q^-1)_jb / (Q^-1)_jj
     for a in range(d):
         factor = before[a, j] * scale
         models[level + 1, a] = models[level, a] - before[a, j] * step

@@ -94,6 +94,7 @@ class Supports:
         spent = np.append(0.0, np.full(steps, np.inf))[:, None]  # by step and support
         layers = [masks]
         for size in range(1, largest + 1):
+            # All supports of this size, each once, and those that they grow from (`parents`)
             grown = masks[:, None] | bits(d)
             parents, features = np.nonzero(grown != masks[:, None])
             masks, to = np.unique(grown[parents, features], return_inverse=True)
@@ -104,10 +105,12 @@ class Supports:
             total = np.full(len(masks), np.inf)
             for p in range(size, steps + 1):
                 # Step p adds a feature, or changes one of the support.
+                # `parents` are sorted by the support they grow to, for one minimum per stretch.
                 before = np.minimum(
                     np.minimum.reduceat(smaller[p - 1, parents], first), spent[p - 1]
                 )
                 spent[p] = before + step_weights[p - 1] * least
+                # The models after step p have at most size + 1, size + 2, ... features.
                 after = step_weights[p:] @ by_size[np.minimum(size + 1 + np.arange(steps - p), d)]
                 total = np.minimum(total, spent[p] + after)
             needed = total < objective
@@ -148,11 +151,14 @@ class Supports:
         if by_size is None:
             by_size = _least_by_size(cost, least[:count], sizes, largest)
             largest = int(sizes.max())
+        # A support that leaves the table has one feature more than the largest ones in it.
         least[count:] = by_size[min(largest + 1, d)]
         larger = np.empty((d, count + 2), np.int64)
         larger[:, count:] = count, count + 1
         coupling = np.zeros((d, count))
         unexplained = np.ones((d, count))
+        # Where U + i is not in the table: too large for it (entry `count`), or reached by no path
+        # below the objective (the last entry, whose remainder is infinite)
         missing = count if every else np.where(sizes < largest, count + 1, count)
         for some in _blocks(d, count):
             grown = masks | bits(d)[some, None]
@@ -194,6 +200,7 @@ class Supports:
                 )
                 np.minimum(rest[p, :-2], following.min(axis=0), out=rest[p, :-2])
             costs = self.by_size[[min(p, d), min(p + 1, d)]]  # p steps, at most p features
+            # A support beyond the table: only the sizes of the models are known.
             rest[p, -2] = costs @ _pair_weights(p, step_weights, shares) + rest[p + 1, -2]
         return rest
 
@@ -226,6 +233,7 @@ def _least_squares(
         systems[size, size] = cost.constant
         least[some], pivots = schur_values(systems, np.diag(cost.curvature)[chosen])
         independent[some] = (pivots > 0).all(axis=0)
+        # The product of the pivots is the determinant.
         logarithms[some] = np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=0)
     return least, logarithms, independent
 
