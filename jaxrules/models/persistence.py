@@ -258,7 +258,6 @@ def _from_text(text: str) -> Any:
             "upgrade jaxrules",
         )
     fields = document["fields"]
-    # Migrations in turn, each from one version to the next.
     for number in range(version, newest):
         try:
             fields = _migrations[name, number](fields)

@@ -51,6 +51,7 @@ class Threshold(NamedTuple):
 
     def __str__(self) -> str:
         share = display.number(self.probability)
+        # A probability that rounds to 1 must not print as 1.
         share = display.share_text(self.probability) if share in ("0", "1") else share
         score = "" if self.score is None else f", a score of {display.number(self.score)}"
         return f"{display.plain(str(self.label))} is predicted above p = {share}{score}"
@@ -610,6 +611,7 @@ class Explanation:
         """With more than two classes, the one with the second highest score; else None."""
         if self.score is None or len(self.score) < 2 or self.probabilities is None:
             return None
+        # The probabilities have the order of the classes, as the scores do.
         return tuple(self.probabilities)[self._first_two()[1]]
 
     def _first_two(self) -> list[int]:
@@ -775,6 +777,8 @@ def _rows(model: RuleEnsemble | RuleList, X: TableLike) -> Table | jax.Array:
     """
     if _is_traced(X):
         return X
+    # Rules with traced arrays cannot be lowered on the host; they read one array, with categories
+    # as codes.
     table = conform(X, model.schema)
     return (
         jnp.asarray(np.stack(table.columns, axis=1))

@@ -375,6 +375,7 @@ class Lowered(NamedTuple):
         """Which rules each row satisfies, as bits, uint64, shape (rows, words); see
         `jaxrules.tools.bits`.
         """
+        # At first no rule is violated; a rule survives if no axis violates it.
         alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):
             alive &= bits[axis.cells(table, self.directions)]

@@ -147,6 +147,8 @@ class Activations:
 
         holds = self.by_rule
         ends = np.append(0, np.cumsum(np.count_nonzero(holds, axis=1)))
+        # The nonzeros of a rule stand together: a column of the result, hence compressed columns
+        # first.
         patterns = np.nonzero(holds)[1].astype(np.int32)
         return csc_matrix((np.ones(len(patterns)), patterns, ends), holds.shape[::-1]).tocsr()
 
