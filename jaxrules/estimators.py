@@ -146,6 +146,7 @@ def _constructor(
 
         this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         made: Any = __init__  # mypy knows no attributes of functions
+        # scikit-learn reads the names of the parameters here, for `get_params` and `clone`.
         made.__signature__ = inspect.Signature([this, *fields])
         made.__doc__ = documented("Store the options of `fit`.\n\nArgs:\n", of, left_out)
         return cast("Callable[Concatenate[Any, Arguments], None]", made)
@@ -167,6 +168,8 @@ class _RuleModel(BaseEstimator):
         chooser: Callable[..., Fit[Any]] | None = None,
     ) -> None:
         super().__init_subclass__()
+        # Classes in between have no learner. As a plain attribute, a function would become a
+        # method.
         if learner is not None and chooser is not None:
             cls._learner, cls._chooser = staticmethod(learner), staticmethod(chooser)
 
@@ -187,6 +190,7 @@ class _RuleModel(BaseEstimator):
         is_frame = nw.dependencies.is_into_dataframe(X)
         if is_frame:
             try:
+                # Names and their number only: text columns are no array of numbers.
                 validate_data(self, X, reset=reset, skip_check_array=True)
             except nw.exceptions.DuplicateError as error:
                 raise ValueError(
@@ -196,6 +200,7 @@ class _RuleModel(BaseEstimator):
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             raise TypeError("X is a masked array; pass X.filled(numpy.nan)")
         finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
+        # `reset` is true in fit, which needs two rows.
         return validate_data(
             self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset
         )
@@ -280,6 +285,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
         if self.class_weight is not None:
             of_class = _weights_of_classes(self.class_weight, labels)
             sample_weight = of_class * check_sample_weight(sample_weight, len(labels))
+        # `classes_` is sorted, as scikit-learn has it; the model keeps the declared order.
         return self._fit(X, OrderedLabels.of(labels, label_order(y)), sample_weight)
 
     @property
@@ -429,6 +435,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
             )
         self.estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
         rules = used_rules(self.estimator_.model_)  # some may be equal
+        # Backwards, so that the first of equal rules is the last to be written.
         first = {frozenset(rule): r for r, rule in reversed(list(enumerate(rules)))}
         self.rules_ = rules.take(sorted(first.values()))
         self.n_features_in_ = self.estimator_.n_features_in_

@@ -141,6 +141,7 @@ def train_test_split(
     if data.task != "regression":
         # Sort by class, then take every k-th row: each class has its share of the test rows.
         order = order[np.argsort(np.unique(data.y, return_inverse=True)[1][order], kind="stable")]
+    # Row i is a test row where floor(i n_test / n) rises: n_test times, evenly spaced.
     is_test = np.diff(np.floor(np.arange(len(data) + 1) * n_test / len(data) + 1e-9)) > 0
     return data[np.sort(order[~is_test])], data[np.sort(order[is_test])]
 
@@ -229,11 +230,13 @@ def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
             f"{', '.join(get_args(Task))}"
         )
     content = path.read_bytes()
+    # The checksum is that of the file as it lies there, compressed or not.
     if "sha256" in entry and hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise ValueError(
             f"{path.name} is not the file that manifest.json describes (its sha256 differs)"
         )
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    # newline="": quoted cells may hold line breaks, which the csv module reads itself.
     header, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
     if not rows or header[-1] != "target" or set(map(len, rows)) != {len(header)}:
         raise ValueError(
@@ -255,6 +258,7 @@ def _positive(entry: dict[str, Any], y: NDArray[Any]) -> Label | None:
     given = entry.get("positive_class")
     if given is None:
         return None
+    # JSON may hold the label 1 as 1 or as "1".
     known: dict[str, Label] = {str(label): label for label in np.unique(y).tolist()}
     if str(given) not in known:
         raise ValueError(
@@ -275,6 +279,8 @@ def _table(
     arrays: list[NDArray[Any]] = []
     for name, cells in zip(names, columns, strict=True):
         if name in categorical:
+            # Not by `as_table`, which takes numbers in text for a mistake: the manifest declares
+            # categories.
             categories = tuple(sorted(set(cells) - {""}))
             codes = {"": MISSING} | {category: code for code, category in enumerate(categories)}
             arrays.append(np.fromiter(map(codes.__getitem__, cells), np.int32, len(cells)))
@@ -283,6 +289,7 @@ def _table(
             arrays.append(_numbers(cells, name, file))
             features.append(Feature(name))
     table = Table(Schema(tuple(features), "own_category"), tuple(arrays))
+    # The rule follows the file: "own_category" only for a table that has missing values.
     return as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
 
 
@@ -336,6 +343,7 @@ def _from_openml(name: str) -> Dataset:
             "and a manifest.json that lists it into a folder, and pass the folder as data_home or "
             f"name it in {DATA_HOME_VARIABLE}"
         ) from error
+    # Read with missing values first; the rule is then "refuse" if there are none.
     table = as_table(bunch.data, missing="own_category")
     table = as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
     return Dataset(

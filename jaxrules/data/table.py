@@ -42,6 +42,7 @@ MISSING = -1
 UNSEEN = -2
 """Code of a category that is not in the schema."""
 
+# 2^53 itself is refused too: 2^53 + 1 rounds to it.
 _LARGEST_EXACT_INTEGER = 2**53
 MANY_CATEGORIES = 1000
 """Learners compare a column of more categories with the most frequent ones only."""
@@ -227,6 +228,7 @@ class Schema:
             raise ValueError("a schema needs at least one feature; features is empty")
         if len(set(self.names)) < len(self.names):
             raise ValueError("features have names that repeat; they must be distinct")
+        # Companions come last, so that the columns of X keep their positions with and without them.
         special = {f.companion() for f in self.features if f.special_values is not None}
         if set(self.features[len(self.sources) :]) != special:
             raise ValueError(
@@ -243,6 +245,8 @@ class Schema:
                 raise TypeError(f"classes must be a tuple of labels or None, got {self.classes!r}")
             if len(set(self.classes)) < max(2, len(self.classes)):
                 raise ValueError("classes must be at least two, all distinct")
+            # `predict` indexes an array of the labels, in which NumPy would give mixed ones a
+            # common type.
             if len({type(label) for label in self.classes}) > 1:
                 raise ValueError("classes must be of one type")
             if any(
@@ -414,6 +418,7 @@ class Table:
             zip(self.schema.features, self.columns, strict=True)
         ):
             known = column[~self.missing_mask(index)]
+            # A number is NaN for a special value as well; its companion tells which are missing.
             absent = int(self.missing_mask(self.schema.companions.get(index, index)).sum())
             if not len(known):
                 rows.append((feature.name, "", str(absent), "", ""))
@@ -424,6 +429,7 @@ class Table:
                 rows.append((feature.name, feature.kind, str(absent), ends, middle))
             else:
                 if feature.source is not None:
+                    # The last category, "a number", is left to the row of the number.
                     known = known[known < len(feature.categories or ()) - 1]
                 often = Counter(_decoded(feature, known)).most_common(3)
                 top = ", ".join(f"{text} ({count})" for text, count in often)
@@ -489,6 +495,7 @@ class Table:
         counts = np.bincount(column[column >= 0])
         codes = np.flatnonzero(counts)
         if len(codes) > MANY_CATEGORIES:
+            # Of equally frequent categories, the stable sort prefers those of lower code.
             codes = np.sort(codes[np.argsort(-counts[codes], kind="stable")[:COMPARED]])
         return codes.tolist()
 
@@ -511,6 +518,7 @@ class Table:
             codes = list(range(len(feature.categories)))
             if only_compared and len(codes) > MANY_CATEGORIES:
                 codes = self.compared_categories(index)
+            # An unseen category has no indicator: it is 0 in all of them.
             codes += [MISSING] * bool((column == MISSING).any())
             matrix.extend((column == code).astype(np.float64) for code in codes)
             encoded.extend(EncodedColumn(index, code) for code in codes)
@@ -573,6 +581,7 @@ def as_table(
         table = dataclasses.replace(
             X, schema=dataclasses.replace(X.schema, missing=rule, classes=None)
         )
+        # The least code is `MISSING`: a category that is `UNSEEN` has no place in training data.
         _check_codes(table, MISSING)
     else:
         names, raw, _ = _read(X, feature_names)
@@ -586,6 +595,8 @@ def as_table(
         table = Table(Schema(tuple(features), rule), tuple(columns))
     table = _with_special_values(table, special_values)
     _check_values(table)
+    # A companion without missing codes: whatever its number lacks is special. Then "missing" need
+    # not be said of either.
     pairs = table.schema.companions.items()
     never = [pair for pair in pairs if not table.missing_mask(pair[1]).any()]
     never_missing = tuple(sorted(column for pair in never for column in pair))
@@ -646,6 +657,7 @@ def _separated(
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """The numbers, NaN where a value is special or missing, and the codes of the companion."""
     special = feature.special_values or ()
+    # The last category, "a number", is the one of all rows that are neither special nor missing.
     codes = np.full(len(column), len(special), np.int32)
     for code, value in enumerate(special):
         codes[column == value] = code
@@ -657,6 +669,8 @@ def _joined(table: Table) -> list[NDArray[Any]]:
     """The columns of X, with their special values."""
     columns = list(table.columns[: len(table.schema.sources)])
     for index, companion in table.schema.companions.items():
+        # By code: the special values; NaN for "a number", which `where` does not read; NaN at the
+        # end for -1, `MISSING`.
         values = np.array([*(table.schema.features[index].special_values or ()), np.nan, np.nan])
         numbers = columns[index]
         columns[index] = np.where(np.isnan(numbers), values[table.columns[companion]], numbers)
@@ -683,6 +697,7 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
             kind changed, infinite values, missing values where fit refused them, or an ordered
             category without a place in the order.
     """
+    # The same features number their categories alike, so the columns can stay as they are.
     if isinstance(X, Table) and X.schema.features == schema.features:
         table = Table(schema, X.columns)
         _check_codes(table, UNSEEN)
@@ -704,6 +719,7 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
         )
     columns = list(map(_conformed, sources, raw))
     for index in schema.companions:
+        # Companions are not read but made anew, by the special values of fit.
         columns[index], codes = _separated(sources[index], columns[index])
         columns.append(codes)
     table = Table(schema, tuple(columns))
@@ -738,6 +754,7 @@ def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
         if values.levels == feature.levels or (feature.kind == "number" and values.is_boolean):
             return values.codes
         values = values.codes if values.is_boolean else values.values()
+    # Categories such as "1" and "2" may now come as numbers; their texts are the same.
     if isinstance(values, np.ndarray) and are_numbers(feature):
         values = _texts(values.tolist(), feature.name, any_type=True)
     is_text = not isinstance(values, np.ndarray)
@@ -794,6 +811,8 @@ def _known_levels(feature: Feature, values: Iterable[str | float | None]) -> NDA
 def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.int32]:
     """The codes of the categories; warns if none of them was seen in fit."""
     categories = feature.categories or ()
+    # Old models have "1.0" where `category_text` now gives "1". Exact texts are set last, since
+    # they prevail.
     codes = {
         category.removesuffix(".0"): code for code, category in enumerate(categories)
     }  # as in old models
@@ -834,6 +853,7 @@ class Levelled(NamedTuple):
     def values(self) -> list[Any]:
         """The levels, None where missing."""
         listed = self.codes.tolist()
+        # NaN alone differs from itself.
         return [None if code != code else self.levels[int(code)] for code in listed]
 
 
@@ -880,6 +900,7 @@ def _read(
         raw = [_raw(f, c) for f, c in pairs.items() if f.name in there]
         named = True
     else:
+        # The order matters: NumPy would read a dataframe, or dicts, as an array of objects.
         names, raw, named = _read_dataframe(X, wanted) or _read_records(X, wanted) or _read_array(X)
     if feature_names is not None:
         if (
@@ -938,6 +959,7 @@ def _raw(feature: Feature, column: NDArray[Any]) -> _Column:
         return Levelled(column, feature.levels)
     if feature.categories is None:
         return column
+    # The codes -1, `MISSING`, and -2, `UNSEEN`, count from the end of this list.
     texts: list[str | None] = [*feature.categories, "(a category not seen in fit)", None]
     return [texts[code] for code in column]
 
@@ -987,6 +1009,8 @@ def _frame_column(name: str, column: Any) -> _Column:
     import narwhals as nw
 
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        # Integers are checked after the cast: rounding is monotone, so that none beyond 2^53
+        # returns below it.
         values = _exact_float64(column.cast(nw.Float64).to_numpy(), name, column)
         return Levelled(values, BOOLEAN) if column.dtype == nw.Boolean else values
     if ordered := _declared_order(column.to_native()):
@@ -996,6 +1020,7 @@ def _frame_column(name: str, column: Any) -> _Column:
         return texts if column.dtype == nw.String else _Declared(texts)
     if column.dtype == nw.Object:
         values = column.to_list()
+        # pandas holds True and False with None among them as objects.
         return _booleans(values) if _are_booleans(values) else _texts(values, name, any_type=False)
     if not column.is_null().all():  # as of polars' Null type
         # narwhals lacks some of pandas' types
@@ -1021,6 +1046,7 @@ def _declared_order(values: Any) -> list[Any]:
         return []
     if hasattr(kind, "categories"):  # pandas
         return list(kind.categories)
+    # Every chunk may have a dictionary of its own; unified, the first has that of all.
     one = values.unify_dictionaries().chunk(0) if hasattr(values, "chunk") else values
     return list(one.dictionary.to_pylist())  # pyarrow
 
@@ -1051,6 +1077,7 @@ def _read_records(
     if isinstance(X, Mapping):
         columns, named = dict(X), True
     elif isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
+        # A dict as an ordered set: columns in the order in which keys first appear.
         names = dict.fromkeys(name for row in X for name in row)
         columns, named = {name: [row.get(name) for row in X] for name in names}, True
     elif isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2:
@@ -1139,6 +1166,8 @@ def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | No
                 f"column {name!r} of X holds Python objects ({type(value).__name__} among them); "
                 "convert it to numbers, with astype(float), or to text, with astype(str)"
             )
+    # NaN is found although it differs from itself: a dict compares identities first, and the set
+    # holds the objects of `values`.
     return [texts[value] for value in values]
 
 
@@ -1245,9 +1274,12 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], Feature]:
 
 _FEWEST_NUMBERS, _NEARLY_ALL = 10, 0.9
 _FEWEST_CATEGORIES, _FEWEST_ROWS_EACH = 20, 2
+# Currency, sign, then digits with a decimal point or comma, or grouped in thousands; exponent; a
+# percent sign.
 _NUMBER = re.compile(
     r"[$€£]?[-+]?(\d+([.,]\d*)?|[.,]\d+|\d{1,3}(,\d{3})+(\.\d*)?)([eE][-+]?\d+)?\s?%?", re.ASCII
 )
+# A date from the year or from the day (or month) on, perhaps with a time; or a time alone.
 _DATE = re.compile(
     r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d)([T ].*)?"
     r"|\d\d?:\d\d(:\d\d(\.\d+)?)?",
@@ -1342,6 +1374,7 @@ def _check_codes(table: Table, least: int) -> None:
             continue
         if feature.source is not None:
             number = table.columns[table.names.index(feature.source)]
+            # Exactly one is true of every row: its code is "a number", or the number is NaN.
             if ((column == len(feature.categories) - 1) == np.isnan(number)).any():
                 raise ValueError(
                     f"column {feature.source!r} of X has a number where {feature.name!r} says a "
@@ -1367,6 +1400,7 @@ def _check_values(table: Table) -> None:
                     f"column {feature.name!r} of X has infinite values; replace them with finite "
                     "numbers"
                 )
+        # A number with special values is NaN for these; what it lacks shows in its companion.
         if feature.special_values is None and table.missing_mask(index).any():
             incomplete.append(feature.source or feature.name)
     if incomplete and table.schema.missing == "refuse":
@@ -1427,6 +1461,7 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
         )
     if not len(array):
         raise ValueError(f"{name} is empty")
+    # O: Python objects; T: NumPy's text of variable width.
     if array.dtype.kind in "OT":
         if not _are_labels(_declared_order(y)):
             array = _each_text(array)
@@ -1536,6 +1571,7 @@ def look_like_counts(y: ArrayLike) -> bool:
         return False
     rows = np.bincount(target_array(y))
     falling = rows[rows.argmax() :]
+    # A count n has the standard error sqrt(n); + 1 keeps that of an empty value above 0.
     rises = np.diff(falling) > 2 * np.sqrt(falling[:-1] + 1)
     return bool(not rises.any() and falling[-1] < _LARGEST_TAIL * falling[0])
 
@@ -1559,6 +1595,7 @@ class OrderedLabels(np.ndarray):
         return made
 
     def __array_finalize__(self, source: Any) -> None:
+        # NumPy calls this for every view, slice and copy of the labels.
         self.order = getattr(source, "order", ())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -1629,6 +1666,7 @@ def in_order(
     labels, codes = np.unique(array, return_inverse=True)
     if order:
         place = np.argsort([order.index(label) for label in labels.tolist()])
+        # `place` lists the sorted labels in the declared order; its inverse renumbers the codes.
         labels, codes = labels[place], np.argsort(place)[codes]
     return labels, codes
 
@@ -1682,6 +1720,8 @@ def check_order(X: object, **others: object) -> None:
         elif (
             len(index) == len(first[1])
             and not index.equals(first[1])
+            # The same labels in another order are a slip; other labels are no claim about the
+            # order.
             and Counter(index) == Counter(first[1])
         ):
             raise ValueError(
@@ -1730,6 +1770,7 @@ def total_offset(
                     "use offset"
                 )
             values = np.log(values)
+        # exp(300) is about 2e130, whose square still fits in float64.
         if log_link and np.abs(values).max(initial=0) > _LARGEST_OFFSET:
             raise ValueError(
                 f"{name} has logarithms beyond {_LARGEST_OFFSET:g}; give it in other units"

@@ -214,6 +214,7 @@ def risk(
         target = regression_target(y, len(scores))
     else:
         truth = known_labels(y, classes, len(scores))
+        # In the coding of the losses: for several classes, a column of -1 and +1 for each.
         positive = (
             truth == classes[1]
             if len(classes) == 2
@@ -224,6 +225,7 @@ def risk(
     if offset is not None or exposure is not None:
         checks.require(classes is None, "offset and exposure are for models that predict numbers")
         scores = scores + total_offset(offset, exposure, len(scores), chosen.link == "log")
+    # `loss_of` calls the loss of classes fitted together logistic; its value is that of `softmax`.
     together = getattr(model, "link", None) == "softmax" and chosen == logistic
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.asarray((softmax if together else chosen).value(target, scores))

@@ -124,13 +124,17 @@ def file_to_write(path: object) -> Path:
 
 def write_file(target: Path, content: bytes) -> None:
     """Write the whole file or nothing; an existing file is replaced atomically."""
+    # In the same folder, since only within a file system is `os.replace` atomic.
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "xb") as file:
             file.write(content)
             file.flush()
+            # On the disk before it takes the name: after a power failure, the file is the old or
+            # the new one.
             os.fsync(file.fileno())
         os.replace(beside, target)
+    # Also after Ctrl-C, no temporary file remains.
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()
@@ -150,6 +154,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     _check_path(path)
     with open(path, "rb") as file:
+        # One byte more than allowed tells whether there is more, whatever the file's size.
         content = file.read(_LARGEST_FILE + 1)
     with _naming(os.fspath(path)):
         if len(content) > _LARGEST_FILE:
@@ -244,6 +249,7 @@ def _from_text(text: str) -> Any:
             "upgrade jaxrules",
         )
     version, newest = document["version"], versions()[name]
+    # Not `isinstance`: True is an int of Python.
     if type(version) is not int or version < 1:
         raise _Malformed(f"version must be a whole number from 1, got {_shown(version)}")
     if version > newest:
@@ -373,6 +379,7 @@ def _encode(value: object, hint: object, where: str) -> object:
         }
     if isinstance(value, tuple):
         members = _members(_tuple_hint(hint)) or (Any, ...)
+        # tuple[X, ...] is any number of X.
         hints = members[:1] * len(value) if members[-1] is Ellipsis else members
         if len(hints) != len(value):
             raise TypeError(f"{where} must have {len(hints)} entries, got {len(value)}")
@@ -413,6 +420,7 @@ def _special(value: float, where: str) -> str:
 
 def _encode_array(value: object, dtype: np.dtype[np.generic], where: str) -> Json:
     given = np.asarray(value)
+    # float32 may be written as float64, and int64 as int32, but no float as an integer.
     if not np.can_cast(given.dtype, dtype, "same_kind"):
         raise TypeError(f"{where} must be an array of {dtype}, got {given.dtype}")
     array = given.astype(dtype)
@@ -455,6 +463,7 @@ def _decode_union(value: object, members: tuple[Any, ...], where: str) -> object
     if scalar in (bool, int, float, str) and scalar in members:
         return _decode_option(value, where)
     others = [member for member in members if member not in (bool, int, float, str, types.NoneType)]
+    # Which of two dataclasses or tuples is meant could not be told.
     if len(others) != 1:
         raise _Malformed(f"{where} must not be {_shown(value)}")
     return _decode(value, others[0], where)
@@ -509,6 +518,7 @@ def _decode_float(value: object, where: str) -> float:
     if isinstance(value, str) and value in _SPECIAL:
         return _SPECIAL[value]
     if (type(value) is float and math.isfinite(value)) or (
+        # JSON written by other programs may have 1 for 1.0.
         type(value) is int and abs(value) <= _EXACT
     ):
         return float(value)
@@ -527,6 +537,7 @@ def _decode_array(value: object, dtype: np.dtype[Any], where: str) -> NDArray[np
         raise _Malformed(
             f"the shape of {where} must be a list of whole numbers, got {_shown(shape)}"
         )
+    # The product is one of Python's integers, so that it cannot overflow and match by accident.
     if not isinstance(values, list) or len(shape) > 8 or math.prod(shape) != len(values):
         raise _Malformed(f"{where} must have as many values as its shape {_shown(shape)}")
     if dtype.kind == "f":
@@ -552,6 +563,7 @@ def _with_propositions(fields: Json) -> Json:
     rule.
     """
     given = fields["conjunctions"]
+    # Zeros let the rules be decoded and checked; then they count their own propositions.
     none = np.zeros(max(len(given["offsets"]["values"]) - 1, 0), np.int32)
     counts = _encode_array(none, none.dtype, "propositions")
     rules = _decode({**given, "propositions": counts}, Conjunctions, "conjunctions")

@@ -51,6 +51,7 @@ class Threshold(NamedTuple):
 
     def __str__(self) -> str:
         share = display.number(self.probability)
+        # A probability that rounds to 1 must not print as 1.
         share = display.share_text(self.probability) if share in ("0", "1") else share
         score = "" if self.score is None else f", a score of {display.number(self.score)}"
         return f"{display.plain(str(self.label))} is predicted above p = {share}{score}"
@@ -279,6 +280,7 @@ class RuleEnsemble:
         by the class that they favour.
         """
         weights, several = np.asarray(self.weights), self.n_outputs > 1
+        # Stable sorts: ties stay in rule order, and within a class the largest weight is first.
         order = np.argsort(-np.abs(weights).max(axis=1, initial=0), kind="stable")
         rows: list[tuple[NDArray[Any], str, int]] = []
         if several:
@@ -327,6 +329,7 @@ class RuleEnsemble:
         """The threshold, and its probability; None if it is a score of 0, one half."""
         if not self.threshold or self.schema.classes is None:
             return None
+        # The exponential link has half the log-odds as its score.
         margin = self.threshold * (2.0 if self.link == "exponential" else 1.0)
         share = float(sigmoid(np.array(margin)))
         return Threshold(self.schema.classes[1], share, self.threshold)
@@ -344,6 +347,7 @@ def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
     """Index of the first rule that each row satisfies; the number of rules if it satisfies none."""
     positions = np.empty(table.n_rows, np.int64)
     for rows, satisfied in rules.batches(table):
+        # `argmax` finds the first True; the additional column is the default, which always holds.
         always = np.ones((len(satisfied), 1), bool)
         positions[rows] = np.argmax(np.concatenate([satisfied, always], axis=1), axis=1)
     return positions
@@ -415,6 +419,7 @@ class RuleList:
         if self.threshold is not None:
             threshold = checks.number("threshold", self.threshold)
             require(shape[1] == 2, f"threshold is for two classes, not for {self.schema.classes}")
+            # Strictly above, as in `predict`: a share equal to the threshold is of the first class.
             follow = ((self.probabilities[:, 1] > threshold) == self.labels).all()
             require(bool(follow), "labels must be those that threshold gives, or threshold None")
 
@@ -606,6 +611,7 @@ class Explanation:
         """With more than two classes, the one with the second highest score; else None."""
         if self.score is None or len(self.score) < 2 or self.probabilities is None:
             return None
+        # The probabilities have the order of the classes, as the scores do.
         return tuple(self.probabilities)[self._first_two()[1]]
 
     def _first_two(self) -> list[int]:
@@ -631,6 +637,8 @@ class Explanation:
         if self.runner_up is None:
             return [(text(part.weight), part.text) for part in parts]
         pairs = [(part.weight[self._first_two()], part.text) for part in parts]
+        # The intercept stays first and the sum last; rules that speak of neither class are left
+        # out.
         rules = [pair for pair in pairs[1:-1] if pair[0].any()]
         rules.sort(key=lambda pair: pair[0][1] - pair[0][0])
         return [
@@ -725,6 +733,7 @@ def with_weights(
                     f"weights of {name!r} must be one number, or one per output"
                 ) from None
         weights = changed
+    # JAX arrays stay as they are: their values may be traced, and gradients flow through them.
     new: Array = weights if isinstance(weights, jax.Array) else _finite("weights", weights)
     if new.shape == (len(model.conjunctions),) and model.n_outputs == 1:
         new = new[:, None]
@@ -768,6 +777,8 @@ def _rows(model: RuleEnsemble | RuleList, X: TableLike) -> Table | jax.Array:
     """
     if _is_traced(X):
         return X
+    # Rules with traced arrays cannot be lowered on the host; they read one array, with categories
+    # as codes.
     table = conform(X, model.schema)
     return (
         jnp.asarray(np.stack(table.columns, axis=1))
@@ -807,6 +818,8 @@ def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
     )
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, satisfied in model.conjunctions.batches(table):
+        # Not a matrix product, whose order of summation is BLAS's own: the sum of a row is defined
+        # by the model alone.
         columns = np.ascontiguousarray(satisfied.T)
         for k in range(model.n_outputs):
             total = np.full(columns.shape[1], intercept[k])
@@ -851,6 +864,7 @@ def _(
             else (np if isinstance(value, np.ndarray) else jnp).exp(value)
         )
     require(not known, "offset and exposure are for models that predict numbers, not classes")
+    # A score equal to the threshold is of the first class, and so is a tie of several classes.
     codes = scores[:, 0] > model.threshold if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return codes.astype(jnp.int32)
@@ -882,18 +896,22 @@ def _(model: RuleEnsemble, X: TableLike) -> Array:
 @np.errstate(under="ignore")
 def sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 / (1 + exp(-score)), to full relative precision in both tails; on the host."""
+    # exp of a number of at most 0 cannot overflow: 1 / (1 + e^-s) where s >= 0, e^s / (1 + e^s)
+    # below.
     odds = np.exp(-np.abs(scores))
     return np.where(scores >= 0, 1.0, odds) / (1.0 + odds)
 
 
 @np.errstate(under="ignore")
 def _log_sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    # log(1 / (1 + e^-s)) = min(s, 0) - log(1 + e^-|s|), which neither overflows nor cancels.
     return np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores)))
 
 
 @np.errstate(under="ignore", over="ignore")
 def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """exp(score) divided by its sum over the row, shape (rows, classes)."""
+    # The largest exponent is 0, so that the sum is at least 1 and nothing overflows.
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 

@@ -77,6 +77,7 @@ class Condition:
     unseen: bool = False
 
     def __post_init__(self) -> None:
+        # Quick for Python's own numbers, which need no conversion.
         ends = type(self.lower) is float and type(self.upper) is float
         if not (ends and type(self.feature) is int and self.categories is None):
             self._make_plain()
@@ -145,6 +146,7 @@ class Condition:
     def is_missing(cls, feature: int, numeric: bool) -> Condition:
         """x is missing."""
         if checks.flag("numeric", numeric):
+            # An empty interval: no number satisfies the condition.
             return cls(feature, lower=math.inf, upper=-math.inf, missing=True)
         return cls(feature, categories=frozenset(), missing=True)
 
@@ -229,6 +231,7 @@ class Condition:
             return max(1, math.isfinite(self.lower) + math.isfinite(self.upper))
         if not self.unseen:
             return 1
+        # One per excluded category, and "is not missing" if a missing value does not satisfy it.
         return max(
             1,
             len(_feature(schema, self.feature).categories or ())
@@ -241,6 +244,8 @@ class Condition:
         if self.categories is None:
             if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
                 return [self]
+            # An infinite end has the flag that it has by default, so that equal conditions compare
+            # equal. Both parts keep `missing`: their conjunction is this condition.
             above = replace(self, upper=math.inf, upper_closed=True)
             return [above, replace(self, lower=-math.inf, lower_closed=False)]
         n = len(_feature(schema, self.feature).categories or ())
@@ -274,6 +279,8 @@ class Condition:
             absent or "missing",
         )  # fmt: skip
         bounded = math.isfinite(self.lower) or math.isfinite(self.upper)
+        # A special value that lies in the interval as a number, -9 in x <= 3, would seem to satisfy
+        # it.
         unlike = bounded and not missing and any(map(self.admits, special))
         return f"({text} and not special)" if unlike else text
 
@@ -285,8 +292,12 @@ class Condition:
         assert isinstance(companion.feature, int)
         feature, allowed = schema.features[self.feature], companion.categories or frozenset()
         if math.isinf(self.lower) and math.isinf(self.upper) and not self.admits_no_number:
+            # No ends: either every value passes here and the companion decides, or all special ones
+            # fail.
             return (companion if self.missing else self).describe(schema)
         *values, _ = schema.features[companion.feature].categories or ("",)
+        # A special value is a missing number: it satisfies both conditions only if `missing` lets
+        # it.
         codes = allowed & set(range(len(values))) if self.missing else frozenset()
         missing = self.missing and companion.missing and schema.mentions_missing((self.feature,))
         if len(values) not in allowed or self.admits_no_number:
@@ -295,6 +306,7 @@ class Condition:
             feature.shown, self.lower, self.upper, self.lower_closed, self.upper_closed, False
         )
         special = enumerate(feature.special_values or ())
+        # Special values that the text of the interval seems to admit.
         covered = [code for code, value in special if self.admits(value)]
         return display.number_or_special_text(
             interval, covered, feature.shown, values, codes, missing
@@ -522,6 +534,7 @@ class Conjunctions:
         given = [
             [proposition.condition(schema) for proposition in rule] for rule in _checked(rules)
         ]
+        # Counted before merging: two splits of a tree on one column are two propositions.
         if propositions is None:
             propositions = [
                 sum(condition.n_propositions(schema) for condition in rule) for rule in given
@@ -531,6 +544,7 @@ class Conjunctions:
         directions = [
             condition.feature for condition in flat if isinstance(condition.feature, Direction)
         ]
+        # Directions are numbered after the columns, equal ones once, in order of first use.
         place = {
             direction: len(schema.features) + d
             for d, direction in enumerate(dict.fromkeys(directions))
@@ -568,6 +582,8 @@ class Conjunctions:
         self._check_shapes()
         feature, width = self.feature, _most_categories(self.schema)
         n, n_axes = len(feature), len(self.schema.features) + len(self.directions)
+        # One number per rule and axis, so that a repetition shows two conditions of a rule on one
+        # axis.
         places = np.repeat(np.arange(len(self)), self.lengths) * n_axes + feature
         require(len(np.unique(places)) == n, "a rule has two conditions on one feature; merge them")
         sizes = [len(f.categories or ()) for f in self.schema.features] + [0] * len(self.directions)
@@ -644,6 +660,7 @@ class Conjunctions:
         """The rules with these indices (or of this boolean mask), in this order."""
         chosen = np.arange(len(self))[np.asarray(rules, dtype=None if len(rules) else np.int64)]
         lengths = self.lengths[chosen]
+        # Per condition of the result, what to add to its place there to get its place here.
         starts = np.repeat(
             self.offsets[chosen] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths
         )
@@ -664,6 +681,7 @@ class Conjunctions:
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in _CONDITION_ARRAYS
         }
+        # The directions of a part are numbered after those of all parts before it.
         before = np.cumsum([0] + [len(part.directions) for part in parts])
         shifts = np.repeat(before[:-1], [len(part.feature) for part in parts]) * (
             arrays["feature"] >= n_columns
@@ -714,6 +732,8 @@ class Conjunctions:
                 ):  # whether a value that equals the threshold lies below it
                     some = on[(is_open == below) & np.isfinite(new[on])]
                     new[some] = whole_thresholds(_shortened(new[some], known, below), known, below)
+        # Both ends of an interval may move to one number, if no value of the table lies inside. It
+        # must not become empty for other rows: such an interval keeps its ends.
         admits = (ends["lower"] < ends["upper"]) | ~(self.lower < self.upper)
         lower, upper = (np.where(admits, new, getattr(self, name)) for name, new in ends.items())
         return replace(self, lower=lower, upper=upper)
@@ -739,6 +759,7 @@ class Conjunctions:
     def describe(self, index: int, both: str = " & ") -> str:
         """One rule as text, e.g. ``Age > 31 & Sex == Male``; "always" for the empty one."""
         rule, texts = {condition.feature: condition for condition in self.rule(index)}, []
+        # Conditions on a number and on its companion are one text, at the place of the number.
         pairs = {f: c for f, c in self.schema.companions.items() if f in rule and c in rule}
         for feature, condition in rule.items():
             if feature in pairs:
@@ -790,6 +811,8 @@ class Conjunctions:
         with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
             for rows in blocks:
                 checkpoint()
+                # Blocks come out in order, and only two are computed ahead, which bounds the
+                # memory.
                 pending.append((rows, pool.submit(lambda rows: check(lowered, table[rows]), rows)))
                 if len(pending) > 2:
                     done, batch = pending.popleft()
@@ -827,6 +850,8 @@ class Conjunctions:
             lookup = jnp.concatenate(
                 [self.allowed, self.unseen[:, None], self.missing[:, None]], axis=1
             )
+            # The modulus turns -2 and -1 into the last two columns. Numeric columns look up an
+            # arbitrary one, which the `where` below discards.
             codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32) % lookup.shape[1]
             in_set = lookup[jnp.arange(n_conditions)[None], codes]
             numeric = jnp.array(
@@ -834,6 +859,8 @@ class Conjunctions:
             )
             holds = jnp.where(numeric[self.feature][None], holds, in_set)
         rule = jnp.searchsorted(self.offsets[1:], jnp.arange(n_conditions), side="right")
+        # A rule holds where none of its conditions fails; one without conditions sums to 0, so it
+        # always holds.
         violations = jax.ops.segment_sum((~holds).T.astype(jnp.int32), rule, num_segments=n_rules)
         return violations.T == 0
 
@@ -847,6 +874,7 @@ class Conjunctions:
             for word in range(0, words, _WORDS_PER_BLOCK):
                 end = min(word + _WORDS_PER_BLOCK, words)
                 block = on[(rule_of[on] >= 64 * word) & (rule_of[on] < 64 * end)]
+                # A rule without a condition on this axis is violated in none of its cells.
                 ok = np.ones((axis.n_cells, 64 * (end - word)), bool)
                 ok[:, rule_of[block] - 64 * word] = self._cells(
                     axis, block
@@ -867,10 +895,13 @@ class Conjunctions:
                 self.feature == index if chosen is None else chosen & (self.feature == index)
             )
             if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
+                # As many cells as the feature with most categories has, then "unseen" and
+                # "missing".
                 yield Axis(index, None, self.allowed.shape[1] + 2), on
                 continue
             ends = np.unique([self.lower[on], self.upper[on]])
             cuts = ends[np.isfinite(ends)]
+            # K cut points, the K + 1 intervals around them, and "missing".
             yield Axis(index, cuts, 2 * len(cuts) + 2), on
 
     def _range(self, axis: Axis, on: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -995,8 +1026,12 @@ class PropositionPool(Conjunctions):
         pool, values = cls.of(schema, templates).take(np.concatenate(index)), np.concatenate(number)
         lower = np.where(pool.lower == 0, values, pool.lower)
         upper = np.where(pool.upper == 0, values, pool.upper)
+        # Neither flag is set for "==", both for "!=", and one for "is missing" and "is not
+        # missing".
         category = np.flatnonzero(~pool.is_numeric & (pool.missing == pool.unseen))  # "==" or "!="
         allowed = pool.allowed
+        # The templates are about category 0. Two flips move its bit, set by "==" and cleared by
+        # "!=", to the category of the value; for category 0 they cancel.
         for code in (0, values[category].astype(np.intp)) if len(category) else ():
             allowed[category, code] ^= True
         return replace(pool, lower=lower, upper=upper, allowed=allowed)
@@ -1033,6 +1068,8 @@ class PropositionPool(Conjunctions):
         float64).
         """
         n_rows = table.n_rows
+        # Every sum of these is an integer below 2^52: exact in float64 whatever the order, so that
+        # equal sets of rows have equal sums.
         marks = np.random.default_rng(0).integers(0, 2**52 // n_rows, (3, n_rows))
         sums = np.empty((len(self), 4))
         for axis, on in self._axes():
@@ -1046,6 +1083,8 @@ class PropositionPool(Conjunctions):
                 sums[on] = self._cells(axis, on) @ of_cell
             else:
                 first, last = self._range(axis, on)
+                # An interval is a run of cells: its sums are differences of running sums, exact as
+                # integers. The `maximum` makes the run of an empty interval empty.
                 below = np.concatenate([np.zeros((1, 4)), np.cumsum(of_cell, axis=0)])
                 sums[on] = (
                     below[np.maximum(first, last + 1)]
@@ -1070,6 +1109,7 @@ class PropositionPool(Conjunctions):
         codes: list[NDArray[Any]] = []
         column, above, cell = np.zeros(n, np.int32), np.ones(n, bool), np.ones(n, np.uint16)
         from_below, from_above = np.isneginf(self.lower), np.isposinf(self.upper)
+        # A threshold has exactly one finite end, and a missing value does not satisfy it.
         threshold = self.is_numeric & ~self.missing & (from_below ^ from_above)
         threshold &= np.isfinite(np.where(from_below, self.upper, self.lower))
         for axis, on in self._axes(threshold):
@@ -1082,6 +1122,8 @@ class PropositionPool(Conjunctions):
                     else "a direction"
                 )
                 raise ValueError(f"{name} has {n_cuts} cut points; set max_cut_points to use fewer")
+            # Codes start at 1. In the column for "<=", a missing value has the highest code, so it
+            # fails all of them; a second column, for ">=", gives it the code 0.
             cells = axis.cells(table, self.directions) + 1
             missing = cells == axis.n_cells
             first, last = self._range(axis, on)
@@ -1092,6 +1134,7 @@ class PropositionPool(Conjunctions):
             if missing.any():
                 column[on] += above[on]
                 codes.append(np.where(missing, 0, cells))
+        # All others have a column of zeros and ones; `above` and `cell` say ">= 1" by default.
         rest = np.flatnonzero(~threshold)
         column[rest] = len(codes) + np.arange(len(rest))
         matrix = np.empty((table.n_rows, len(codes) + len(rest)), np.uint16)
@@ -1161,6 +1204,7 @@ def _cut_points(
 
 def _values(ascending: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each value once."""
+    # An empty column has no first value, hence the slice.
     return ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
 
 

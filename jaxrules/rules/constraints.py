@@ -98,6 +98,7 @@ class Constraints:
                 )
             directions[column] = int(direction)
         banned = frozenset(_columns(schema, "forbidden", forbidden))
+        # A companion tells of its column's special values, so it is forbidden with it.
         banned |= {companion for f, companion in schema.companions.items() if f in banned}
         wanted = tuple(dict.fromkeys(_columns(schema, "required", required)))
         both = [schema.names[column] for column in wanted if column in banned]
@@ -106,6 +107,7 @@ class Constraints:
             len(banned) < len(schema.names),
             "forbidden names every column; leave at least one that rules may use",
         )
+        # `uses` has a bit for each in a 64-bit word.
         require(len(wanted) < 64, f"required names {len(wanted)} columns; at most 63 are allowed")
         return cls(banned, wanted, tuple(directions.items()))
 
@@ -139,6 +141,9 @@ class Constraints:
         for column, direction in self.monotone:
             along = direction * _weights_of(rules, column)
             for condition in np.flatnonzero((along != 0) & (low | high)):
+                # Both ends: as x_j rises, the row enters the interval and leaves it, so no label is
+                # monotone. With one end it is a step: only the last class may enter by a step up (a
+                # lower end along the direction), only the first by a step down.
                 labels = np.zeros(n_classes, bool)
                 if low[condition] != high[condition]:
                     labels[-1 if low[condition] == (along[condition] > 0) else 0] = True
@@ -180,6 +185,8 @@ class Constraints:
         if n_outputs == 1:
             return self.allows(rules, 2)
         labels = self.allows(rules, n_outputs)
+        # Rules on monotone columns are allowed the first and the last class only. For an output
+        # between them both columns are its own class, so they may have no weight of either sign.
         against = {0: -1, n_outputs - 1: 0}.get(
             output, output
         )  # the class favoured by a negative weight

@@ -220,6 +220,7 @@ class Directions:
         shape (rows,).
         """
         total, direction = np.zeros(table.n_rows), self[index]
+        # A sum that overflows lies above or below all numbers; inf - inf is NaN, a missing value.
         with np.errstate(over="ignore", invalid="ignore"):
             for f, weight, code, origin in zip(*direction.terms, strict=True):
                 column = table.columns[f]
@@ -233,6 +234,7 @@ class Directions:
         directions).
         """
         x = X[:, self.feature]
+        # In a traced array, a missing category may be NaN or the code `MISSING`.
         codes = jnp.where(jnp.isnan(x), MISSING, x).astype(jnp.int32)
         is_numeric = jnp.array([feature.is_numeric for feature in schema.features])[self.feature]
         numbers = x - like(self.origin, X)[None]
@@ -268,6 +270,8 @@ def interval_holds(
 
     An infinite end is not a restriction. Sums that overflow count as above (or below) all numbers.
     """
+    # An overflowed x = -inf meets the end -inf, which is no restriction. The end lower = +inf, of
+    # "is missing", admits nothing, not even x = inf.
     above = (x > lower) | ((x == lower) & jnp.where(jnp.isinf(lower), lower < 0, lower_closed))
     below = (x < upper) | ((x == upper) & jnp.where(jnp.isinf(upper), upper > 0, upper_closed))
     return jnp.where(jnp.isnan(x), missing, above & below)
@@ -286,8 +290,11 @@ def cell_range(
     Cell 2i + 1 is the i-th cut point, cell 2i the open interval before it; cell 2 cuts + 1 means
     "missing".
     """
+    # A finite end is the i-th cut, cell 2i + 1: a closed end starts there, an open one in the gap
+    # behind it. An end of +inf starts behind the last gap, so that the interval is empty.
     first = 2 * np.searchsorted(cuts, lower) + np.where(lower_closed, 1, 2)
     first = np.where(lower == -np.inf, 0, np.where(lower == np.inf, 2 * len(cuts) + 1, first))
+    # Likewise a closed end stops at the cut, and an open one in the gap before it.
     last = 2 * np.searchsorted(cuts, upper) + np.where(upper_closed, 1, 0)
     last = np.where(upper == np.inf, 2 * len(cuts), np.where(upper == -np.inf, -1, last))
     return first, last
@@ -325,6 +332,7 @@ class Axis(NamedTuple):
         """The cells of numbers (NaN if missing), shape (rows,)."""
         assert self.cuts is not None
         before = np.searchsorted(self.cuts, x)
+        # Beyond the last cut, x is compared with NaN, which equals nothing.
         at_cut = np.append(self.cuts, np.nan)[before] == x
         return np.where(np.isnan(x), self.n_cells - 1, 2 * before + at_cut)
 
@@ -340,6 +348,8 @@ class Axis(NamedTuple):
         first, last = held[0], held[-1]
         if first == last and first % 2:
             return (("==", cuts[first // 2]),)
+        # Odd cells are cuts, even ones gaps: a run that starts in gap 2i + 2 starts behind cut i,
+        # and one that ends in gap 2i ends before it. The outermost gaps have no end.
         from_below = [(">=" if first % 2 else ">", cuts[(first - 1) // 2])] if first else []
         from_above = [("<=" if last % 2 else "<", cuts[last // 2])] if last < 2 * len(cuts) else []
         return tuple(from_below + from_above)
@@ -365,6 +375,7 @@ class Lowered(NamedTuple):
         """Which rules each row satisfies, as bits, uint64, shape (rows, words); see
         `jaxrules.tools.bits`.
         """
+        # At first no rule is violated; a rule survives if no axis violates it.
         alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):
             alive &= bits[axis.cells(table, self.directions)]

@@ -121,6 +121,7 @@ class Activations:
     def at(self, rows: Places) -> NDArray[np.bool_]:
         """The rules that hold for these rows (indices), bool (rows, rules)."""
         patterns = self.pattern[rows]
+        # Bit p of a rule is bit p % 64 of its word p // 64; shifted, it is the lowest.
         words = self.bits[:, patterns // 64] >> (patterns % 64).astype(np.uint64)
         return (words & np.uint64(1)).astype(bool).T
 
@@ -146,6 +147,8 @@ class Activations:
 
         holds = self.by_rule
         ends = np.append(0, np.cumsum(np.count_nonzero(holds, axis=1)))
+        # The nonzeros of a rule stand together: a column of the result, hence compressed columns
+        # first.
         patterns = np.nonzero(holds)[1].astype(np.int32)
         return csc_matrix((np.ones(len(patterns)), patterns, ends), holds.shape[::-1]).tocsr()
 
@@ -239,15 +242,19 @@ class Activations:
         order = order[(size[order] > 0) & (size[order] < self.n_patterns)]
         bits = self.bits[order]
         if complements:
+            # A rule that holds for the first pattern is replaced by its complement. Then a rule and
+            # its complement have the same bits, and no rule holds for the first pattern.
             odd = (bits[:, :1] & np.uint64(1)).astype(bool)
             bits = np.where(odd, bits ^ pack(np.ones((1, self.n_patterns), bool)), bits)
         if signs is not None:
+            # A rule that was replaced has the opposite weight, so its signs are exchanged.
             kind = (
                 np.where(odd, signs[order][:, ::-1], signs[order]) if complements else signs[order]
             )
             bits = np.column_stack([bits, kind.astype(np.uint64)])
         if kinds is not None:
             bits = np.column_stack([bits, kinds[order].astype(np.uint64)])
+        # `distinct` returns first places, here the most preferred of equal rules.
         kept = np.sort(order[distinct(bits)[0]])
         return kept, Activations(self.bits[kept], self.pattern)
 
@@ -255,6 +262,7 @@ class Activations:
         """These rules and additional ones; `held`, (rows, additional rules), marks the rows for
         which these hold.
         """
+        # A new pattern is an old one together with what the additional rules say.
         first, pattern = distinct(np.column_stack([self.pattern.astype(np.uint64), pack(held)]))
         bits = take_columns(self.bits, self.n_patterns, self.pattern[first])
         return Activations(
@@ -280,6 +288,8 @@ def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
     failed = np.count_nonzero(~holds, axis=0)  # the number of conditions that each row fails
     for one in sorted(kept, key=lambda one: -prices[one]):
         fails = ~holds[one]
+        # It is not needed if every row that it excludes fails another kept condition. The counts
+        # are of kept conditions only, so that two copies do not remove each other.
         if (failed[fails] > 1).all():
             kept.remove(one)
             failed -= fails

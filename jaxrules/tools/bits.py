@@ -25,12 +25,15 @@ def n_words(n_bits: int) -> int:
 def pack(matrix: NDArray[np.bool_]) -> Words:
     """The rows of a boolean matrix as words."""
     if matrix.flags.f_contiguous and 0 < matrix.shape[1] <= 64:  # a few long columns
+        # From the last column to the first: each shift makes room for one more lowest bit.
         words = matrix[:, -1].astype("<u8")
         for column in matrix.T[-2::-1]:
             words <<= np.uint64(1)
             words |= column
         return words[:, None]
     octets = np.zeros((len(matrix), 8 * n_words(matrix.shape[1])), np.uint8)
+    # Little-endian bits in little-endian words: bit i is bit i % 8 of octet i // 8, and thereby
+    # bit i % 64 of word i // 64.
     octets[:, : -(-matrix.shape[1] // 8)] = np.packbits(matrix, axis=1, bitorder="little")
     return octets.view("<u8")
 
@@ -48,6 +51,7 @@ def transposed(words: Words, n_bits: int) -> Words:
     for start in range(0, len(words), _TILE):
         for left in range(0, n_bits, 8 * _TILE):
             count = min(8 * _TILE, n_bits - left)
+            # Tiles start at whole octets in both directions, so that no two share one.
             tile = octets[start : start + _TILE, left // 8 : (left + count + 7) // 8]
             columns = np.ascontiguousarray(
                 np.unpackbits(tile, axis=1, count=count, bitorder="little").T
@@ -61,10 +65,13 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first place of each distinct row of words, ascending, and for each row the number of its
     distinct row.
     """
+    # Few rules give small numbers: a table of them spares the sorting.
     if words.shape[1] == 1 and len(words) and (size := int(words.max()) + 1) <= 4 * len(words):
         return _among(words[:, 0].astype(np.intp), size)
     key = np.zeros(len(words), np.uint64)
     for word in words.T:  # hash each row, so that one integer sort suffices
+        # Fibonacci hashing: 2^64 divided by the golden ratio. The shift brings high bits down,
+        # which multiplication alone moves up only.
         key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
@@ -91,6 +98,7 @@ def numbered(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct values, numbered by first appearance."""
     order = np.argsort(first)
+    # `order` lists the values by first appearance; its inverse gives each its number.
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return first[order], rank[inverse]

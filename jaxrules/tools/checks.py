@@ -110,8 +110,11 @@ else:
 
         @functools.wraps(generic)
         def call(*args: Any, **kwargs: Any) -> Any:
+            # `singledispatch` looks at positional arguments only.
             if not args and first in kwargs:
                 args = (kwargs.pop(first),)
+            # The method's signature, not the function's: a model may lack arguments that others
+            # have.
             method = generic.dispatch(type(args[0])) if args else function
             signature = _signature(method)
             for one in kwargs:
@@ -141,6 +144,7 @@ def warn(message: str, kind: type[Warning] = UserWarning) -> None:
     """Issue a warning that points to the code that called the library."""
     level, frame = 2, sys._getframe(1)
     between = ("jaxrules", "functools")  # singledispatch stands between the two
+    # The first frame outside of the library is the user's.
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, kind, stacklevel=level)
@@ -184,6 +188,7 @@ def number(
     try:
         given = float(value)
     except OverflowError:
+        # A larger integer than float64 holds: refused below, since infinity is.
         given = math.inf
     low, high = at_least if above is None else above, at_most if below is None else below
     inside = (low is None or (given >= low if above is None else given > low)) and (
@@ -356,6 +361,7 @@ def choice(name: str, value: object, known: Sequence[Value]) -> Value:
         ValueError: naming them.
     """
     for one in known:
+        # Not `value in known`: an array would be compared entry by entry.
         if value is one or (isinstance(value, str) and value == one):
             return one
     shown = [str(one) if one is None else f'"{one}"' for one in known]

@@ -55,6 +55,7 @@ def number(value: float, digits: int = 5) -> str:
     elif 1e-4 <= size < 1:
         text = f"{value:.{digits}g}"
     else:
+        # With an exponent, whose zeros must stay.
         return f"{value:.{digits}g}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -73,12 +74,17 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
 
     if not inside(near):
         near = high if math.isinf(low) else low + (high - low) / 2
+        # Between neighbouring ends, or towards infinity, nothing lies halfway: the number next to
+        # `low`.
         near = near if low < near < math.inf else min(high, math.nextafter(low, math.inf))
     largest = max(abs(end) for end in (near, low, high) if math.isfinite(end))
+    # From the first digit on: negative decimals round to tens and hundreds.
     first = -math.floor(math.log10(largest)) if largest > 0 else 0
     for decimals in range(first, first + _ENOUGH_DECIMALS):
         with contextlib.suppress(OverflowError):  # beyond the largest number
             nearest = round(near, decimals) + 0.0
+            # The nearest number of so many decimals may lie outside of the interval, and one beside
+            # it inside.
             for step in (0, -1, 1):
                 rounded = round(nearest + step * 10.0**-decimals, decimals) + 0.0
                 if rounded == near or low < rounded < high:
@@ -158,6 +164,8 @@ def special_text(
     if codes in (every, {number}):
         text = f"{plain(name)} is {'special' if codes == every else 'a number'}"
         return f"({text} or missing)" if missing else text
+    # A set with the numbers is written by the special values that it excludes. Where missing values
+    # are refused, the answer is the one that adds no words.
     numbers = number in codes
     return set_text(name, values, codes & every, numbers, numbers if missing is None else missing)
 
@@ -170,6 +178,7 @@ def number_or_special_text(
     ``(x > 1 or x == -8)``; `covered`: the special values that, as numbers, lie in the interval.
     """
     every, codes = set(range(len(values))), set(allowed)
+    # Without these words, a special value inside the interval would seem to satisfy it.
     parts = [f"({interval} and not special)" if set(covered) - codes else interval]
     if codes == every:
         parts.append("special")
@@ -256,10 +265,13 @@ def _weight(weight: float, largest: float, digits: int) -> str:
     size = abs(weight)
     if size == 0 or not math.isfinite(weight):
         return f"{weight:+.{digits}f}"
+    # All numbers of a sum end where the significant digits of the largest do, so that they add up
+    # as printed.
     decimals = min(digits, _SHORT - 1 - _exponent(max(size, largest)))
     text = f"{weight:+.{max(decimals, 0)}f}"
     if size >= _SMALL and decimals >= 0 and float(text):
         return text
+    # The same last decimal place in exponent form, but at least three digits after the first.
     return f"{weight:+.{max(decimals + _exponent(size), 3)}e}"
 
 

@@ -135,6 +135,8 @@ class OneVsRestDetails(Details):
         return sum(proved), sum(stages)
 
     def __iter__(self) -> Iterator[str]:
+        # Not `self.of_class`: before that is set, as in unpickling, `__getattr__` would ask here
+        # again.
         of_class = self.__dict__.get("of_class", ())
         yield from dict.fromkeys([*super().__iter__(), *(of_class[0] if of_class else ())])
 

@@ -55,6 +55,7 @@ def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with our_settings(), jax.enable_x64(True):
+            # Inside of the context: outside, JAX would truncate the float64 results.
             return jax.tree.map(placement.to_host, function(*args, **kwargs))
 
     return call

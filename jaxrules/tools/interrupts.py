@@ -45,6 +45,7 @@ class Interrupt:
         if _UNHEARD.get():
             return
         if threading.current_thread() is threading.main_thread():
+            # A fit around this one, in the main thread, has made itself the handler.
             handler = signal.getsignal(signal.SIGINT)
             self._outer = handler if isinstance(handler, Interrupt) else None
         else:
@@ -100,6 +101,7 @@ class Interrupt:
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
         """The context in which a later Ctrl-C raises; its caller must swallow KeyboardInterrupt."""
+        # The outer fit receives the signals, so its count must know of this block.
         with self.deferred() if self._outer is None else self._outer.block():
             self._blocks += 1
             try:
@@ -138,6 +140,7 @@ def _keeps_order(frame: FrameType | None) -> bool:
 def _is_loading(frame: FrameType | None) -> bool:
     """Whether the fit waits for an import or a compilation."""
     while frame is not None:
+        # From the innermost frame outwards, as far as the call of the fit.
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] in _LOADERS:
             return True

@@ -85,6 +85,7 @@ def device() -> jax.Device:
     over = _mesh.get()
     if over is not None:
         return over.local_devices[0]
+    # The option is a device, the name of a platform, or None.
     config: Any = jax.config  # JAX adds its options at run time
     default = config.jax_default_device
     return default if isinstance(default, jax.Device) else jax.local_devices(backend=default)[0]
@@ -150,6 +151,7 @@ def place(array: ArrayLike, rows: int | None = None) -> jax.Array:
     sharding = NamedSharding(over, PartitionSpec(*axes))
     if isinstance(values, jax.Array):
         return jax.device_put(values, sharding)
+    # Every process copies only the parts that its own devices hold.
     return jax.make_array_from_callback(values.shape, sharding, values.__getitem__)
 
 
@@ -161,6 +163,7 @@ def to_host(array: Any) -> NDArray[Any]:
         array.is_fully_addressable or array.is_fully_replicated
     ):
         sharding: Any = array.sharding
+        # An identity whose result is whole on every device: XLA gathers the parts.
         copied = NamedSharding(sharding.mesh, PartitionSpec())
         array = jax.jit(lambda whole: whole, out_shardings=copied)(array)
     return np.asarray(array)

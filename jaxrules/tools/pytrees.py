@@ -61,6 +61,7 @@ def check_arrays(node: Any) -> None:
         if isinstance(value, np.ndarray):
             if value.dtype.kind in _KINDS[wanted.kind]:
                 continue
+        # Of any dtype: without 64 bits, JAX has float32 in place of float64.
         elif isinstance(value, jax.Array):
             continue
         got = f"{value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

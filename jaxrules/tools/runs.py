@@ -99,6 +99,7 @@ class Deadline:
     def work_left(self) -> float:
         """The remaining seconds of one processor: fewer where other processes take their share."""
         left = self.remaining()
+        # The time of an injected clock does not pass slower on a busy machine.
         return left * _processor_share() if self.clock is time.monotonic else left
 
     def expired(self) -> bool:
@@ -224,6 +225,7 @@ class Run:
 
     def include(self, child: Run) -> None:
         """Take the steps of a child as steps of this run."""
+        # The seconds of a child's steps count from its own start.
         begun = child._start - self._start
         self._history += [replace(step, seconds=begun + step.seconds) for step in child.history]
 
@@ -263,6 +265,8 @@ class Run:
 
     def stopped(self) -> bool:
         """Whether the deadline has passed or the user has interrupted; asked between steps."""
+        # Set only when somebody asks: a run that ends by itself in the last moment was not cut
+        # short.
         if self._limit is None and self.deadline.expired():
             self._limit = Status.TIME_LIMIT
         return self.limit is not None
@@ -284,6 +288,8 @@ class Run:
             pass
         finally:
             _PREPARING.reset(token)
+        # Outside of the context: the run is still stopped, and checkpoints must not stop this as
+        # well.
         return otherwise()
 
     def __enter__(self) -> Run:
@@ -298,6 +304,7 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        # The block is left first: from here on, Ctrl-C does not raise.
         self._inside.close()
         if self._bar is not None:
             self._bar.close()

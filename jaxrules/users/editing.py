@@ -83,6 +83,7 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
         return dataclasses.replace(
             model, conjunctions=conjunctions, weights=np.asarray(model.weights)[kept]
         )
+    # The default, which is last, stays.
     says = np.append(kept, len(model.conjunctions))
     return dataclasses.replace(
         model,
@@ -143,6 +144,8 @@ def refit(
     y, sample_weight, shift = without_offset(
         chosen, y, sample_weight, offset, exposure, intercept=moves
     )
+    # With offsets, scores are measured from the mean offset: the start is moved there, and the
+    # result back.
     data, model = data_for(model, X, y, chosen, sample_weight), model.shifted(-shift)
     refitted = _Refit(model, data, ridge_of(model, data) if ridge is None else ridge, kept).model()
     return refitted.shifted(shift)
@@ -154,6 +157,7 @@ def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     ridge = options.get("chosen_l2_penalty", options.get("l2_penalty"))
     if ridge is None:
         return _RIDGE
+    # A ridge relative to the mean loss is multiplied by the sum of the weights.
     joint = options.get("learner") in (*_AGAINST_THE_SUM, "lltboost") and model.link == "softmax"
     return (
         (2.0 if joint else 1.0)
@@ -175,9 +179,12 @@ class _Refit:
         self.columns = activations.dense.astype(np.float64)
         self.start = np.asarray(model.weights, np.float64)
         self.scale = np.ones(len(self.start))
+        # A class that does not use a rule still does not; a rule without any weight is free in all.
         used = self.start != 0
         self.free = used | ~used.any(axis=1, keepdims=True)
         self.free[kept] = False
+        # Rules are equal within a pattern, but linear terms are not. Merged rows have their mean
+        # target; no pattern has weight 0, since rows without weight are dropped.
         merged = data.loss.mergeable and model.linear is None
         if not merged:
             self.columns = self.columns[activations.pattern]
@@ -238,6 +245,7 @@ def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
     _of_rules(model)
     checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
     given = threshold.threshold if isinstance(threshold, OperatingPoint) else threshold
+    # A model's threshold is finite: in place of -inf, a number below every score or probability.
     everywhere = isinstance(threshold, OperatingPoint) and given == -np.inf
     if isinstance(model, RuleEnsemble):
         number = -float(np.finfo(float).max) if everywhere else checks.number("threshold", given)
@@ -292,11 +300,14 @@ def calibrate(
         slopes, shifts = _temperature(scores, codes, weights)
     else:
         doubled = 2.0 if model.link == "exponential" else 1.0
+        # A single output is the score of the second of two classes.
         positive = codes[:, None] == np.arange(len(classes))[-model.n_outputs :]
         lines = [
             _platt(doubled * one, is_positive, weights, classes[len(classes) - model.n_outputs + k])
             for k, (one, is_positive) in enumerate(zip(scores.T, positive.T, strict=True))
         ]
+        # The lines map log-odds. For scores s of half of them, 2 s' = a (2 s) + b: the slope is the
+        # same, and the shift is half.
         slopes, shifts = (
             np.array([slope for slope, _ in lines]),
             np.array([shift for _, shift in lines]) / doubled,
@@ -305,6 +316,7 @@ def calibrate(
     if linear is not None:
         linear = dataclasses.replace(linear, coefficients=np.asarray(linear.coefficients) * slopes)
     intercept = np.asarray(model.intercept, np.float64) * slopes + shifts
+    # A threshold of 0 stays: it means one half, before and after.
     threshold = model.threshold and model.threshold * float(slopes[0]) + float(shifts[0])
     return dataclasses.replace(
         model,
@@ -339,6 +351,7 @@ def _platt(
     target = np.where(positive, 1 - 2 / (n[0] + 2), 2 / (n[1] + 2) - 1)
     varies = np.ptp(scores) > 0
     given: dict[str, Any] = {"l2_penalty": 0.0, "intercept": True, "sample_weight": weights}
+    # Equal scores say nothing about a slope: only the shift is fitted.
     if not varies:
         return 1.0, refit_weights(
             logistic,
@@ -368,6 +381,8 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
     target[np.arange(len(codes)), codes] *= n[codes] + 1
     total, scale = weights.sum(), float(np.abs(scores).max()) or 1.0
 
+    # The mean of w_i (logsumexp(z_i) - t_i z_i) with z = slope s + shift, and its derivatives by
+    # w_i (softmax(z_i) - t_i). Scores are divided by their largest, and the start is slope 1.
     def objective(at: Floats) -> tuple[float, Floats]:
         mapped = at[0] / scale * scores + at[1:]
         slopes = weights[:, None] * (shares_of(mapped, axis=1) - target) / total
@@ -383,6 +398,7 @@ def _temperature(scores: Floats, codes: NDArray[np.intp], weights: Floats) -> tu
             "X and y cannot calibrate the model: the rows of a class do not have higher scores "
             "for it; refit it, or use more rows"
         )
+    # A number added to all scores changes no probability: the shifts are centred.
     return np.full(n_classes, found[0] / scale), found[1:] - found[1:].mean()
 
 
@@ -400,11 +416,14 @@ def _counted(
     table, codes, weights = _labelled(model, X, y, sample_weight)
     counts, unit = np.zeros_like(model.probabilities), effective_row(weights)
     np.add.at(counts, (model.position(table), codes), weights)
+    # In effective rows, so that a factor of all weights changes nothing. Of m classes with the old
+    # shares p_c, the new ones are (n_c + m p_c) / (n + m); without old ones, (n_c + 1) / (n + m).
     decided = counts / unit
     prior = before * model.probabilities if before else np.ones_like(decided)
     shares = (decided + prior) / (decided + prior).sum(axis=1, keepdims=True)
     labels = model.labels
     if not before:
+        # A rule that decides no row here keeps its label.
         labels = np.where(decided.any(axis=1), decided.argmax(axis=1), labels).astype(np.int32)
     labels[kept], shares[kept] = model.labels[kept], model.probabilities[kept]
     known = not before and not len(kept)  # other frequencies do not come from these rows alone
@@ -463,6 +482,7 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
             Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
         )
         shorter.append([rule[i] for i in needed(holds, [1.0] * len(rule))])
+    # A rule that lost conditions is counted anew, but never as longer than before.
     counts = [
         min(int(n), sum(c.n_propositions(rules.schema) for c in one))
         if len(one) < len(rule)
@@ -470,6 +490,8 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
         for n, one, rule in zip(rules.propositions, shorter, rules, strict=True)
     ]
     conjunctions = Conjunctions.build(rules.schema, shorter, counts).with_short_thresholds(table)
+    # Of rules with equal conditions, the first stands for all: a later one in a list decides no
+    # row, and in a sum the weights are added.
     place: dict[frozenset[Any], int] = {}
     first = np.array(
         [place.setdefault(frozenset(rule), i) for i, rule in enumerate(conjunctions)], np.int64

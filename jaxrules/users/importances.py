@@ -122,6 +122,7 @@ def _(model: RuleEnsemble, table: Table) -> Floats:
 
 @_global.register
 def _(model: RuleList, table: Table) -> Floats:
+    # The default, last, has no column.
     decided = np.bincount(model.position(table), minlength=len(model.labels))[:-1]
     return _scaled(decided / table.n_rows @ _shares(model.conjunctions))
 

@@ -193,7 +193,9 @@ def rule_report(model: RuleEnsemble | RuleList, X: TableLike) -> RuleReport:
         both += satisfied.T.astype(np.float64) @ satisfied
         alone += satisfied[satisfied.sum(axis=1) == 1].sum(axis=0)
     held = np.diag(both)
+    # Jaccard: |A and B| / |A or B|, with |A or B| = |A| + |B| - |A and B|; 0 if neither ever holds.
     overlap = both / np.maximum(held[:, None] + held - both, 1)
+    # No rule is the one that overlaps itself most.
     others = np.where(np.eye(len(rules), dtype=bool), -1.0, overlap)
     used = []
     for r, rule in enumerate(rules):
@@ -315,6 +317,7 @@ def group_of_rows(
     if feature.categories is None:
         special = feature.special_values is not None
         return in_order(np.asarray(table.to_columns()[groups]) if special else column, ())
+    # The codes -2 and -1 count from the end.
     return in_order(np.array([*feature.categories, "(unseen)", "(missing)"])[column], ())
 
 
@@ -388,7 +391,9 @@ def operating_point(
     above = (
         np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()
     )  # at least value i
+    # The last entry, 0, is within every limit, so that one is found. The shares are rounded sums.
     first = int(np.argmax(above <= limit * (1 + 1e-12)))  # alarms from here on
+    # With no alarm, the threshold is the largest score itself, which is not above it.
     threshold = (
         -np.inf
         if first == 0

@@ -73,6 +73,8 @@ def _rows(texts: Sequence[str], ax: Any) -> None:
 
 def _wrapped(text: str) -> str:
     """A rule in lines, broken between conditions if possible."""
+    # Spaces inside a condition are tied, so that lines break between conditions first; a condition
+    # that is longer than a line is broken below.
     tied = (
         text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
     )
@@ -121,6 +123,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
     ax = _axes(ax)
     together = np.concatenate([rows[:, :2] for rows in points.values()])
     together = together[np.lexsort(together.T[::-1])]
+    # Sorted by complexity: Pareto-optimal is what has less risk than all before it.
     best = together[together[:, 1] < np.append(np.inf, np.minimum.accumulate(together[:, 1])[:-1])]
     ax.step(*best.T, where="post", color="0.8", linewidth=5, zorder=0, label="Pareto front")
     for number, (label, rows) in enumerate(points.items()):
@@ -145,6 +148,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
         ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="setting chosen inside")
     sizes = together[together[:, 0] > 0, 0]
     if len(sizes) and sizes.max() > _WIDE * sizes.min():
+        # Linear up to 1: a complexity may be 0.
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
         ax.set_xlim(left=max(0.0, 0.7 * together[0, 0]))
         ax.xaxis.set_major_formatter("{x:g}")
@@ -181,6 +185,7 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
     seconds, objectives = zip(
         *((step.seconds, step.objective) for step in fit.history), strict=True
     )
+    # The last incumbent, and the last bound, hold until the end of the fit.
     times, incumbent = [*seconds, max(fit.seconds, seconds[-1])], [*objectives, objectives[-1]]
     ax.step(times, incumbent, where="post", color=BLUE, label="incumbent")
     ax.plot(seconds, objectives, ".", color=BLUE)
@@ -373,6 +378,7 @@ def coefficient_path(
     ranked = used[np.argsort(-np.abs(values[-1, used]), kind="stable")]
     ax.plot(steps, values[:, ranked[most:]], color="0.8", linewidth=0.7, zorder=1)
     shown = np.array(sorted(ranked[:most].tolist(), key=lambda j: values[-1, j]))
+    # Labels stand at least 5.5 % of the range apart, and lines join them to their ends.
     heights = _apart(values[-1, shown], 0.055 * float(np.ptp(values[:, used])))
     for number, (j, height) in enumerate(zip(shown.tolist(), heights, strict=True)):
         style = _style(number)
@@ -408,6 +414,8 @@ def _apart(values: NDArray[np.float64], gap: float) -> list[float]:
     pools: list[tuple[float, int]] = []
     for k, value in enumerate(values.tolist()):
         mean, size = value - k * gap, 1
+        # A value below the pool before it joins it, and both take their weighted mean. Pool means
+        # ascend at every step, as isotonic regression asks.
         while pools and pools[-1][0] > mean:
             before, others = pools.pop()
             mean, size = (mean * size + before * others) / (size + others), size + others
@@ -470,6 +478,7 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     steps = [start, *reasons, ("score", 0.0)]
     ends = np.cumsum([weight for _, weight in steps])
     left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
+    # Parts begin where the part before ends; the score is a bar of its own, from 0.
     left[-1], width[-1] = 0.0, ends[-1]
     colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
     ax = _axes(ax)
@@ -572,6 +581,7 @@ _LARGEST = 1e307
 
 def _range(column: NDArray[Any]) -> NDArray[np.float64]:
     low, high = np.nanmin(column), np.nanmax(column)
+    # A constant column gets an interval around it.
     margin = 0.05 * (high - low) or 1.0
     return np.linspace(low - margin, high + margin, _POINTS)
 

@@ -189,12 +189,15 @@ class _PointsProblem:
     def best(self, cards: NDArray[np.int64]) -> _Card:
         """The card with the least objective, its scale and its intercept; the first one in ties."""
         best: _Card | None = None
+        # Batches of cards bound the memory of their totals, (cards, patterns).
         size = max(1, _CELLS // len(self.share))
         for start in range(0, len(cards), size):
             some = cards[start : start + size]
             scale, intercept, value = self._fitted(some)
             k = int(value.argmin())
+            # Differences below the precision of the fits count as ties.
             if best is None or value[k] < best[3] - _CONVERGED:
+                # A negative scale is a positive one of the opposite points.
                 sign = -1 if scale[k] < 0 else 1
                 best = sign * some[k], abs(float(scale[k])), float(intercept[k]), float(value[k])
         assert best is not None
@@ -203,8 +206,10 @@ class _PointsProblem:
     def _fitted(self, cards: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
         """The best scale and intercept of every card, by damped Newton steps, and the objective."""
         totals = cards @ self.holds.T
+        # Totals are scaled to at most 1 in size, and the ridge on scale^2 sum points^2 to match.
         size = np.maximum(np.abs(totals).max(axis=1, initial=0.0), 1.0)
         x, ridge = totals / size[:, None], self.ridge * (cards**2).sum(axis=1) / size**2
+        # The start is the best constant: scale 0, and the log-odds of all rows as the intercept.
         rate = np.clip(self.weight @ self.share, 1e-12, 1 - 1e-12)
         scale, intercept = np.zeros(len(x)), np.full(len(x), np.log(rate / (1 - rate)))
         value = self._value(x, ridge, scale, intercept)
@@ -219,6 +224,8 @@ class _PointsProblem:
             hbb = h.sum(axis=1) + _TINY
             det = np.maximum(hss * hbb - hsb * hsb, _TINY**2)
             ds, db = (hsb * gb - hbb * gs) / det, (hsb * gs - hss * gb) / det
+            # Far from the minimum the curvature may nearly vanish: steps are cut to the length 8.
+            # The objective is convex, so that a minimum is the least.
             step = 8.0 / np.maximum(np.abs(ds) + np.abs(db), 8.0)
             for _ in range(_HALVINGS):  # until the objective does not rise
                 new = self._value(xs, r, s + step * ds, b + step * db)
@@ -237,6 +244,7 @@ class _PointsProblem:
 
     def _value(self, x: Floats, ridge: Floats, scale: Floats, intercept: Floats) -> Floats:
         scores = scale[:, None] * x + intercept[:, None]
+        # Mean of log(1 + e^f) - q f, where q is the share of the second class in a pattern.
         losses = (np.logaddexp(0.0, scores) - self.share * scores) @ self.weight
         return np.asarray(losses + ridge / 2 * scale**2)
 
@@ -248,12 +256,14 @@ def _all_cards(m: int, limit: int) -> NDArray[np.int64]:
     axes = np.meshgrid(*[np.arange(-limit, limit + 1)] * m, indexing="ij")
     cards = np.stack([axis.ravel() for axis in axes], axis=1)
     first = np.take_along_axis(cards, (cards != 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+    # The card without points has the divisor 0.
     return cards[(np.gcd.reduce(cards, axis=1) <= 1) & (first >= 0)]
 
 
 def _roundings(weights: Floats, limit: int) -> NDArray[np.int64]:
     """The weights rounded at many scales, from half a point to `limit` points for the largest."""
     largest = float(np.abs(weights).max()) or 1.0
+    # At most limit + 0.49 for the largest weight, which still rounds to `limit`.
     scales = np.linspace(0.5, limit + 0.49, _ROUNDINGS) / largest
     return np.unique(np.rint(np.outer(scales, weights)).astype(np.int64), axis=0)
 
@@ -270,6 +280,7 @@ def _improved(problem: _PointsProblem, found: _Card, limit: int, tried: int) -> 
             cards.append(changed)
         better = problem.best(np.concatenate(cards))
         tried += sum(map(len, cards))
+        # Every round lowers the objective by more than this, so that no card comes back.
         if better[3] >= found[3] - _CONVERGED:
             return found, tried
         found = better

@@ -223,6 +223,7 @@ def stability(
     share = (
         None
         if run.deadline.seconds is None
+        # The fit on all rows, and then rounds of as many replicates as there are workers.
         else run.deadline.remaining() / (1 + replicates / workers)
     )
     model = _model(chosen, sample, seed, share)
@@ -259,6 +260,7 @@ class _Replicate:
     replicate: int
 
     def __call__(self, seconds: float | None) -> Model | str:
+        # A stream for each replicate: no worker's draws depend on another's.
         random, y = np.random.default_rng((self.seed, self.replicate)), self.sample.y
         of_class = [np.arange(len(y))]
         if self.sample.table.schema.classes is not None:
@@ -360,6 +362,7 @@ def _standardised(rules: Conjunctions, sample: MethodSample) -> NDArray[np.float
     held = rules.satisfied(sample.table).astype(np.float64)
     held -= held.mean(axis=0)
     norm = np.sqrt((held**2).sum(axis=0))
+    # The norm of a constant column is 0 up to rounding.
     return np.divide(held, norm, out=np.zeros_like(held), where=norm > 1e-9)
 
 
@@ -387,6 +390,8 @@ def _score(found: Sequence[Model], sample: MethodSample) -> float | None:
     used = np.zeros((len(found), len(sample.table.names)))
     for k, one in enumerate(found):
         used[k, list(_columns(one))] = 1
+    # share = k / d: the mean number of columns k of a fit among d. If fits drew theirs at random,
+    # the variance of a column's use would be (k / d) (1 - k / d).
     share = used.mean()
     return (
         None

@@ -88,6 +88,7 @@ class MethodSample:
             X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing
         )
         if not (isinstance(X, Table) or nw.dependencies.is_into_dataframe(X)):
+            # Records, which have no rows to index, are kept as a table.
             X = array if (array := np.asarray(X)).ndim == 2 else as_table(X, missing=missing)
         labels = target_array(y)[data.rows] if classes else data.target
         table = Table(data.schema, data.table.columns)
@@ -216,6 +217,7 @@ def _options(path: Callable[..., Any]) -> set[str]:
     """The keyword arguments that a function takes and that are not bound yet."""
     bound = path.keywords if isinstance(path, functools.partial) else {}
     parameters = inspect.signature(path).parameters.values()
+    # A function of **kwargs takes whatever it gets.
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return _GIVEN - set(bound)
     return {parameter.name for parameter in parameters} - set(bound)
@@ -274,6 +276,7 @@ def _size_of_peer(model: Any, measure: Measure) -> float:
             total += (1 + inner.ndim) * int(steps)
         return float(total)
     if rules := getattr(model, "rules_", None):
+        # A linear RuleFit has the coefficients of the columns before those of the rules.
         weights = np.ravel(getattr(model, "coef", np.ones(len(rules))))
         used = [rule for rule, w in zip(rules, weights[-len(rules) :], strict=False) if w]
         conditions = sum(1 + str(rule).count(" and ") for rule in used)
@@ -351,6 +354,7 @@ def _lire(
     **options: Any,
 ) -> Fits:
     data = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing)
+    # Relative to the loss of the best constant, so that a setting means the same in every fold.
     unit = data.constant_loss_of(together=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
@@ -466,6 +470,8 @@ def _linear(
         if target == "numbers"
         else (y[:, None] == np.unique(y)).astype(np.float64)
     )
+    # The least penalty that excludes every column: the largest slope of the loss at the best
+    # constant, max_j |sum_i w_i x_ij (y_i - mean)| (for classes with indicators as y).
     residuals = weights[:, None] * (coded - np.average(coded, axis=0, weights=weights))
     largest = (
         float(np.abs(scaled.T @ residuals).max()) or 1.0
@@ -474,6 +480,8 @@ def _linear(
     for share in 10.0 ** (-np.arange(1, 13) / 4):
         if target == "numbers":
             model = _scaled(
+                # Lasso minimises the mean loss, and LogisticRegression C times the sum + the
+                # penalty.
                 Lasso(alpha=share * largest / weights.sum(), random_state=seed, max_iter=10_000)
             )
             parameters = {"lasso__sample_weight": sample_weight}
@@ -571,6 +579,7 @@ class _Estimator:
         unset = [
             k
             for k, v in made.get_params().items()
+            # Also those of the steps of a pipeline, such as model__random_state.
             if k.rpartition("__")[2] == "random_state" and v is None
         ]
         made.set_params(**dict.fromkeys(unset, seed))

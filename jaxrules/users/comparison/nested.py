@@ -182,8 +182,11 @@ class Choice:
         places = np.flatnonzero(usable)
         means, sizes = risks[:, places].mean(axis=0), complexities[places]
         if self.one_standard_error and len(risks) > 1:
+            # One standard error of the best setting's mean risk over the folds.
             error = risks[:, places[means.argmin()]].std(ddof=1) / len(risks) ** 0.5
             near = np.flatnonzero(means <= means.min() + error)
+            # The last key of `lexsort` is the first to decide: the size here, and the mean risk
+            # below.
             return int(places[near[np.lexsort((means[near], sizes[near]))[0]]])
         return int(places[np.lexsort((sizes, means))[0]])
 
@@ -253,6 +256,8 @@ class Comparison:
     def rows(self) -> tuple[Row, ...]:
         """The table, the best method first."""
         finished = [one for one in self.contestants if one.done.any()]
+        # Every other method is tested against the one of least risk, and Holm adjusts for their
+        # number.
         best = min(finished, key=lambda one: float(np.nanmean(one.chosen_risks)), default=None)
         tests = {
             one.method: self._test(one, best)
@@ -303,6 +308,7 @@ class Comparison:
         if both.sum() < 2:
             return None
         differences = (first.chosen_risks - second.chosen_risks)[both]
+        # One fold of k holds out 1 / k of the rows.
         held_out = 1.0 / np.array([len(np.unique(numbers)) for numbers in self.folds]).mean()
         return corrected_t_test(differences, held_out=held_out)
 
@@ -338,6 +344,7 @@ class Comparison:
             sample, design.seed, None if deadline.seconds is None else deadline.remaining()
         )
         places = [place for place, setting in enumerate(one.settings) if setting in fits]
+        # Risks are those of the folds, and complexities those of the models to choose from.
         sizes = np.array([size_of(fits[one.settings[place]], self.measure) for place in places])
         return fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
 
@@ -350,6 +357,7 @@ class Comparison:
         """
         one, design, numbers = self[method], self.design, self.folds[0]
         sample = MethodSample.of(X, y, None, design.missing, self.risk in OF_CLASSES)
+        # Outcomes stand repeat by repeat: the first are the folds of the first repeat.
         chosen = one.chosen[: numbers.max() + 1].tolist()
         if len(numbers) != len(sample.y) or one.cut or min(chosen) < 0:
             return ()
@@ -560,6 +568,8 @@ def compare(
             train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
             inner = _inner_folds(codes, train, inner_folds, (seed, repeat, fold))
             rest = (sample, train, test, inner, risk, measure, choice, seed)
+            # All methods in one fold, then in the next: if time runs out, all lack nearly the same
+            # folds. Every len(methods)-th outcome is then of the same method.
             tasks += [_OuterFold(method, *rest) for method in design.methods.values()]
     run.total = len(tasks)
     outcomes = carry_out(tasks, run, workers)
@@ -633,6 +643,7 @@ def _inner_folds(
     )
     if codes is None:
         return spread(len(train), None, n_folds, seed)
+    # `spread` puts two rows of a class into different folds, so that each leaves one for training.
     least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
     checks.require(
         least >= 2,
@@ -680,6 +691,7 @@ class _OuterFold:
             warnings.simplefilter("default")
             try:
                 outcome = self._outcome(deadline)
+            # A method that fails is a note in the table, and the others go on.
             except Exception as error:
                 outcome = _Outcome(failure=_said(error))
         texts = tuple(dict.fromkeys(display.plain(str(one.message)) for one in told))
@@ -688,6 +700,8 @@ class _OuterFold:
 
     def _outcome(self, deadline: Deadline) -> _Outcome:
         train, n_inner = self.sample[self.train], int(self.inner.max()) + 1
+        # The path on all training rows and those without each inner fold have equal shares of the
+        # time.
         fits = self._fits(train, deadline, 1 + n_inner)
         settings = tuple(fits)
         sizes = np.array([size_of(fit, self.measure) for fit in fits.values()])
@@ -702,6 +716,7 @@ class _OuterFold:
             for s in np.flatnonzero([setting in part for setting in settings]).tolist():
                 inner[k, s] = self._risk(part[settings[s]], held)
         if len(settings) == 1:
+            # With one setting there is nothing to choose; any number but NaN makes it usable.
             inner[:] = 0.0
         chosen = settings[self.choice(inner, sizes)]
         test = self.sample[self.test]
@@ -750,6 +765,7 @@ def _contestant(name: str, outcomes: Sequence[_Outcome | Exception | None]) -> C
         else one
         for one in outcomes
     ]
+    # A fold whose path ended early lacks some settings: they stay NaN there.
     settings = tuple(dict.fromkeys(setting for one in found for setting in one.settings))
     place = {setting: s for s, setting in enumerate(settings)}
     figures = np.full((2, len(found), len(settings)), np.nan)

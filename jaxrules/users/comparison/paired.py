@@ -59,6 +59,7 @@ def corrected_t_test(differences: ArrayLike, *, held_out: float) -> PairedTest:
     )
     mean, spread = float(given.mean()), float(given.std(ddof=1))
     error = spread * (1 / n + share / (1 - share)) ** 0.5  # share / (1 - share): n_test / n_train
+    # Equal differences leave only rounding as their spread.
     if error <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
         statistic = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
     else:
@@ -73,6 +74,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p_values, kind="stable")
     adjusted, largest = np.ones(len(p_values)), 0.0
     for place, test in enumerate(order):
+        # The i-th smallest of m is multiplied by m - i + 1, the tests not yet rejected; the running
+        # maximum keeps the order.
         largest = max(largest, min(1.0, (len(p_values) - place) * p_values[test]))
         adjusted[test] = largest
     return [float(p) for p in adjusted]

@@ -277,6 +277,8 @@ def _as_number(feature: Feature, name: str) -> Element:
         _times(float(place), Element("NormDiscrete", field=feature.name, value=_label(level)))
         for place, level in enumerate(feature.levels)
     ]
+    # The place 0 adds nothing; a single level needs its part, so that a missing value stays
+    # missing.
     return _nested("+", parts[1:] or parts)
 
 
@@ -289,6 +291,7 @@ def _test(test: Test, name: str) -> Element:
     column = Element("FieldRef", field=name)
     if not test.asked:
         return _apply("isMissing" if test.asked is None else "isNotMissing", column)
+    # With `mapMissingTo`, the comparison of a missing value is true or false, never missing.
     comparisons = [
         _apply(_FUNCTIONS[operator], column, *map(_constant, _values(value)), missing=test.missing)
         for operator, value in test.asked
@@ -316,6 +319,7 @@ def _regression(
             )
             parts.append((field, rule.weights))
         else:
+            # A rule that always holds is part of the intercept.
             constants = [
                 value + factor * weight
                 for value, weight in zip(constants, rule.weights, strict=True)
@@ -339,12 +343,15 @@ def _regression(
         body.set("normalizationMethod", "exp" if program.link == "log" else "none")
         targets: Sequence[Label | None] = (None,)
     elif len(classes) == 2:
+        # The second class comes first: its table has the score, and the other one is empty.
         body.set("normalizationMethod", "logit")
         tables, targets = [*tables, (0.0, [])], classes[::-1]
     else:
         body.set("normalizationMethod", "softmax")
         if program.link != "softmax":
             for k, scored in enumerate(tables):
+                # The softmax of log p_k is p_k / sum_j p_j, which is how one-vs-rest probabilities
+                # are scaled.
                 score = _derive(derived, f"score {k + 1}", _score(*scored), names)
                 own = _derive(derived, f"log probability {k + 1}", _log_probability(score), names)
                 tables[k] = (0.0, [(own, 1.0)])

@@ -217,6 +217,8 @@ def _(model: ModelSequence) -> Sum:
     ]
     indicated = {index for index, code in model.columns if code == MISSING}
     features = enumerate(model.schema.features)
+    # A path reads a column with missing values by an indicator of them; without one, it refuses
+    # them.
     complete = {f for f, one in features if one.special_values is None} - indicated
     refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
     link: Link = "identity" if model.schema.classes is None else "logistic"
@@ -251,6 +253,8 @@ def _tests(rules: Conjunctions) -> Iterator[tuple[Test, ...]]:
         tests = (
             _test(axis, cells, schema, gaps[axis.feature]) for axis, cells in lowered.allowed(rule)
         )
+        # A test that every value passes says something only where a row may have no value and then
+        # fails.
         yield tuple(
             test for test in tests if test.asked != () or (gaps[test.feature] and not test.missing)
         )
@@ -262,6 +266,7 @@ def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema, gaps: bool) -> T
     missing = missing and gaps
     is_column = axis.feature < len(schema.features)
     if axis.cuts is not None and is_column and (levels := schema.features[axis.feature].levels):
+        # The cells of the places 0, 1, ... tell which levels pass.
         passing = cells[axis.cells_of(np.arange(len(levels), dtype=np.float64))].tolist()
         if all(passing):
             return Test(axis.feature, (), missing)
@@ -269,10 +274,12 @@ def _test(axis: Axis, cells: NDArray[np.bool_], schema: Schema, gaps: bool) -> T
         return Test(axis.feature, (("in", listed),) if listed else None, missing)
     if axis.cuts is not None:
         return Test(axis.feature, axis.comparisons(cells[:-1]) if any(values) else None, missing)
+    # Cells are codes, up to the most categories of any column, then "unseen", then "missing".
     feature, others = schema.features[axis.feature], values[-1]
     named: tuple[Any, ...] = feature.categories or ()
     if feature.source is not None:  # the others are the numbers
         named, others = tuple(map(float, named[:-1])), values[len(named) - 1]
+    # A set that unseen categories satisfy is written by those that it excludes.
     listed = tuple(name for name, holds in zip(named, values, strict=False) if holds != others)
     if others:
         return Test(axis.feature, (("not in", listed),) if listed else (), missing)

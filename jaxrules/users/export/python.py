@@ -125,11 +125,13 @@ def _test(test: Test, program: Program) -> str:
     if operator in ("in", "not in"):  # a missing category is None
         if isinstance(value[0], bool):
             return f"{column} is not {not value[0]}" if test.missing else f"{column} is {value[0]}"
+        # None is listed where a missing value passes "in", or fails "not in".
         listed = (*value, None) if test.missing == (operator == "in") else value
         if len(listed) == 1:
             return f"{column} {'==' if operator == 'in' else '!='} {listed[0]!r}"
         return f"{column} {operator} {listed!r}"
     if len(test.asked) == 2:
+        # An interval of two ends as one chain: low < x <= high.
         above, (below, end) = operator.replace(">", "<"), test.asked[1]
         text = f"{value!r} {above} {column} {below} {end!r}"
     else:

@@ -182,6 +182,8 @@ def _number(value: float) -> str:
     of two numbers.
     """
     text = repr(value)
+    # A text half a unit in the last place away would also read as the neighbour, if a database
+    # rounds a little differently.
     if abs(Decimal(text) - Decimal(value)) > Decimal("0.45") * Decimal(math.ulp(value)):
         text = f"{value:.18e}"
     return text.upper() if "e" in text else f"{text}E0"
@@ -215,6 +217,7 @@ class _Writer:
             for f, feature in enumerate(self.features)
         ]
         self.nan += [False] * len(program.directions)
+        # Directions are numbered after the columns, from which `times` makes them.
         self.columns += [
             f"({' + '.join(self.times(term, 0) for term in d)})" for d in program.directions
         ]
@@ -252,6 +255,7 @@ class _Writer:
                     refused.append(f"{column} NOT IN {listed}")
             elif feature.kind == "number" and refuses:
                 allowed.append(f"{column} BETWEEN -{_MOST} AND {_MOST}")
+            # "column > largest" would refuse NaN too, which most databases sort above all numbers.
             elif feature.kind == "number":  # infinite; both are false for NaN
                 refused += [f"{column} < -{_MOST}", f"0.0E0 - {column} < -{_MOST}"]
             elif refuses:
@@ -286,8 +290,10 @@ class _Writer:
         parts = [self.comparison(column, sign, value) for sign, value in test.asked]
         if test.missing:
             return f"({' AND '.join(parts)} OR {self.absent(test.feature)})"
+        # A special value that passes as a number must be excluded by name.
         if any(all(_PASSES[sign](one, end) for sign, end in test.asked) for one in special):
             parts.append(self.comparison(column, "not in", special))
+        # Without an upper end, NaN would pass where it is above all numbers.
         if self.nan[test.feature] and all(sign in (">", ">=", "not in") for sign, _ in test.asked):
             parts.append(f"{column} <= {_MOST}")
         return " AND ".join(parts) or f"{column} IS NOT NULL"  # NULL passes no comparison
@@ -372,6 +378,7 @@ class _Writer:
                 text = self.times(term, output)
                 never_null = term.category is not None or term.feature in program.refused
                 parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
+        # The first part of every block makes its sum one of doubles.
         parts[::_MOST_PARTS] = map(self.double, parts[::_MOST_PARTS])
         return f"({_joined(parts, _PLUS)})"
 
@@ -404,6 +411,8 @@ def _score_of(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
 def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
     factor = 2 if program.link == "exponential" else 1
     margins = [f"{factor}.0E0 * {score}" if factor > 1 else score for score in scores]
+    # Differences of two scores are at most twice the largest one: if that is small, nothing is
+    # clipped.
     bounded = 2 * factor * max(_largest(program, k) for k in range(len(scores))) < _LARGEST_EXPONENT
 
     def exp(exponent: str) -> str:
@@ -418,6 +427,7 @@ def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> s
     if len(scores) == 1:
         return f"(1.0E0 / (1.0E0 + {exp(margins[0] if place == 0 else '-' + margins[0])}))"
     if program.link == "softmax":
+        # p_k = 1 / (1 + sum_{j != k} exp(f_j - f_k)), the softmax without a common exponent.
         others = [
             exp(f"{margin} - {margins[place]}") for k, margin in enumerate(margins) if k != place
         ]
@@ -432,6 +442,8 @@ def _largest(program: Sum, output: int) -> float:
         abs(rule.weights[output]) for rule in program.rules
     )
     for term in program.terms:
+        # An indicator is at most 1, a clipped number at most its larger end, an unclipped one
+        # unbounded.
         size = 1.0 if term.category is not None else max(-term.lower, term.upper)
         total += abs(term.weights[output]) * size if term.weights[output] else 0.0
     return total

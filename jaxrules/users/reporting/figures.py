@@ -210,6 +210,7 @@ def joined(ask: Any, parts: Parts, rows: FigureRows) -> NDArray[Any]:
     """What `ask` returns for every row, of the model that predicts it."""
     found = np.concatenate([np.asarray(ask(model, rows.table[place])) for model, place in parts])
     every = np.arange(rows.table.n_rows)
+    # Each row is in one part: the places are a permutation, and `argsort` inverts it.
     return found[np.argsort(np.concatenate([every[place] for _, place in parts]))]
 
 
@@ -272,6 +273,7 @@ def _curve(score: Floats, positive: NDArray[np.bool_], share: Floats) -> Json:
     hits, seen = np.cumsum(positive[order])[ends], np.flatnonzero(ends) + 1
     true = np.append(0.0, hits / n_positive)
     false = np.append(0.0, (seen - hits) / (n - n_positive))
+    # A step of equal scores is a slope, whose trapezoid counts each of its pairs as half.
     area = float(np.trapezoid(true, false))
     shown = np.unique(np.linspace(0, len(true) - 1, min(len(true), _POINTS)).round().astype(int))
     points = np.stack([false, true], axis=1)[shown].round(5)
@@ -284,6 +286,7 @@ def _calibration(predicted: Floats, observed: Floats) -> list[list[float]]:
     """
     values, place = np.unique(predicted, return_inverse=True)
     if len(values) > _BINS:
+        # Equal cuts become one; predictions equal to a cut lie below it, so that they share a bin.
         cuts = np.unique(np.quantile(predicted, np.arange(1, _BINS) / _BINS))
         place = np.searchsorted(cuts, predicted)
     counts = np.bincount(place)

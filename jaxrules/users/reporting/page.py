@@ -113,6 +113,7 @@ def _page(data: Json, subject: Subject) -> str:
         "DATA": text,
         "SCRIPT": _source("page.js"),
     }
+    # Only the template is searched for places, never what has been put there.
     first, *others = _source("page.html").split("{{")
     ends = [other.split("}}", 1) for other in others]
     return first + "".join(parts[name] + after for name, after in ends)

@@ -124,6 +124,7 @@ def _steps(model: ModelSequence, fit: Fit[Any] | None) -> tuple[Entry, ...]:
     """Every model of a sequence, as the last one of a shorter sequence."""
     same = [field.name for field in dataclasses.fields(ModelSequence)]
     whole = {name: getattr(model, name) for name in same}
+    # Step k is the model after k steps: the intercept alone for k = 0.
     first = [
         ModelSequence(**whole | {name: whole[name][: k + 1] for name in _BY_STEP})
         for k in range(len(model) + 1)
