@@ -378,6 +378,7 @@ def test_categories_as_codes_of_a_table(forest):
     assert_same_routing(forest, table, encoded=codes_of(table))
 
 
+@pytest.mark.filterwarnings("ignore:column .k. of X is text")
 def test_numbers_as_categories():
     rng = np.random.default_rng(4)
     frame = pandas.DataFrame({"k": rng.choice([10, 20, 30], 120), "x": rng.normal(size=120)})

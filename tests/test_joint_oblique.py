@@ -80,7 +80,7 @@ def joint_state(seed: int, n: int = 60) -> tuple[BoostedEnsemble, Any]:
     columns = boosting.stages.LinearColumns.of(task.data, 0.025, task.constraints, 3)
     state = BoostedEnsemble(task.data, task.candidates, options, columns)
     state.add((0,), task.candidates.selected([0]))
-    state.add_term(boosting.stages.Term(0, 1.0))
+    state.add_term(boosting.stages.LinearColumnTerm(0, 1.0))
     return state, task
 
 

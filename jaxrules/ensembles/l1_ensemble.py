@@ -29,7 +29,7 @@ class Terms:
 
     Attributes:
         linear: with coefficients of 1; None without any.
-        factors: on their penalties, 0.4 / std, so that a term has the influence of a typical rule;
+        factors: on their penalties, std / 0.4, so that a term has the influence of a typical rule;
             (terms,).
     """
 

@@ -12,7 +12,7 @@ and the penalty is on their Euclidean norms, so that a rule enters or leaves for
 l1_penalty above.
 
 The intercept a_0 is not penalised. The rules r_m come from a tree ensemble; l_j(x) is the
-winsorised column min(upper_j, max(lower_j, x_j)), penalised on the scale 0.4 / std(l_j), so that a
+winsorised column min(upper_j, max(lower_j, x_j)), penalised by the factor std(l_j) / 0.4, so that a
 linear term has the influence of a typical rule (Sec. 5 of the paper). With scikit-learn's
 ``LogisticRegression``, C = 1 / (n l1_penalty); with its ``Lasso`` (which halves the squared
 error), alpha = l1_penalty / 2.
@@ -828,8 +828,8 @@ def _cross_validated(
     """The fit at the penalty that predicts best, from a list or along a path."""
     data = task.data
     fold_of = folds(data, options.n_folds, options.seed)
-    share = 1e-9 if run.shortened else SHARE  # no time for a whole pool: none for folds
-    search = run.child(share, "rulefit cross-validation")
+    # No time for a whole pool: none for folds.
+    search = run.child(1e-9 if run.shortened else SHARE, "rulefit cross-validation")
     pools = task.pools_of_folds(pool, fold_of, search)
     if (few := _before_folds(task, tried, options.n_folds, run)) is not None:
         return few
@@ -843,8 +843,11 @@ def _cross_validated(
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
             return
-        fold, solved = _RuleFitProblem.of(task, inside, pools[k]), None
-        n_outputs = len(data.outputs)
+        fold, solved, n_outputs = (
+            _RuleFitProblem.of(task, inside, pools[k]),
+            None,
+            len(data.outputs),
+        )
         # In the shared program a fold has as many problems as there are outputs, one after another.
         own = slice(k * n_outputs, (k + 1) * n_outputs)
         ahead = shared or fold.ahead(penalties, _ROUGH)
@@ -876,11 +879,11 @@ def _cross_validated(
     # The model of a fold may become the result: the penalty must be one that the fold has reached.
     if run.interrupt.pressed and models[0]:
         found = replace(found, chosen=min(found.chosen, len(models[0]) - 1))
-    at = found.chosen
     # Warm starts down the path make the last fit fast; without time for them, it starts at the
     # chosen penalty.
-    path = penalties[0 if search.limit is None else at : at + 1]
-    last = _last(problem, path, models[0][at : at + 1], run)
+    above = found.chosen + 1
+    path = penalties[0 if search.limit is None else found.chosen : above]
+    last = _last(problem, path, models[0][found.chosen : above], run)
     return replace(
         last,
         status=search.limit or last.status,

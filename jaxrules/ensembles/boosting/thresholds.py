@@ -127,6 +127,8 @@ class Thresholds:
         rule, length = list(found.propositions), len(found.propositions)
         rows = state.candidates.selected(rule)
         value = float(objective.value(terms[:, rows].sum(axis=1)))
+        if value <= 0.0:  # of one sign, and the rule's weight has the other
+            return found
         # A single condition needs no move: `_best` finds its best threshold among all columns.
         for k in range(length) if length > 1 else ():
             (condition,) = state.candidates.pool.rule(rule[k])
