@@ -818,6 +818,17 @@ def _walk(
 # Cross-validation
 
 
+def _reached(found: CrossValidation, search: Run, otherwise: int, n_models: int) -> CrossValidation:
+    """The choice among penalties that a search cut short has reached."""
+    # Time ended while the loss still fell: no larger penalty than the one without folds.
+    if search.limit is not None and _was_falling(found):
+        found = replace(found, chosen=max(otherwise, found.chosen))
+    # The model of a fold may become the result: the penalty must be one that the fold has reached.
+    if search.interrupt.pressed and n_models:
+        found = replace(found, chosen=min(found.chosen, n_models - 1))
+    return found
+
+
 def _cross_validated(
     task: _RuleFitTask,
     pool: RulePool,
@@ -873,17 +884,11 @@ def _cross_validated(
         otherwise=otherwise,
         patience=_PATIENCE if tried is None else len(penalties),
     )
-    # Time ended while the loss still fell: no larger penalty than the one without folds.
-    if search.limit is not None and _was_falling(found):
-        found = replace(found, chosen=max(otherwise, found.chosen))
-    # The model of a fold may become the result: the penalty must be one that the fold has reached.
-    if run.interrupt.pressed and models[0]:
-        found = replace(found, chosen=min(found.chosen, len(models[0]) - 1))
+    found = _reached(found, search, otherwise, len(models[0]))
     # Warm starts down the path make the last fit fast; without time for them, it starts at the
     # chosen penalty.
-    above = found.chosen + 1
-    path = penalties[0 if search.limit is None else found.chosen : above]
-    last = _last(problem, path, models[0][found.chosen : above], run)
+    path = penalties[0 if search.limit is None else found.chosen : found.chosen + 1]
+    last = _last(problem, path, models[0][found.chosen : found.chosen + 1], run)
     return replace(
         last,
         status=search.limit or last.status,
