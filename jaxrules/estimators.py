@@ -515,7 +515,7 @@ class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_val
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
     @options
-    class _Parameters(glrm.GlrmOptions, _ForClasses):
+    class _Parameters(glrm.Options, _ForClasses):
         loss: glrm.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -526,7 +526,7 @@ class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
     @options
-    class _Parameters(glrm.GlrmOptions, _ForNumbers):
+    class _Parameters(glrm.Options, _ForNumbers):
         loss: glrm.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -539,7 +539,7 @@ class RuleBoostingClassifier(
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
     @options
-    class _Parameters(boosting.BoostingOptions, _ForClasses):
+    class _Parameters(boosting.Options, _ForClasses):
         loss: boosting.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -550,7 +550,7 @@ class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.c
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
     @options
-    class _Parameters(boosting.BoostingOptions, _ForNumbers):
+    class _Parameters(boosting.Options, _ForNumbers):
         loss: boosting.LossOption = "squared"
 
     @_constructor(_Parameters)
@@ -561,7 +561,7 @@ class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, chooser=lltboo
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
     @options
-    class _Parameters(lltboost.LLTBoostOptions, _ForClasses):
+    class _Parameters(lltboost.Options, _ForClasses):
         loss: lltboost.LossOption = "logistic"
 
     @_constructor(_Parameters)
@@ -572,7 +572,7 @@ class LLTBoostRegressor(_Regressor, learner=lltboost.fit, chooser=lltboost.cross
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
     @options
-    class _Parameters(lltboost.LLTBoostOptions, _ForNumbers):
+    class _Parameters(lltboost.Options, _ForNumbers):
         loss: lltboost.LossOption = "squared"
 
     @_constructor(_Parameters)

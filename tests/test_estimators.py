@@ -88,7 +88,7 @@ def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
 
 
 def test_old_names_of_parameters_warn_and_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jr.boosting.BoostingOptions, "renamed", {"n_rules": "max_rules"})
+    monkeypatch.setattr(jr.boosting.Options, "renamed", {"n_rules": "max_rules"})
     with pytest.warns(FutureWarning, match="RuleBoostingClassifier: n_rules is now called max_ru"):
         model = RuleBoostingClassifier(n_rules=2)
     with pytest.warns(FutureWarning, match="n_rules is now called max_rules"):

@@ -48,7 +48,7 @@ def test_two_classes_are_the_binary_problem(
     # two outputs for two classes: no model that users can make
     monkeypatch.setattr(jr.RuleEnsemble, "__post_init__", lambda self: None)
     y = CODES > 0
-    options = boosting.BoostingOptions(max_rules=4, max_length=2, l2_penalty=l2_penalty)
+    options = boosting.Options(max_rules=4, max_length=2, l2_penalty=l2_penalty)
     task = task_of(X, y, None, options)
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True, find=joint_rule)

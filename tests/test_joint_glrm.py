@@ -113,7 +113,7 @@ def test_two_classes_are_the_binary_problem(
     y = CODES > 0
     shared: dict[str, Any] = {"pricing": "exact", "linear_terms": linear_terms, **SMALL}
     binary = glrm.fit(X, y, rule_penalty=0.02, **shared)
-    options = glrm.GlrmOptions(rule_penalty=2**0.5 * 0.02, **shared)
+    options = glrm.Options(rule_penalty=2**0.5 * 0.02, **shared)
     run = options.run()
     data = options.training_data(X, y, None, jr.losses.logistic)
     task = GlrmTask.of(data, options, run)

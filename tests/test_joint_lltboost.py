@@ -33,7 +33,7 @@ def test_two_classes_are_the_binary_problem(monkeypatch: pytest.MonkeyPatch) -> 
     # two outputs for two classes: no model that users can make
     monkeypatch.setattr(jr.RuleEnsemble, "__post_init__", lambda self: None)
     y = X[:, 0] + np.maximum(X[:, 1], 0) + np.random.default_rng(0).normal(size=len(X)) / 2 > 0.3
-    given = jr.lltboost.LLTBoostOptions(**FEW)
+    given = jr.lltboost.Options(**FEW)
     task = LLTBoostTask.of(X, y, None, given)
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True)

@@ -52,7 +52,7 @@ def test_two_classes_are_the_binary_problem(
     given: dict[str, Any] = {
         "max_rules": 3, "max_nonzeros": 3, "l2_penalty": 1.0, "linear_terms": linear_terms
     }  # fmt: skip
-    options = boosting.BoostingOptions(**given)
+    options = boosting.Options(**given)
     task = task_of(X, y == "cedar", None, options)
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True, find=joint_rule)
@@ -73,7 +73,7 @@ def joint_state(seed: int, n: int = 60) -> tuple[BoostedEnsemble, Any]:
     """Classes fitted together, with one rule and one linear term."""
     X = table(seed, n)
     y = NAMES[np.random.default_rng(seed).integers(0, 3, n)]
-    options = boosting.BoostingOptions(
+    options = boosting.Options(
         l2_penalty=1.0, max_nonzeros=3, linear_terms=True, missing="own_category"
     )
     task = task_of(X, y, None, options)

@@ -79,7 +79,7 @@ def test_the_first_two_terms_are_the_best_of_all(seed: int, loss: str) -> None:
                 jr.learning.training.training_data(
                     X, y, loss_by_name(loss), sample_weight=weights, missing="own_category"
                 ),
-                jr.boosting.BoostingOptions(),
+                jr.boosting.Options(),
             )
         else:
             model = path[m - 1].model

@@ -241,7 +241,7 @@ def test_bad_input(change: dict[str, Any], error: type[Exception], match: str, d
 
 def test_options_are_written_once(data: Any) -> None:
     X, y = data
-    options = paths.PathFitOptions(steps=2, missing="own_category", start={"a": 0.5})
+    options = paths.Options(steps=2, missing="own_category", start={"a": 0.5})
     fit = paths.fit.with_options(X, y, None, options)
     assert same(fit.model, paths.fit(X, y, steps=2, missing="own_category", start={"a": 0.5}).model)
     kept = dict(fit.model.options)

@@ -55,7 +55,7 @@ def short_rules(
     joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
     # Without the kernels of boosting for many classes, a model per class must do.
     joint = joint and run.may_import("numba") and not run.interrupt.pressed  # for its kernels
-    own = boosting.BoostingOptions(
+    own = boosting.Options(
         loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
         monotone=monotone,
         max_rules=_MOST if max_rules is None else min(max_rules, _MOST), max_length=longest,

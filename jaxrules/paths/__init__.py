@@ -8,7 +8,9 @@ last model against the sum, and `interpretability` computes the least sum for a 
 """
 
 from jaxrules.paths.comparisons import direct, greedy, lasso_sequence
-from jaxrules.paths.fitting import PathDetails, PathFitOptions, StepsGrid, cross_validate, fit, path
+from jaxrules.paths.fitting import PathDetails, cross_validate, fit, path
+from jaxrules.paths.fitting import PathFitOptions as Options
+from jaxrules.paths.fitting import StepsGrid as Grid
 from jaxrules.paths.model import (
     CoordinatePath,
     ModelSequence,
@@ -32,11 +34,11 @@ __all__ = [
     "CoordinatePath",
     "Front",
     "FrontPoint",
+    "Grid",
     "InterpretabilityDetails",
     "ModelSequence",
+    "Options",
     "PathDetails",
-    "PathFitOptions",
-    "StepsGrid",
     "complexity_loss",
     "cross_validate",
     "direct",

@@ -61,12 +61,18 @@ from jaxrules.ensembles.boosting.details import BoostingStage as Stage
 from jaxrules.ensembles.boosting.fitting import fit, model_in_time, path
 from jaxrules.ensembles.boosting.options import (
     PAPER,
-    BoostingGrid,
-    BoostingOptions,
     Multiclass,
     Objective,
-    PublishedBoostingOptions,
     Search,
+)
+from jaxrules.ensembles.boosting.options import (
+    BoostingGrid as Grid,
+)
+from jaxrules.ensembles.boosting.options import (
+    BoostingOptions as Options,
+)
+from jaxrules.ensembles.boosting.options import (
+    PublishedBoostingOptions as PublishedOptions,
 )
 from jaxrules.ensembles.boosting.published import published
 from jaxrules.losses import LossOption
@@ -74,12 +80,12 @@ from jaxrules.losses import LossOption
 __all__ = [
     "PAPER",
     "BoostingDetails",
-    "BoostingGrid",
-    "BoostingOptions",
+    "Grid",
     "LossOption",
     "Multiclass",
     "Objective",
-    "PublishedBoostingOptions",
+    "Options",
+    "PublishedOptions",
     "Search",
     "Stage",
     "cross_validate",

@@ -44,15 +44,18 @@ In the order of reading:
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.fitting import cross_validate, fit, path
 from jaxrules.ensembles.glrm.master import independent
-from jaxrules.ensembles.glrm.options import GlrmGrid, GlrmOptions, GlrmPathOptions, LossOption
+from jaxrules.ensembles.glrm.options import GlrmGrid as Grid
+from jaxrules.ensembles.glrm.options import GlrmOptions as Options
+from jaxrules.ensembles.glrm.options import GlrmPathOptions as PathOptions
+from jaxrules.ensembles.glrm.options import LossOption
 from jaxrules.ensembles.glrm.pricing import price_by_beam, price_exactly
 
 __all__ = [
     "GLRMDetails",
-    "GlrmGrid",
-    "GlrmOptions",
-    "GlrmPathOptions",
+    "Grid",
     "LossOption",
+    "Options",
+    "PathOptions",
     "cross_validate",
     "fit",
     "independent",

@@ -42,14 +42,15 @@ In the order of reading:
 from jaxrules.ensembles.lltboost.choice import cross_validate
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Part, Stage
 from jaxrules.ensembles.lltboost.fitting import fit, path
-from jaxrules.ensembles.lltboost.options import LLTBoostGrid, LLTBoostOptions
+from jaxrules.ensembles.lltboost.options import LLTBoostGrid as Grid
+from jaxrules.ensembles.lltboost.options import LLTBoostOptions as Options
 from jaxrules.losses import LossOption
 
 __all__ = [
+    "Grid",
     "LLTBoostDetails",
-    "LLTBoostGrid",
-    "LLTBoostOptions",
     "LossOption",
+    "Options",
     "Part",
     "Stage",
     "cross_validate",
