@@ -578,7 +578,7 @@ def test_nothing_is_compiled(kind: str, loss: str) -> None:
     X, y = data(kind, loss, 26)
     with compilations() as compiled:
         glm.solve(X, y, 0.01, loss=loss, penalty_factors=np.arange(X.shape[1]) >= 2)
-    assert set(compiled) <= {"stage"}  # JAX's own copy of an array
+    assert compiled == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

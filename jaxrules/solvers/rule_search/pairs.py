@@ -29,6 +29,7 @@ LeftOut = Callable[[tuple[int, ...]], bool]
 _AT_ONCE = 8
 """The number of pairs of partitions that share one pass over the rows."""
 _MOST = float(np.finfo(np.float64).max)
+_ROUNDING = 1e-14  # of sums over the rows, relative; far less than a tie
 _RANKED, _MOST_RANKED = 64, 1024
 """The number of pairs that a device first reports, and the most that are evaluated one by one."""
 
@@ -138,7 +139,11 @@ def search_triples(
             left_out=_given(left_out, proposition, later), stopped=stopped,
         )  # fmt: skip
         assert found.bound is not None
-        bound, evaluations = max(bound, found.bound), evaluations + found.evaluations
+        evaluations += found.evaluations
+        # A bound that exceeds that of the best conjunction by rounding alone is of its rows, summed
+        # in another order.
+        if found.bound > best.objective * (1.0 + TIE) * (1.0 + _ROUNDING):
+            bound = max(bound, found.bound)
         if found.status is not Status.OPTIMAL:
             status = found.status
         rule = (proposition, *later[list(found.propositions)].tolist())

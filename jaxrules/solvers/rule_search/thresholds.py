@@ -144,7 +144,7 @@ def best_threshold(
     by_row = np.ascontiguousarray(terms.T)
     quotients = objective.quotients()
     if quotients is not None and len(by_row) >= _FEW_ROWS:
-        return _by_blocks(columns, objective, by_row, *quotients)
+        return _by_blocks(columns, by_row, *quotients)
     for key, (column, sides) in columns.items():
         if not column.ends.any():
             continue
@@ -170,7 +170,6 @@ def _split(value: float, key: int, column: SortedColumn, above: bool, place: int
 
 def _by_blocks(
     columns: Mapping[int, tuple[SortedColumn, Sides]],
-    objective: Objective,
     by_row: Floats,
     n_classes: int,
     ridge: float,
