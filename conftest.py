@@ -2,6 +2,7 @@
 beside their papers (paper_reproductions/).
 """
 
+import gc
 import itertools
 import os
 import signal
@@ -96,6 +97,18 @@ def strict_ranks() -> Iterator[None]:
 def ctrl_c_is_heard() -> None:
     """Shells start background jobs with SIGINT ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def few_programs() -> Iterator[None]:
+    """Linux gives a process 65 530 memory maps, and every program that JAX compiles for a CPU
+    takes some: where they end, it crashes.
+    """
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 20_000:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

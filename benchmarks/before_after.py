@@ -124,6 +124,16 @@ def predict(n_rules: int) -> Job:
     return lambda: float(np.sum(jr.predict(model, X)))
 
 
+def default_boosting(rows: int, columns: int) -> Job:
+    import jaxrules as jr
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, columns))
+    steps = (X[:, 0] > 0.3) + 0.8 * (X[:, 1] * X[:, 2] > 0) - (X[:, 3] < -0.5)
+    y = steps + 0.5 * random.logistic(size=rows) > 0.4
+    return lambda: jr.boosting.fit(X, y).objective
+
+
 JOBS: dict[str, Callable[[], Job]] = {
     "lire adult": lambda: lire("adult_train", 0.001),
     "lire heart": lambda: lire("heart", 0.001),
@@ -136,6 +146,10 @@ JOBS: dict[str, Callable[[], Job]] = {
     "boosting titanic": lambda: boosting("titanic_orb", "logistic", 1.0, 10),
     "boosting diabetes": lambda: boosting("diabetes", "squared", 2.0, 4),
     "boosting friedman": lambda: boosting("friedman1", "squared", 2.0, 4),
+    "boosting default 1e4 x 20": lambda: default_boosting(10_000, 20),
+    "boosting default 1e4 x 300": lambda: default_boosting(10_000, 300),
+    "boosting default 1e5 x 20": lambda: default_boosting(100_000, 20),
+    "boosting default 1e6 x 20": lambda: default_boosting(1_000_000, 20),
     "glrm heart": lambda: glrm("heart"),
     "paths d=15 K=15": lambda: paths(15, 15),
     "paths d=6 K=5": lambda: paths(6, 5),

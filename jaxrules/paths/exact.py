@@ -125,7 +125,7 @@ class _ExactPrefixes(layered.LayeredProblem[_ExactLayer, Changes]):
         self.weights = problem.step_weights
         self.depth = problem.steps
         # Two steps in a row on one feature are redundant if weights do not decrease (by Abel
-        # summation). With other weights, excluding them cost up to 9 %.
+        # summation). With other weights they may belong to the optimum.
         self.no_repeats = bool((np.diff(self.weights) >= 0).all())
         few = len(self.features) <= FEW
         self.supports = (
