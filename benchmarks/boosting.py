@@ -35,13 +35,7 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.ensembles import boosting
-from jaxrules.rules.conditions import (
-    Category,
-    Proposition,
-    PropositionPool,
-    Threshold,
-    propositions_of,
-)
+from jaxrules.rules.conditions import PropositionPool, propositions_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from memory import peak_memory
@@ -111,16 +105,17 @@ def write_csv(path: Path, table: jr.Table, y: np.ndarray) -> None:
 
 def realkd_pool(texts: list[str], table: jr.Table) -> PropositionPool:
     """realkd's attributes, such as ``c3<=0.5`` or ``c1==v_male``, as our propositions."""
-    pool: list[Proposition] = []
+    pool: list[jr.Condition] = []
     for text in texts:
         match = re.fullmatch(r"c(\d+)(<=|>=|==)(.*)", text)
         assert match is not None, text
         feature = int(match[1])
         if match[2] == "==":
             categories = table.schema.features[feature].categories or ()
-            pool.append(Category(feature, "==", categories.index(match[3][2:])))
+            pool.append(jr.Condition.one_of(feature, [categories.index(match[3][2:])]))
         else:
-            pool.append(Threshold(feature, "<=" if match[2] == "<=" else ">=", float(match[3])))
+            compare = jr.Condition.at_most if match[2] == "<=" else jr.Condition.at_least
+            pool.append(compare(feature, float(match[3])))
     return PropositionPool.of(table.schema, pool)
 
 

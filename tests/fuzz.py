@@ -1060,24 +1060,6 @@ def value_types() -> list[Entry]:
             },
         ),
         Entry(
-            "Threshold",
-            used(jr.rules.conditions.Threshold),
-            {"feature": 0, "operator": "<=", "value": 1.0},
-            of={"feature": (*POSITIONS[:-1], Bad(1)), "operator": WORDS, "value": ENDS},
-        ),
-        Entry(
-            "Category",
-            used(jr.rules.conditions.Category),
-            {"feature": 1, "operator": "==", "code": 0},
-            of={"feature": (*POSITIONS[:-2], Bad(0)), "operator": WORDS, "code": POSITIONS},
-        ),
-        Entry(
-            "Missing",
-            used(jr.rules.conditions.Missing),
-            {"feature": 0, "present": True},
-            of={"feature": POSITIONS, "present": FLAGS},
-        ),
-        Entry(
             "Direction",
             used_direction,
             {"features": (0,), "weights": (1.0,)},
@@ -1087,12 +1069,6 @@ def value_types() -> list[Entry]:
                 "categories": OF_TERMS[1:5],
                 "origins": WEIGHTS_OF_TERMS[:4] + WEIGHTS_OF_TERMS[6:],
             },
-        ),
-        Entry(
-            "Halfspace",
-            used(jr.rules.conditions.Halfspace),
-            {"features": (0,), "weights": (1.0,), "value": 1.0},
-            of={"features": OF_TERMS, "weights": WEIGHTS_OF_TERMS, "value": ENDS},
         ),
         Entry("Feature", jr.Feature, {"name": "x"}, of={"name": NAMES, "categories": TUPLES}),
         Entry(

@@ -24,7 +24,7 @@ import jaxrules as jr
 from jaxrules import losses
 from jaxrules.ensembles import boosting, glrm
 from jaxrules.rules import rows
-from jaxrules.rules.conditions import Halfspace, PropositionPool, Threshold, propositions_of
+from jaxrules.rules.conditions import PropositionPool, propositions_of
 from jaxrules.solvers.linear.refit import refit_weights
 from jaxrules.solvers.rule_search import depth_first
 from jaxrules.tools.fits import Status
@@ -507,13 +507,14 @@ def test_weights_on_separable_data_can_be_read(name: str) -> None:
 
 def test_own_propositions() -> None:
     table = jr.as_table(X)
-    pool = PropositionPool.of(table.schema, [Threshold(0, ">", 0.0), Threshold(1, "<", 0.5)])
+    pool = PropositionPool.of(
+        table.schema, [jr.Condition.above(0, 0.0), jr.Condition.below(1, 0.5)]
+    )
     fit = paper_fit(X, Y, propositions=pool, max_rules=2)
     assert fit.details["propositions"] == 2
     assert set(fit.model.conjunctions.feature) <= {0, 1}
-    half = PropositionPool.of(
-        table.schema, [Halfspace((0, 1), (1.0, 1.0), 0.0), Threshold(2, ">=", 0.0)]
-    )
+    terms = jr.Direction((0, 1), (1.0, 1.0)), 2
+    half = PropositionPool.of(table.schema, [jr.Condition.at_least(x, 0.0) for x in terms])
     oblique = paper_fit(X, Y, propositions=half, max_rules=2).model
     assert len(oblique.conjunctions.directions) == 1
     assert any("x0 + x1 >= 0" in oblique.conjunctions.describe(r) for r in range(2))
@@ -528,7 +529,7 @@ def test_own_propositions() -> None:
     with pytest.raises(ValueError, match="columns other than"):
         paper_fit(X[:, :2], Y, propositions=pool)
     with pytest.raises(TypeError, match="PropositionPool"):
-        paper_fit(X, Y, propositions=[Threshold(0, ">", 0.0)])
+        paper_fit(X, Y, propositions=[jr.Condition.above(0, 0.0)])
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -375,11 +375,9 @@ def test_what_no_rules_are_made_of(rules: Any, message: str) -> None:
         jr.Conjunctions.build(SCHEMA, rules())
 
 
-def test_a_schema_and_an_operator_are_checked() -> None:
+def test_a_schema_is_checked() -> None:
     with pytest.raises(TypeError, match="schema must be Schema .*got NoneType"):
         jr.Conjunctions.build(None, [])
-    with pytest.raises(ValueError, match='operator must be "<="'):
-        jr.Conjunctions.build(SCHEMA, [[module.Threshold(0, "=", 1.0)]])
 
 
 def test_directions_check_their_terms() -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import jaxrules as jr
-from jaxrules.rules.conditions import Halfspace
 
 C = jr.Condition
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -66,10 +65,10 @@ def test_an_interval_is_two_propositions_and_one_condition() -> None:
 
 def test_nonzeros_count_the_columns_that_propositions_weigh() -> None:
     schema = jr.Schema(tuple(jr.Feature(name) for name in "abc"))
-    half = Halfspace((0, 1, 2), (1.0, -2.0, 0.5), 0.0)
+    half = C.at_least(jr.Direction((0, 1, 2), (1.0, -2.0, 0.5)), 0.0)
     rules = [
         [half, C.above(0, 0.5)],
-        [half, C.at_most(half.direction, 1.0)],
+        [half, C.at_most(half.feature, 1.0)],
         [C.above(0, 1.0), C.above(2, 1.0)],
     ]
     conjunctions = jr.Conjunctions.build(schema, rules)

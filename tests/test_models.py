@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules.data.table import MISSING
 from jaxrules.models import rule_models as models
-from jaxrules.rules.conditions import Halfspace
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition
@@ -388,11 +387,11 @@ def test_oblique_rules_take_every_route() -> None:
         "own_category",
         ("no", "yes"),
     )
-    half = Halfspace((0, 1, 2), (0.5, 2.0, -1.25), 0.25, (MISSING, 1, MISSING))
+    half = C.at_least(jr.Direction((0, 1, 2), (0.5, 2.0, -1.25), (MISSING, 1, MISSING)), 0.25)
     rules = [
-        [half, C.at_most(half.direction, 3.0), C.above(0, -1.0)],
+        [half, C.at_most(half.feature, 3.0), C.above(0, -1.0)],
         [half],
-        [C.below(half.direction, 0.25, True)],
+        [C.below(half.feature, 0.25, True)],
     ]
     model = jr.RuleEnsemble(
         jr.Conjunctions.build(schema, rules),

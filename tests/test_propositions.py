@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.data.table import MISSING, Feature, Schema, Table
-from jaxrules.rules.conditions import (
-    Category,
-    Halfspace,
-    Missing,
-    PropositionPool,
-    Threshold,
-    propositions_of,
-)
+from jaxrules.rules.conditions import PropositionPool, propositions_of
 from jaxrules.solvers.rule_search import SearchSpace
 
+C = jr.Condition
 Oracle = Callable[[Any, Table], np.ndarray]
 
 
@@ -73,10 +67,14 @@ def test_the_pool_is_complete_and_has_no_repetitions(table: Table) -> None:
 def test_of_equal_propositions_the_first_stays(
     oracle: Oracle, table: Table, data: st.DataObject
 ) -> None:
-    asked = [Threshold(0, operator, v) for operator in ("<=", ">=", "<", ">") for v in (-1.0, 0.5)]
-    asked += [Category(1, operator, code) for operator in ("==", "!=") for code in range(3)]
-    asked += [Missing(feature, present) for feature in (0, 1) for present in (False, True)]
-    asked += [Halfspace((0, 1), (weight, 2.0), 1.0, (MISSING, 1)) for weight in (-1.0, 2.0)]
+    thresholds = C.at_most, C.at_least, C.below, C.above
+    asked = [threshold(0, v) for threshold in thresholds for v in (-1.0, 0.5)]
+    asked += [C.one_of(1, [code]) for code in range(3)]
+    asked += [C.none_of(1, [code], 3) for code in range(3)]
+    asked += [C.is_missing(0, numeric=True), C.is_missing(1, numeric=False)]
+    asked += [C.is_present(0, None), C.is_present(1, 3)]
+    directions = [jr.Direction((0, 1), (weight, 2.0), (MISSING, 1)) for weight in (-1.0, 2.0)]
+    asked += [C.at_least(direction, 1.0) for direction in directions]
     asked += [jr.Condition(0, -1.0, 2.0, missing=True), jr.Condition(0, 1.0, -1.0)]
     pool = PropositionPool.of(table.schema, data.draw(st.permutations(asked)))
     masks, kept = oracle(pool, table), {}
@@ -103,8 +101,8 @@ def test_quantiles() -> None:
 
 def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     table = jr.as_table(np.array([[1.0, 2.0], [0.5, 0.0], [0.1, 0.2]]))
-    halfspace = Halfspace((0, 1), (1.0, -0.5), 0.0)
-    pool = PropositionPool.of(table.schema, [halfspace, Threshold(0, ">", 0.3)])
+    halfspace = C.at_least(jr.Direction((0, 1), (1.0, -0.5)), 0.0)
+    pool = PropositionPool.of(table.schema, [halfspace, C.above(0, 0.3)])
     np.testing.assert_array_equal(pool.satisfied(table)[:, 0], [True, True, True])
     assert pool.describe(0) == "x0 - 0.5 x1 >= 0"
     space = SearchSpace.of_codes(*pool.cell_codes(table))
@@ -115,16 +113,16 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
     assert both.describe(0) == "x0 - 0.5 x1 >= 0 & x0 > 0.3"
     np.testing.assert_array_equal(both.satisfied(table)[:, 0], [True, True, False])
     with pytest.raises(ValueError, match="distinct and ascending"):
-        Halfspace((1, 0), (1.0, 1.0), 0.0)
+        jr.Direction((1, 0), (1.0, 1.0))
     with pytest.raises(ValueError, match="features of a direction must be one or more"):
-        Halfspace((1,), (), 0.0)
+        jr.Direction((1,), ())
 
 
 def test_words() -> None:
     table = a_table([1.0, None], [0, -1])
     pool = PropositionPool.of(
         table.schema,
-        [Threshold(0, "<=", 1.5), Category(1, "!=", 2), Missing(0), Missing(1, present=True)],
+        [C.at_most(0, 1.5), C.none_of(1, [2], 3), C.is_missing(0, True), C.is_present(1, 3)],
     )
     words = [pool.describe(i) for i in range(4)]
     assert words == ["size <= 1.5", "colour != red", "size is missing", "colour is not missing"]
@@ -137,10 +135,10 @@ def test_bad_input_is_refused() -> None:
         with pytest.raises(error, match="max_cut_points must be a"):
             propositions_of(table, max_cut_points=bad)
     for proposition, message in [
-        (Threshold(1, "<=", 0.0), "give it categories"),
-        (Threshold(7, "<=", 0.0), "names feature 7"),
-        (Category(0, "==", 0), "a Category is for categories"),
-        (Category(1, "==", 3), "code must be at most 2"),
+        (C.at_most(1, 0.0), "give it categories"),
+        (C.at_most(7, 0.0), "names feature 7"),
+        (C.one_of(0, [0]), "is numeric; give it an interval"),
+        (C.one_of(1, [3]), "codes beyond its categories"),
     ]:
         with pytest.raises(ValueError, match=message):
             PropositionPool.of(table.schema, [proposition])

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import Table
 from jaxrules.rules.conditions import (
-    Category,
-    Missing,
-    Proposition,
+    Condition,
     PropositionPool,
-    Threshold,
+    about_category,
+    about_missing,
     readable_quantiles,
     whole_thresholds,
 )
@@ -63,7 +62,7 @@ def literals_of(
                 f"cut_points names {name!r}, which is not a numeric column; the numeric columns "
                 f"are {sorted(numeric)}"
             )
-    literals: list[tuple[Sequence[Proposition], NDArray[Any]]] = []
+    literals: list[tuple[Sequence[Condition], NDArray[Any]]] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()
         missing = table.missing_mask(index)
@@ -77,11 +76,11 @@ def literals_of(
                 values = np.unique(
                     whole_thresholds(readable_quantiles(known, shares), known, below=False)
                 )
-            literals.append(([Threshold(index, "<", 0.0), Threshold(index, ">=", 0.0)], values))
+            literals.append(([Condition.below(index, 0.0), Condition.at_least(index, 0.0)], values))
         else:
             codes = np.array(table.compared_categories(index), np.intp)
-            literals.append(([Category(index, "==", 0), Category(index, "!=", 0)], codes))
+            literals.append((about_category(table.schema, index), codes))
         if missing.any():
-            literals.append(([Missing(index), Missing(index, present=True)], np.zeros(1)))
+            literals.append((about_missing(table.schema, index), np.zeros(1)))
     # "x < t" at the smallest value holds for no row: `distinct` drops it, as it does duplicates.
     return PropositionPool.of_values(table.schema, literals).distinct(table)

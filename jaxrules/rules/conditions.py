@@ -2,11 +2,11 @@
 built from.
 
 A `Condition` restricts one column or one `Direction` (a linear combination of columns): a number to
-an interval, a category to a set. `Threshold`, `Category`, `Missing` and `Halfspace` are
-propositions: each is one yes/no question about a row, as a learner asks it. `Conjunctions` hold
-many rules as a struct of arrays, a pytree; conditions of a rule on the same column are merged. A
-`PropositionPool` is the same struct with one condition per rule. It also gives a rule search its
-answers on a table, and conjunctions of chosen propositions.
+an interval, a category to a set. `Conjunctions` hold many rules as a struct of arrays, a pytree;
+conditions of a rule on the same column are merged. A proposition is a condition that a learner may
+put into a rule, one yes/no question about a row. A `PropositionPool` is the struct of the rules
+with one condition per rule. It also gives a rule search its answers on a table, and conjunctions of
+chosen propositions.
 
 `jaxrules.rules.lowered` evaluates the rules.
 """
@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -196,8 +196,8 @@ class Condition:
         above = self.lower < number or (self.lower == number and self.lower_closed)
         return above and (number < self.upper or (number == self.upper and self.upper_closed))
 
-    def condition(self, schema: Schema) -> Condition:
-        """The condition itself, checked; propositions have a method of the same name.
+    def checked(self, schema: Schema) -> Condition:
+        """The condition itself.
 
         Raises:
             ValueError: if the condition does not fit the schema (feature, kind, category).
@@ -356,16 +356,16 @@ def _counts(propositions: object) -> NDArray[np.int32]:
     return counts.astype(np.int32)
 
 
-def _checked(rules: Iterable[Iterable[Proposition]]) -> Iterator[Iterable[Proposition]]:
-    """The rules as lists of propositions, checked."""
+def _checked(rules: Iterable[Iterable[Condition]]) -> Iterator[list[Condition]]:
+    """The rules as lists of conditions, checked."""
     for rule in _iterated(rules, "rules must be a list of rules, each a list of conditions"):
-        propositions = list(_iterated(rule, "rules must hold lists of conditions"))
-        for one in propositions:
-            if not callable(getattr(one, "condition", None)):
+        conditions = list(_iterated(rule, "rules must hold lists of conditions"))
+        for one in conditions:
+            if not isinstance(one, Condition):
                 raise TypeError(
                     f"rules must be made of conditions (see jaxrules.Condition), got {one!r}"
                 )
-        yield propositions
+        yield conditions
 
 
 def _iterated(given: Any, wanted: str) -> Iterable[Any]:
@@ -380,95 +380,6 @@ def _feature(schema: Schema, index: object) -> Feature:
         raise TypeError(f"a condition must name its feature by column position, got {index!r}")
     require(0 <= index < n, f"a condition names feature {index}; there are {n}")
     return schema.features[index]
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """feature <= value, feature >= value, feature < value or feature > value; not satisfied by a
-    missing value.
-    """
-
-    feature: int
-    operator: Literal["<=", ">=", "<", ">"]
-    value: float
-
-    def condition(self, schema: Schema) -> Condition:
-        """The same as a condition of a rule."""
-        makers = {
-            "<=": Condition.at_most,
-            ">=": Condition.at_least,
-            "<": Condition.below,
-            ">": Condition.above,
-        }
-        operator = checks.choice("operator", self.operator, tuple(makers))
-        return makers[operator](self.feature, self.value).condition(schema)
-
-
-@dataclass(frozen=True)
-class Category:
-    """feature == category or feature != category (missing values too); `code` is the category's
-    place in the schema.
-    """
-
-    feature: int
-    operator: Literal["==", "!="]
-    code: int
-
-    def condition(self, schema: Schema) -> Condition:
-        """The same as a condition of a rule."""
-        name, categories = (
-            (feature := _feature(schema, self.feature)).name,
-            feature.categories or (),
-        )
-        require(len(categories) > 0, f"feature {name!r} is numeric; a Category is for categories")
-        code = checks.integer("code", self.code, at_least=0, at_most=len(categories) - 1)
-        if checks.choice("operator", self.operator, ("==", "!=")) == "==":
-            return Condition.one_of(self.feature, [code])
-        return Condition.none_of(self.feature, [code], len(categories))
-
-
-@dataclass(frozen=True)
-class Missing:
-    """feature is missing, or (``present=True``) feature is not missing."""
-
-    feature: int
-    present: bool = False
-
-    def condition(self, schema: Schema) -> Condition:
-        """The same as a condition of a rule."""
-        categories = _feature(schema, self.feature).categories
-        if checks.flag("present", self.present):
-            return Condition.is_present(
-                self.feature, None if categories is None else len(categories)
-            )
-        return Condition.is_missing(self.feature, numeric=categories is None)
-
-
-@dataclass(frozen=True)
-class Halfspace:
-    """sum of weight * (feature - origin) >= value; not satisfied where a value is missing. See
-    `Direction` for the attributes.
-    """
-
-    features: tuple[int, ...]
-    weights: tuple[float, ...]
-    value: float
-    categories: tuple[int, ...] = ()
-    origins: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.direction  # noqa: B018  checks the terms
-
-    @property
-    def direction(self) -> Direction:
-        return Direction(self.features, self.weights, self.categories, self.origins)
-
-    def condition(self, schema: Schema) -> Condition:
-        """The same as a condition of a rule."""
-        return Condition.at_least(self.direction, self.value)
-
-
-Proposition = Threshold | Category | Missing | Halfspace | Condition
 
 
 @pytree
@@ -514,26 +425,24 @@ class Conjunctions:
     def build(
         cls,
         schema: Schema,
-        rules: Iterable[Iterable[Proposition]],
+        rules: Iterable[Iterable[Condition]],
         propositions: Sequence[int] | None = None,
     ) -> Self:
-        """The conjunctions of these propositions; conditions of a rule on the same column or
-        direction are merged.
+        """The conjunctions of these conditions; those of a rule on the same column or direction are
+        merged.
 
         Args:
             schema: the columns.
-            rules: the propositions of every rule.
-            propositions: their number in every rule; None counts them, an interval with two ends as
-                two.
+            rules: the conditions of every rule.
+            propositions: the number of propositions in every rule; None counts them, an interval
+                with two ends as two.
 
         Raises:
-            TypeError: if `schema` is not a schema, or `rules` not lists of propositions.
-            ValueError: if a proposition does not fit the schema (feature, kind, category).
+            TypeError: if `schema` is not a schema, or `rules` not lists of conditions.
+            ValueError: if a condition does not fit the schema (feature, kind, category).
         """
         checks.instance("schema", schema, Schema, "jaxrules.as_table(X).schema")
-        given = [
-            [proposition.condition(schema) for proposition in rule] for rule in _checked(rules)
-        ]
+        given = [[condition.checked(schema) for condition in rule] for rule in _checked(rules)]
         # Counted before merging: two splits of a tree on one column are two propositions.
         if propositions is None:
             propositions = [
@@ -1001,7 +910,7 @@ class PropositionPool(Conjunctions):
     """
 
     @classmethod
-    def of(cls, schema: Schema, propositions: Iterable[Proposition]) -> PropositionPool:
+    def of(cls, schema: Schema, propositions: Iterable[Condition]) -> PropositionPool:
         """The pool of these propositions.
 
         Raises:
@@ -1011,14 +920,14 @@ class PropositionPool(Conjunctions):
 
     @classmethod
     def of_values(
-        cls, schema: Schema, given: Iterable[tuple[Sequence[Proposition], NDArray[Any]]]
+        cls, schema: Schema, given: Iterable[tuple[Sequence[Condition], NDArray[Any]]]
     ) -> PropositionPool:
-        """Some propositions for each of many values, which replace the 0 of a `Threshold` or of a
-        `Category`. A `Missing` has one value of any size.
+        """Some propositions for each of many values, which replace the 0 of a threshold or of a
+        category. "Is missing" and "is not missing" have one value of any size.
 
         A set of all categories but one, a Python object for each, would take too long to make.
         """
-        templates, index, number = list[Proposition](), [np.zeros(0, np.intp)], [np.zeros(0)]
+        templates, index, number = list[Condition](), [np.zeros(0, np.intp)], [np.zeros(0)]
         for some, values in given:
             index.append(np.tile(len(templates) + np.arange(len(some)), len(values)))
             number.append(np.repeat(values, len(some)))
@@ -1168,38 +1077,50 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
         TypeError, ValueError: if max_cut_points is not a positive integer.
     """
     max_cut_points = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
-    given: list[tuple[Sequence[Proposition], NDArray[Any]]] = []
+    given: list[tuple[Sequence[Condition], NDArray[Any]]] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()
         missing = table.missing_mask(index)
         if feature.categories is None:
             known = table.columns[index][~missing]
-            cuts, operators = _cut_points(known, max_cut_points)
-            given += [
-                (
-                    [Threshold(index, operator, 0.0)],
-                    whole_thresholds(cuts, known, below=operator in ("<=", ">")),
-                )
-                for operator in operators
-            ]
+            cuts, thresholds = _cut_points(known, max_cut_points)
+            for threshold in thresholds:
+                one = threshold(index, 0.0)
+                below = one.upper_closed and not one.lower_closed  # "<=" and ">"
+                given.append(([one], whole_thresholds(cuts, known, below)))
         else:
             codes = np.array(table.compared_categories(index), np.intp)
-            given += [([Category(index, "==", 0)], codes), ([Category(index, "!=", 0)], codes)]
+            given += [([one], codes) for one in about_category(table.schema, index)]
         if missing.any():
-            given += [([Missing(index), Missing(index, present=True)], np.zeros(1))]
+            given.append((about_missing(table.schema, index), np.zeros(1)))
     return PropositionPool.of_values(table.schema, given)
+
+
+def about_category(schema: Schema, index: int) -> list[Condition]:
+    """A column is of the first category, and it is of any other."""
+    n = len(schema.features[index].categories or ())
+    return [Condition.one_of(index, [0]), Condition.none_of(index, [0], n)]
+
+
+def about_missing(schema: Schema, index: int) -> list[Condition]:
+    """A column is missing, and it is not."""
+    categories = schema.features[index].categories
+    n = None if categories is None else len(categories)
+    return [Condition.is_missing(index, numeric=n is None), Condition.is_present(index, n)]
 
 
 def _cut_points(
     x: NDArray[np.float64], max_cut_points: int | None
-) -> tuple[NDArray[np.float64], tuple[Literal["<=", ">=", "<", ">"], ...]]:
-    """The values to compare with, and the operators."""
+) -> tuple[NDArray[np.float64], tuple[Callable[[int, float], Condition], ...]]:
+    """The values to compare with, and how."""
     x = np.sort(x)
     cuts = _values(x)
     if max_cut_points is None or len(cuts) <= max_cut_points + 1:
-        return cuts, ("<=", ">=")  # x < v is x <= the value before v
+        # x < v is x <= the value before v.
+        return cuts, (Condition.at_most, Condition.at_least)
     shares = np.arange(1, max_cut_points + 1) / (max_cut_points + 1)
-    return _readable(x, cuts, shares), ("<=", ">=", "<", ">")
+    thresholds = Condition.at_most, Condition.at_least, Condition.below, Condition.above
+    return _readable(x, cuts, shares), thresholds
 
 
 def _values(ascending: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import jaxrules as jr
 from jaxrules import datasets
 from jaxrules.data.datasets import Dataset
-from jaxrules.rules.conditions import Category, Proposition, PropositionPool, Threshold
+from jaxrules.rules.conditions import PropositionPool
 from paper_reproductions.framework import Cell
 
 CLASSIFICATION_2 = (
@@ -188,19 +188,20 @@ def quantile_propositions(table: jr.Table, most: int) -> PropositionPool:
     return _by_support(_attributes(table, lambda column: most), table).distinct(table)
 
 
-def _attributes(table: jr.Table, most: Any) -> list[Proposition]:
-    found: list[Proposition] = []
+def _attributes(table: jr.Table, most: Any) -> list[jr.Condition]:
+    found: list[jr.Condition] = []
     for j, (feature, column) in enumerate(zip(table.schema.features, table.columns, strict=True)):
         if feature.categories is not None:
-            found += [Category(j, "==", code) for code in range(len(feature.categories))]
+            found += [jr.Condition.one_of(j, [code]) for code in range(len(feature.categories))]
             continue
         values = np.unique(column)
         if 2 * len(values) > most(feature.name):
             cuts = np.unique(_quantiles(np.sort(column), most(feature.name) // 2))[1:]
-            found += [Threshold(j, side, cut) for cut in cuts.tolist() for side in ("<=", ">=")]
+            sides = jr.Condition.at_most, jr.Condition.at_least
+            found += [side(j, cut) for cut in cuts.tolist() for side in sides]
         else:
-            found += [Threshold(j, "<=", value) for value in values[:-1].tolist()]
-            found += [Threshold(j, ">=", value) for value in values[1:].tolist()]
+            found += [jr.Condition.at_most(j, value) for value in values[:-1].tolist()]
+            found += [jr.Condition.at_least(j, value) for value in values[1:].tolist()]
     return found
 
 
@@ -216,6 +217,6 @@ def _quantiles(ordered: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
     return ordered[below] + step * (at - below)
 
 
-def _by_support(given: list[Proposition], table: jr.Table) -> PropositionPool:
+def _by_support(given: list[jr.Condition], table: jr.Table) -> PropositionPool:
     pool = PropositionPool.of(table.schema, given)
     return pool.take(np.argsort(pool.satisfied(table).sum(axis=0), kind="stable"))

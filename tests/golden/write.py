@@ -18,7 +18,6 @@ import pandas as pd
 import jaxrules as jr
 from jaxrules.data.table import MISSING, EncodedColumn
 from jaxrules.paths.model import CoordinatePath, ModelSequence
-from jaxrules.rules.conditions import Halfspace
 
 FOLDER = Path(__file__).parent
 ROWS: dict[str, list[Any]] = {
@@ -69,22 +68,24 @@ def oblique(classes: Any) -> jr.Conjunctions:
     """Directions of numbers and of categories, intervals on them, merged
     with conditions on columns.
     """
-    first = Halfspace((0, 2), (2.81, -1 / 3), -0.28)
-    second = Halfspace((0, 1, 1, 2), (0.1, 1.5, -0.7, 3.0), 0.3, (MISSING, MISSING, 2, MISSING))
+    first = C.at_least(jr.Direction((0, 2), (2.81, -1 / 3)), -0.28)
+    terms = (0, 1, 1, 2), (0.1, 1.5, -0.7, 3.0), (MISSING, MISSING, 2, MISSING)
+    second = C.at_least(jr.Direction(*terms), 0.3)
     return jr.Conjunctions.build(
         schema(classes),
         [
-            [first, C.below(first.direction, 120.5), C.above(0, 1.0)],
+            [first, C.below(first.feature, 120.5), C.above(0, 1.0)],
             [second, C.none_of(1, [0], 3)],
-            [C.at_most(first.direction, 50.58, missing=True), C.above(second.direction, 4.5)],
+            [C.at_most(first.feature, 50.58, missing=True), C.above(second.feature, 4.5)],
         ],
     )
 
 
 def measured(classes: Any) -> jr.Conjunctions:
     """Directions of columns that are measured from other numbers than 0."""
-    terms = (0, 1, 2), (0.1, -1.5, 1 / 3), 0.3, (MISSING, 2, MISSING), (45.0, 0.0, -1 / 3)
-    return jr.Conjunctions.build(schema(classes), [[Halfspace(*terms)], [C.above(0, 30.0)]])
+    terms = (0, 1, 2), (0.1, -1.5, 1 / 3), (MISSING, 2, MISSING), (45.0, 0.0, -1 / 3)
+    rules = [[C.at_least(jr.Direction(*terms), 0.3)], [C.above(0, 30.0)]]
+    return jr.Conjunctions.build(schema(classes), rules)
 
 
 def weights(n: int, outputs: int) -> np.ndarray:
