@@ -110,71 +110,25 @@ class Bad:
     value: Any
 
 
+def bad(*values: Any) -> tuple[Bad, ...]:
+    """Values that must be refused."""
+    return tuple(map(Bad, values))
+
+
 # What is tried
 
 HUGE = 10**30
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    np.True_,
-    -1,
-    0,
-    3,
-    HUGE,
-    2**40,
-    -HUGE,
-    np.int32(3),
-    np.int64(-1),
-    np.uint8(2),
-    1.5,
-    -0.5,
-    1e-320,
-    1e300,
-    np.nan,
-    np.inf,
-    -np.inf,
-    np.float32(0.5),
-    np.float64("nan"),
-    1j,
-    "0",
-    "",
-    (),
-    [],
-    [1.0],
-    [np.nan],
-    [0.5, 0.25],
-    (1, 2, 3),
-    {},
-    {"x0": 1},
-    {"x0": "1"},
-    {0: [1.0]},
-    np.zeros(0),
-    np.zeros((2, 2)),
-    np.ones(3),
-    ["x0"],
-    [0],
-    X,
-    FOREST,
-    ENSEMBLE,
-    PATH,
-    PATH_FIT,
-    jr.Status.OPTIMAL,
-    np.array(["x0", "x1"]),
-    pd.Series([1.0, 2.0]),
-    *map(
-        Bad,
-        (
-            "no such value",
-            b"1",
-            object(),
-            Exception,
-            np.array(object()),
-            {"no": "meaning"},
-            10**400,
-            lambda: 1,
-        ),
+    None, True, np.True_, -1, 0, 3, HUGE, 2**40, -HUGE, np.int32(3), np.int64(-1), np.uint8(2),
+    1.5, -0.5, 1e-320, 1e300, np.nan, np.inf, -np.inf, np.float32(0.5), np.float64("nan"), 1j,
+    "0", "", (), [], [1.0], [np.nan], [0.5, 0.25], (1, 2, 3), {}, {"x0": 1}, {"x0": "1"},
+    {0: [1.0]}, np.zeros(0), np.zeros((2, 2)), np.ones(3), ["x0"], [0], X, FOREST, ENSEMBLE, PATH,
+    PATH_FIT, jr.Status.OPTIMAL, np.array(["x0", "x1"]), pd.Series([1.0, 2.0]),
+    *bad(
+        "no such value", b"1", object(), Exception, np.array(object()), {"no": "meaning"},
+        10**400, lambda: 1,
     ),
-)
+)  # fmt: skip
 """For options; some are right for some of them."""
 
 
@@ -202,100 +156,35 @@ MISSING: tuple[Any, ...] = (
 )  # fmt: skip
 """Tables with missing values, in every form."""
 TABLES: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            *MISSING,
-            FRAME.assign(x0=STRAY),
-            pl.from_pandas(FRAME).with_columns(x0=pl.Series(STRAY)),
-            FRAME.assign(x0=["n/a", *X[1:, 0].astype(object)]),
-            {"x0": STRAY, "x1": X[:, 1], "x2": X[:, 2]},
-        ),
+    *bad(
+        *MISSING, FRAME.assign(x0=STRAY), pl.from_pandas(FRAME).with_columns(x0=pl.Series(STRAY)),
+        FRAME.assign(x0=["n/a", *X[1:, 0].astype(object)]),
+        {"x0": STRAY, "x1": X[:, 1], "x2": X[:, 2]},
     ),
-    *map(
-        Bad,
-        (
-            None,
-            "file.csv",
-            b"file.csv",
-            3.0,
-            True,
-            {},
-            {"x0": X[0, 0]},
-            {"x0": [[1.0], [2.0, 3.0]]},
-            {"x0": [1.0, "a"]},
-            {"x0": [1.0], "x1": [1.0, 2.0]},
-            [{"x0": object()}] * N_ROWS,
-            [{"x0": None, "x1": 1.0, "x2": 2.0}] * N_ROWS,
-            [],
-            [[]],
-            X[:, 0],
-            X[None],
-            X[:, :0],
-            X[0],
-            [[1.0, 2.0], [3.0]],
-            X.astype(str),
-            X + 1j,
-            X.astype("datetime64[s]"),
-            _column(np.where(X[:, 0] == 1, np.inf, X[:, 0])),
-            scipy.sparse.csr_matrix(X),
-            np.ma.masked_equal(X, 1),
-            SEVERAL,
-            FRAME.assign(x0=pd.Timestamp(0)),
-            FRAME.assign(x0=None),
-            FRAME.assign(x0=[object()] * N_ROWS),
-            FRAME.assign(x0=1j),
-            pl.from_pandas(FRAME).lazy(),
-            _column(np.full(N_ROWS, 2**60)).astype(np.int64),
-            FRAME["x0"],
-            PATH_FIT,
-            ENSEMBLE,
-            FOREST,
-            object(),
-            len,
-            iter([]),
-            range(3),
-            FRAME.rename(columns={"x0": "x1"}),
-        ),
+    *bad(
+        None, "file.csv", b"file.csv", 3.0, True, {}, {"x0": X[0, 0]},
+        {"x0": [[1.0], [2.0, 3.0]]}, {"x0": [1.0, "a"]}, {"x0": [1.0], "x1": [1.0, 2.0]},
+        [{"x0": object()}] * N_ROWS, [{"x0": None, "x1": 1.0, "x2": 2.0}] * N_ROWS, [], [[]],
+        X[:, 0], X[None], X[:, :0], X[0], [[1.0, 2.0], [3.0]], X.astype(str), X + 1j,
+        X.astype("datetime64[s]"), _column(np.where(X[:, 0] == 1, np.inf, X[:, 0])),
+        scipy.sparse.csr_matrix(X), np.ma.masked_equal(X, 1), SEVERAL,
+        FRAME.assign(x0=pd.Timestamp(0)), FRAME.assign(x0=None),
+        FRAME.assign(x0=[object()] * N_ROWS), FRAME.assign(x0=1j), pl.from_pandas(FRAME).lazy(),
+        _column(np.full(N_ROWS, 2**60)).astype(np.int64), FRAME["x0"], PATH_FIT, ENSEMBLE, FOREST,
+        object(), len, iter([]), range(3), FRAME.rename(columns={"x0": "x1"}),
     ),
-    *UNITS,
-    FRAME.assign(target=LABELS),
-    X[:0],
-    FRAME[:0],
-    X[:1],
-    X[:2],
-    X[1:],
-    np.zeros_like(X),
-    _column(1e39 * X[:, 0]),
-    _column(1e160 * X[:, 0]),
-    _column(X[:, 0] * 5e307),
-    _column(1e-320 * X[:, 0]),
-    _column(X[:, 0] + 1e15),
-    -1e300 * X,
-    X.astype(bool),
-    X.astype(np.float16),
-    X.astype(np.uint8),
-    X.tolist(),
-    X.astype(object),
+    *UNITS, FRAME.assign(target=LABELS), X[:0], FRAME[:0], X[:1], X[:2], X[1:], np.zeros_like(X),
+    _column(1e39 * X[:, 0]), _column(1e160 * X[:, 0]), _column(X[:, 0] * 5e307),
+    _column(1e-320 * X[:, 0]), _column(X[:, 0] + 1e15), -1e300 * X, X.astype(bool),
+    X.astype(np.float16), X.astype(np.uint8), X.tolist(), X.astype(object),
     dict(zip(("x0", "x1", "x2"), X.T, strict=True)),
-    [dict(zip(("x2", "x1", "x0"), row, strict=True)) for row in X[:, ::-1].tolist()],
-    FRAME,
-    FRAME.astype(str),
-    FRAME.assign(x0="same"),
-    FRAME.assign(x0=[str(i) for i in range(N_ROWS)]),
-    FRAME.astype({"x0": "category"}),
-    FRAME.assign(x0=X[:, 0] > 1),
-    FRAME.rename(columns={"x0": "\x1b[31m"}),
-    FRAME.convert_dtypes(),
-    pl.from_pandas(FRAME),
-    jr.as_table(X),
-    jr.as_table(_column(NAN), missing="own_category"),
-    jax.numpy.asarray(X),
-    Traced(X),
-    np.asfortranarray(X),
-    X[:, [0, 0, 0]],
-    FRAME[["x2", "x1", "x0"]],
-)
+    [dict(zip(("x2", "x1", "x0"), row, strict=True)) for row in X[:, ::-1].tolist()], FRAME,
+    FRAME.astype(str), FRAME.assign(x0="same"), FRAME.assign(x0=[str(i) for i in range(N_ROWS)]),
+    FRAME.astype({"x0": "category"}), FRAME.assign(x0=X[:, 0] > 1),
+    FRAME.rename(columns={"x0": "\x1b[31m"}), FRAME.convert_dtypes(), pl.from_pandas(FRAME),
+    jr.as_table(X), jr.as_table(_column(NAN), missing="own_category"), jax.numpy.asarray(X),
+    Traced(X), np.asfortranarray(X), X[:, [0, 0, 0]], FRAME[["x2", "x1", "x0"]],
+)  # fmt: skip
 ORDER = ["yes", "maybe", "no"]
 LEVELS = (
     pd.Categorical(LABELS, ORDER, ordered=True),
@@ -305,141 +194,50 @@ LEVELS = (
 )
 """Targets with an order."""
 TARGETS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            "target",
-            b"target",
-            3.0,
-            True,
-            {},
-            {"y": 1},
-            [],
-            X,
-            LABELS[:, None],
-            LABELS[None],
-            LABELS[1:],
-            [LABELS],
-            np.where(X[:, 0] == 1, np.nan, NUMBERS),
-            np.where(X[:, 0] == 1, np.inf, NUMBERS),
-            NUMBERS + 1j,
-            np.full(N_ROWS, "same"),
-            np.zeros(N_ROWS),
-            [object()] * N_ROWS,
-            ["yes", 1] * (N_ROWS // 2),
-            [None, 1] * (N_ROWS // 2),
-            [1, True] * (N_ROWS // 2),
-            LABELS.astype(bytes),
-            np.full(N_ROWS, np.datetime64(0, "s")),
-            [2**70, 1] * (N_ROWS // 2),
-            [10**400, 1.5] * (N_ROWS // 2),
-            np.ma.masked_equal(X[:, 0], 1),
-            PATH_FIT,
-            object(),
-            len,
-            NUMBERS * 1e200,
-            pd.Series([None, *LABELS[1:]]),
-            pd.Categorical(np.where(LABELS == "no", None, LABELS), ["yes", "no"], ordered=True),
-            pl.Series([None, *LABELS[1:]], dtype=pl.Enum(ORDER)),
-            FRAME,
-        ),
+    *bad(
+        None, "target", b"target", 3.0, True, {}, {"y": 1}, [], X, LABELS[:, None], LABELS[None],
+        LABELS[1:], [LABELS], np.where(X[:, 0] == 1, np.nan, NUMBERS),
+        np.where(X[:, 0] == 1, np.inf, NUMBERS), NUMBERS + 1j, np.full(N_ROWS, "same"),
+        np.zeros(N_ROWS), [object()] * N_ROWS, ["yes", 1] * (N_ROWS // 2),
+        [None, 1] * (N_ROWS // 2), [1, True] * (N_ROWS // 2), LABELS.astype(bytes),
+        np.full(N_ROWS, np.datetime64(0, "s")), [2**70, 1] * (N_ROWS // 2),
+        [10**400, 1.5] * (N_ROWS // 2), np.ma.masked_equal(X[:, 0], 1), PATH_FIT, object(), len,
+        NUMBERS * 1e200, pd.Series([None, *LABELS[1:]]),
+        pd.Categorical(np.where(LABELS == "no", None, LABELS), ["yes", "no"], ordered=True),
+        pl.Series([None, *LABELS[1:]], dtype=pl.Enum(ORDER)), FRAME,
     ),
-    1e-320 * NUMBERS,
-    1e90 * NUMBERS,
-    -NUMBERS,
-    NUMBERS + 1e15,
-    1e-90 * NUMBERS,
-    NUMBERS.astype(np.float16),
-    np.arange(N_ROWS),
-    X[:, 0],
-    X[:, 0].astype(int),
-    X[:, 0].astype(bool),
-    LABELS.tolist(),
-    pd.Series(LABELS),
-    pd.Series(LABELS, dtype="category"),
-    pl.Series(LABELS),
-    pd.Categorical(LABELS, np.unique(LABELS)[::-1], ordered=True),
-    pl.Series(LABELS, dtype=pl.Enum(np.unique(LABELS)[::-1])),
-    pd.cut(X[:, 0], 3),
-    *LEVELS,
-    *(factor * NUMBERS for factor in (1e-7, 1e7)),
-    1e7 + 1e-3 * NUMBERS,
-    1_700_000_000 + X[:, 0].astype(int),
-    np.where(np.arange(N_ROWS) == 3, "yes", "no"),
-    np.where(_signal, 2**62, -(2**62)),
-    np.where(_signal, "\x1b[31m", "\n"),
-    np.where(_signal, "", "no"),
-    LABELS.astype(object),
-    jax.numpy.asarray(_signal),
-    Traced(NUMBERS),
-    NUMBERS > 1,
-    (_signal * 1).tolist(),
-)
+    1e-320 * NUMBERS, 1e90 * NUMBERS, -NUMBERS, NUMBERS + 1e15, 1e-90 * NUMBERS,
+    NUMBERS.astype(np.float16), np.arange(N_ROWS), X[:, 0], X[:, 0].astype(int),
+    X[:, 0].astype(bool), LABELS.tolist(), pd.Series(LABELS), pd.Series(LABELS, dtype="category"),
+    pl.Series(LABELS), pd.Categorical(LABELS, np.unique(LABELS)[::-1], ordered=True),
+    pl.Series(LABELS, dtype=pl.Enum(np.unique(LABELS)[::-1])), pd.cut(X[:, 0], 3), *LEVELS,
+    *(factor * NUMBERS for factor in (1e-7, 1e7)), 1e7 + 1e-3 * NUMBERS,
+    1_700_000_000 + X[:, 0].astype(int), np.where(np.arange(N_ROWS) == 3, "yes", "no"),
+    np.where(_signal, 2**62, -(2**62)), np.where(_signal, "\x1b[31m", "\n"),
+    np.where(_signal, "", "no"), LABELS.astype(object), jax.numpy.asarray(_signal),
+    Traced(NUMBERS), NUMBERS > 1, (_signal * 1).tolist(),
+)  # fmt: skip
 ONES = np.ones(N_ROWS)
 FIRST = np.arange(N_ROWS) == 0
 WEIGHTS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            "ones",
-            1.0,
-            3,
-            {},
-            [],
-            [1.0],
-            ONES[1:],
-            ONES[:, None],
-            -ONES,
-            0 * ONES,
-            np.nan * ONES,
-            np.inf * ONES,
-            np.where(FIRST, np.nan, 1),
-            np.where(FIRST, -1e-320, 1),
-            ONES.astype(str),
-            ONES + 1j,
-            np.ma.masked_equal(X[:, 0], 1),
-            [10**400] * N_ROWS,
-            [None] * N_ROWS,
-            [object()] * N_ROWS,
-            len,
-            PATH_FIT,
-            {"x0": ONES},
-            np.where(LABELS == "yes", 0.0, 1.0),
-            X,
-        ),
+    *bad(
+        "ones", 1.0, 3, {}, [], [1.0], ONES[1:], ONES[:, None], -ONES, 0 * ONES, np.nan * ONES,
+        np.inf * ONES, np.where(FIRST, np.nan, 1), np.where(FIRST, -1e-320, 1), ONES.astype(str),
+        ONES + 1j, np.ma.masked_equal(X[:, 0], 1), [10**400] * N_ROWS, [None] * N_ROWS,
+        [object()] * N_ROWS, len, PATH_FIT, {"x0": ONES}, np.where(LABELS == "yes", 0.0, 1.0), X,
     ),
-    ONES,
-    1e308 * ONES,
-    1e-320 * ONES,
-    np.where(FIRST, 1e-320, 1),
-    np.where(FIRST, 1e-90, 1),
-    np.where(FIRST, 1e90, 1),
-    1e-12 * ONES,
-    1e7 * ONES,
-    np.where(FIRST, 0.0, 1),
-    ONES.astype(int),
-    ONES.astype(bool),
-    ONES.tolist(),
-    pd.Series(ONES),
-    1 + X[:, 1],
-    ONES.astype(np.float16),
-    jax.numpy.asarray(ONES),
-    [1] * N_ROWS,
-    Traced(ONES),
-    FIRST * 1.0,
-    ONES.astype(object),
-)
+    ONES, 1e308 * ONES, 1e-320 * ONES, np.where(FIRST, 1e-320, 1), np.where(FIRST, 1e-90, 1),
+    np.where(FIRST, 1e90, 1), 1e-12 * ONES, 1e7 * ONES, np.where(FIRST, 0.0, 1), ONES.astype(int),
+    ONES.astype(bool), ONES.tolist(), pd.Series(ONES), 1 + X[:, 1], ONES.astype(np.float16),
+    jax.numpy.asarray(ONES), [1] * N_ROWS, Traced(ONES), FIRST * 1.0, ONES.astype(object),
+)  # fmt: skip
 COUNTS_OF_ROWS = X[:, 0].astype(int)
 OF_ROWS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            "ones", 1.0, True, [], {}, [1.0], ONES[1:], ONES[:, None], np.nan * ONES,
-            np.inf * ONES, -np.inf * ONES, np.where(FIRST, np.nan, 1), np.where(FIRST, np.inf, 1),
-            1e4 * ONES, 1e308 * ONES, ONES.astype(str), ONES + 1j, [10**400] * N_ROWS,
-            [None] * N_ROWS, np.ma.masked_equal(X[:, 0], 1), len, PATH_FIT, {"x0": ONES}, X,
-        ),
+    *bad(
+        "ones", 1.0, True, [], {}, [1.0], ONES[1:], ONES[:, None], np.nan * ONES, np.inf * ONES,
+        -np.inf * ONES, np.where(FIRST, np.nan, 1), np.where(FIRST, np.inf, 1), 1e4 * ONES,
+        1e308 * ONES, ONES.astype(str), ONES + 1j, [10**400] * N_ROWS, [None] * N_ROWS,
+        np.ma.masked_equal(X[:, 0], 1), len, PATH_FIT, {"x0": ONES}, X,
     ),
     None, ONES, 1 + X[:, 1], ONES.astype(int), ONES.tolist(), pd.Series(ONES),
     pl.Series("ones", ONES.tolist()), jax.numpy.asarray(ONES), ONES.astype(np.float16),
@@ -469,76 +267,28 @@ COUNTED: tuple[Any, ...] = (
     COUNTS_OF_ROWS.astype(np.uint8), COUNTS_OF_ROWS.tolist(), np.where(FIRST, 1, 0),
 )  # fmt: skip
 POSITIVE: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            "maybe", "", "YES", "yes ", 1, 0, True, 1.5, HUGE, np.nan, np.inf, b"yes", ["yes"],
-            ("no", "yes"), {"yes"}, {}, [], LABELS, np.array(["yes"]), object(), len, np.int64(1),
-            np.True_, pd.NA, pd.NaT, X, PATH_FIT, slice(None), 1j,
-        ),
+    *bad(
+        "maybe", "", "YES", "yes ", 1, 0, True, 1.5, HUGE, np.nan, np.inf, b"yes", ["yes"],
+        ("no", "yes"), {"yes"}, {}, [], LABELS, np.array(["yes"]), object(), len, np.int64(1),
+        np.True_, pd.NA, pd.NaT, X, PATH_FIT, slice(None), 1j,
     ),
     None, "no", "yes", np.str_("no"),
 )  # fmt: skip
 GROUPS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            1.0,
-            3,
-            {},
-            [],
-            [1.0],
-            ONES[1:],
-            ONES[:, None],
-            np.nan * ONES,
-            ONES + 1j,
-            [None] * N_ROWS,
-            [object()] * N_ROWS,
-            len,
-            PATH_FIT,
-            {"x0": ONES},
-            X,
-            "no column",
-        ),
+    *bad(
+        None, 1.0, 3, {}, [], [1.0], ONES[1:], ONES[:, None], np.nan * ONES, ONES + 1j,
+        [None] * N_ROWS, [object()] * N_ROWS, len, PATH_FIT, {"x0": ONES}, X, "no column",
     ),
-    "x0",
-    X[:, 1],
-    ONES,
-    LABELS,
-    LABELS.tolist(),
-    pd.Series(LABELS),
-    *LEVELS,
-    Traced(ONES),
-)
+    "x0", X[:, 1], ONES, LABELS, LABELS.tolist(), pd.Series(LABELS), *LEVELS, Traced(ONES),
+)  # fmt: skip
 MODELS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            PATH_FIT,
-            "model.json",
-            3,
-            {},
-            [],
-            FOREST,
-            X,
-            object(),
-            jr.RuleEnsemble,
-            RULES,
-            [ENSEMBLE],
-        ),
+    *bad(
+        None, PATH_FIT, "model.json", 3, {}, [], FOREST, X, object(), jr.RuleEnsemble, RULES,
+        [ENSEMBLE],
     ),
-    ENSEMBLE,
-    LIST,
-    PATH,
-    OTHER,
-    CAREFUL,
-    jr.with_threshold(ENSEMBLE, 0.25),
-    jr.with_threshold(LIST, 0.7),
-    OWN_CATEGORY,
-    FOLDED,
-)
+    ENSEMBLE, LIST, PATH, OTHER, CAREFUL, jr.with_threshold(ENSEMBLE, 0.25),
+    jr.with_threshold(LIST, 0.7), OWN_CATEGORY, FOLDED,
+)  # fmt: skip
 FITS: tuple[Any, ...] = (
     *map(Bad, (None, ENSEMBLE, "fit", 3, {}, [], X, object(), jr.Fit)),
     PATH_FIT,
@@ -549,153 +299,45 @@ SEQUENCES: tuple[Any, ...] = (
     {"a": PATH}, {1: PATH},
 )  # fmt: skip
 POINTS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            "points",
-            3,
-            {},
-            [],
-            object(),
-            {"a": 1},
-            {"a": [[1.0]]},
-            {"a": "text"},
-            {"a": []},
-            {"a": [None]},
-        ),
+    *bad(
+        None, "points", 3, {}, [], object(), {"a": 1}, {"a": [[1.0]]}, {"a": "text"}, {"a": []},
+        {"a": [None]},
     ),
-    {"a": [[1.0, 0.5]]},
-    {1: [[1.0, 0.5, 0.1]]},
-    {"a": [[np.nan, np.inf]]},
-    {"a": X[:, :2]},
-)
+    {"a": [[1.0, 0.5]]}, {1: [[1.0, 0.5, 0.1]]}, {"a": [[np.nan, np.inf]]}, {"a": X[:, :2]},
+)  # fmt: skip
 FORESTS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            PATH_FIT,
-            "forest",
-            3,
-            {},
-            [],
-            ENSEMBLE,
-            X,
-            object(),
-            type(FOREST),
-            type(FOREST)(),
-            [FOREST],
-        ),
+    *bad(
+        None, PATH_FIT, "forest", 3, {}, [], ENSEMBLE, X, object(), type(FOREST), type(FOREST)(),
+        [FOREST],
     ),
-    FOREST,
-    FOREST.estimators_[0],
-)
+    FOREST, FOREST.estimators_[0],
+)  # fmt: skip
 COLUMNS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            "x0",
-            b"x0",
-            3,
-            1.5,
-            True,
-            ["x9"],
-            [3],
-            [-1],
-            [1.5],
-            [True],
-            [None],
-            [["x0"]],
-            [object()],
-            X,
-            len,
-            object(),
-            FOREST,
-            ENSEMBLE,
-            np.array("x0"),
-        ),
+    *bad(
+        "x0", b"x0", 3, 1.5, True, ["x9"], [3], [-1], [1.5], [True], [None], [["x0"]], [object()],
+        X, len, object(), FOREST, ENSEMBLE, np.array("x0"),
     ),
-    ["x0"],
-    ("x2",),
-    [0, "x0"],
-    {"x0"},
-    np.array([0]),
-    np.array(["x1"]),
-    pd.Index(["x0"]),
-    iter([]),
-    [],
-)
+    ["x0"], ("x2",), [0, "x0"], {"x0"}, np.array([0]), np.array(["x1"]), pd.Index(["x0"]),
+    iter([]), [],
+)  # fmt: skip
 """For `forbidden` and `required`."""
 DIRECTIONS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            "x0",
-            3,
-            True,
-            ["x0"],
-            {"x0": 2},
-            {"x0": 0},
-            {"x0": True},
-            {"x0": "1"},
-            {"x0": None},
-            {"x0": np.nan},
-            {"x0": [1]},
-            {"x0": np.array([1, 2])},
-            {"x9": 1},
-            {9: 1},
-            {-1: 1},
-            {1.5: 1},
-            {None: 1},
-            {True: 1},
-            X,
-            len,
-        ),
+    *bad(
+        "x0", 3, True, ["x0"], {"x0": 2}, {"x0": 0}, {"x0": True}, {"x0": "1"}, {"x0": None},
+        {"x0": np.nan}, {"x0": [1]}, {"x0": np.array([1, 2])}, {"x9": 1}, {9: 1}, {-1: 1},
+        {1.5: 1}, {None: 1}, {True: 1}, X, len,
     ),
-    None,
-    {},
-    {"x0": 1},
-    {"x0": np.int64(-1)},
-    {"x0": 1.0},
-    {0: 1, "x1": -1},
-    {np.int32(2): 1},
-)
+    None, {}, {"x0": 1}, {"x0": np.int64(-1)}, {"x0": 1.0}, {0: 1, "x1": -1}, {np.int32(2): 1},
+)  # fmt: skip
 """For `monotone`."""
 PLACES: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            "x0 > 1",
-            0,
-            1.5,
-            True,
-            [-1],
-            [2],
-            [1.0],
-            [True],
-            [None],
-            ["no rule"],
-            [[0]],
-            {"x0": 1},
-            X,
-            RULES,
-            len,
-            object(),
-        ),
+    *bad(
+        None, "x0 > 1", 0, 1.5, True, [-1], [2], [1.0], [True], [None], ["no rule"], [[0]],
+        {"x0": 1}, X, RULES, len, object(),
     ),
-    [],
-    (),
-    [0],
-    [0, 1],
-    [0, 0],
-    (1,),
-    [np.int64(0)],
-    np.array([1]),
-    [RULES.describe(0)],
+    [], (), [0], [0, 1], [0, 0], (1,), [np.int64(0)], np.array([1]), [RULES.describe(0)],
     [0, RULES.describe(0)],
-)
+)  # fmt: skip
 """For rules by place or words."""
 FILES: tuple[Any, ...] = tuple(
     map(Bad, (None, "", "/nowhere/at.all", ".", b"\0", "\0", 3.5, [], {}, object(), ENSEMBLE))
@@ -725,37 +367,13 @@ BY_NAME: Mapping[str, tuple[Any, ...]] = {
 SCHEMA = ENSEMBLE.schema
 COLOURS = jr.Schema((jr.Feature("x0"), jr.Feature("colour", ("a", "b"))))
 NO_ARRAYS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            True,
-            3,
-            1.5,
-            "text",
-            b"1",
-            [],
-            [1.0],
-            {},
-            object(),
-            len,
-            np.array("text"),
-            np.array([object()]),
-            np.array(["a", "b"]),
-            np.array([1j, 2j]),
-            np.zeros(0),
-            np.ones((2, 2, 2)),
-            np.full((2, 1), np.nan),
-            np.full((2, 1), np.inf),
-            np.ones(7),
-            np.datetime64(0, "s"),
-            X,
-            FRAME,
-            ENSEMBLE,
-            RULES,
-        ),
+    *bad(
+        None, True, 3, 1.5, "text", b"1", [], [1.0], {}, object(), len, np.array("text"),
+        np.array([object()]), np.array(["a", "b"]), np.array([1j, 2j]), np.zeros(0),
+        np.ones((2, 2, 2)), np.full((2, 1), np.nan), np.full((2, 1), np.inf), np.ones(7),
+        np.datetime64(0, "s"), X, FRAME, ENSEMBLE, RULES,
     ),
-)
+)  # fmt: skip
 """For the arrays of models; none is right."""
 WHOLE = [Bad(np.full(n, value, np.int32)) for n in (1, 2, 3, 4) for value in (99, -7)]
 POSITIONS: tuple[Any, ...] = (
@@ -768,70 +386,24 @@ POSITIONS: tuple[Any, ...] = (
 )
 """For a column of two, whose first is a number."""
 ENDS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            True,
-            "1",
-            b"1",
-            1j,
-            np.nan,
-            10**400,
-            -(10**400),
-            [1.0],
-            np.ones(1),
-            {},
-            object(),
-            X,
-        ),
+    *bad(
+        None, True, "1", b"1", 1j, np.nan, 10**400, -(10**400), [1.0], np.ones(1), {}, object(),
+        X,
     ),
-    0,
-    -1.5,
-    np.float32(0.5),
-    np.int64(3),
-    np.inf,
-    1e-320,
-)
+    0, -1.5, np.float32(0.5), np.int64(3), np.inf, 1e-320,
+)  # fmt: skip
 COUNTS: tuple[Any, ...] = (
     *map(Bad, (True, 0, -1, 2.0, "2", [2], {}, object(), 10**400, X)),
     2,
     np.int64(2),
 )
 CODES: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            True,
-            3,
-            "abc",
-            "01",
-            b"01",
-            ["a"],
-            [0.0],
-            [None],
-            [-2],
-            [9],
-            [[0]],
-            [True],
-            [10**400],
-            [np.nan],
-            np.array([0.5]),
-            np.array(0),
-            {"a": 1},
-            object(),
-        ),
+    *bad(
+        None, True, 3, "abc", "01", b"01", ["a"], [0.0], [None], [-2], [9], [[0]], [True],
+        [10**400], [np.nan], np.array([0.5]), np.array(0), {"a": 1}, object(),
     ),
-    [],
-    [0],
-    (0, 1),
-    {1},
-    frozenset({0}),
-    np.array([0, 1]),
-    [-1],
-    [0, 0],
-)
+    [], [0], (0, 1), {1}, frozenset({0}), np.array([0, 1]), [-1], [0, 0],
+)  # fmt: skip
 OBJECTS: tuple[Any, ...] = (
     *map(
         Bad,
@@ -840,26 +412,11 @@ OBJECTS: tuple[Any, ...] = (
 )
 """For parts that must be of one type of this library."""
 WORDS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            True,
-            3,
-            1.5,
-            "zz",
-            "",
-            b"refuse",
-            ["refuse"],
-            ("refuse",),
-            {},
-            object(),
-            len,
-            np.array("refuse"),
-            np.array(["refuse"]),
-            X,
-        ),
+    *bad(
+        True, 3, 1.5, "zz", "", b"refuse", ["refuse"], ("refuse",), {}, object(), len,
+        np.array("refuse"), np.array(["refuse"]), X,
     ),
-)
+)  # fmt: skip
 PAIRS: tuple[Any, ...] = (
     *map(Bad, (None, True, 3, "ab", ["ab"], {}, ("a",), (("a",),), ((1, 2),), object(), X)),
     (),
@@ -872,86 +429,30 @@ NAMES: tuple[Any, ...] = (
     "\x1b[31m",
 )
 TUPLES: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            True,
-            3,
-            "ab",
-            b"ab",
-            ["a", "b"],
-            {"a": 1},
-            (1, None),
-            (None,),
-            ((),),
-            (object(),),
-            object(),
-            (np.array([1]),),
-            ("a", "a"),
-            X,
-            FRAME,
-            len,
-        ),
+    *bad(
+        True, 3, "ab", b"ab", ["a", "b"], {"a": 1}, (1, None), (None,), ((),), (object(),),
+        object(), (np.array([1]),), ("a", "a"), X, FRAME, len,
     ),
-)
+)  # fmt: skip
 FLAGS: tuple[Any, ...] = (
     *map(Bad, (None, 0, 1, 1.0, "True", b"1", [], [True], {}, object(), np.ones(2), X)),
     True,
     np.False_,
 )
 WEIGHTS_OF_TERMS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            1.0,
-            "1",
-            [1.0],
-            (),
-            (0.0,),
-            (np.nan,),
-            (np.inf,),
-            ("1",),
-            (True,),
-            (1j,),
-            (None,),
-            (1.0, 2.0),
-            (10**400,),
-            np.ones(1),
-            {},
-            object(),
-            X,
-        ),
+    *bad(
+        None, 1.0, "1", [1.0], (), (0.0,), (np.nan,), (np.inf,), ("1",), (True,), (1j,), (None,),
+        (1.0, 2.0), (10**400,), np.ones(1), {}, object(), X,
     ),
-    (2,),
-    (np.float64(0.5),),
-)
+    (2,), (np.float64(0.5),),
+)  # fmt: skip
 OF_TERMS: tuple[Any, ...] = (
-    *map(
-        Bad,
-        (
-            None,
-            1.0,
-            0,
-            "0",
-            [0],
-            (),
-            (-1,),
-            (0.0,),
-            ("x0",),
-            (True,),
-            (None,),
-            (0, 1),
-            (10**400,),
-            np.zeros(1, int),
-            {},
-            object(),
-            X,
-        ),
+    *bad(
+        None, 1.0, 0, "0", [0], (), (-1,), (0.0,), ("x0",), (True,), (None,), (0, 1), (10**400,),
+        np.zeros(1, int), {}, object(), X,
     ),
-    (0,),
-    (np.int64(0),),
-)
+    (0,), (np.int64(0),),
+)  # fmt: skip
 
 
 # What is called
@@ -1317,228 +818,137 @@ def rates() -> list[Entry]:
 
 def functions() -> list[Entry]:
     """The functions."""
-    data = {"X": X, "y": LABELS}
+    data, shown = {"X": X, "y": LABELS}, {"model": ENSEMBLE, "X": X}
     timed = {**data, "time_limit": 0.5}
-    penalties = {"global_penalty": 0.02, "local_penalty": 0.02}
     network = {"max_rules": 4, "max_length": 2, "iterations": 50, "restarts": 2}
-    path = {"path": PATH}
-    found = [
-        Entry("rulefit.fit", jr.rulefit.fit, {**timed, "rules": RULES, "l1_penalty": 0.02}),
-        Entry("rulefit.path", jr.rulefit.path, {**timed, "rules": RULES, "n_penalties": 3}),
-        Entry(
-            "rulefit.cross_validate",
-            jr.rulefit.cross_validate,
-            {**timed, "rules": RULES, "l1_penalties": [0.02]},
-        ),
-        Entry(
-            "lire.cross_validate",
-            jr.lire.cross_validate,
-            {
-                **timed,
-                "rules": RULES,
-                "global_penalties": [0.02],
-                "l2_penalties": [0.25],
-                "n_folds": 2,
-            },
-        ),
-        Entry(
-            "glrm.cross_validate",
-            jr.glrm.cross_validate,
-            {**timed, "rule_penalties": [0.05], "n_folds": 2},
-        ),
-        Entry(
-            "boosting.cross_validate",
-            jr.boosting.cross_validate,
-            {**timed, "max_rules": 2, "n_folds": 2, "search": "greedy"},
-        ),
-        Entry("lire.fit", jr.lire.fit, {**timed, "rules": RULES, "restarts": 1, **penalties}),
-        Entry(
-            "lire.path",
-            jr.lire.path,
-            {**timed, "rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]},
-        ),
-        Entry("lire.published", jr.lire.published, {**timed, "rules": RULES, **penalties}),
-        Entry("lire.objective", jr.lire.objective, {**data, "model": ENSEMBLE, **penalties}),
-        Entry("boosting.fit", jr.boosting.fit, {**timed, "max_rules": 2}),
-        Entry("boosting.path", jr.boosting.path, {**timed, "max_rules": 2}),
-        Entry("lltboost.fit", jr.lltboost.fit, {**timed, "max_rules": 2}),
-        Entry("lltboost.path", jr.lltboost.path, {**timed, "max_rules": 2}),
-        Entry(
-            "lltboost.cross_validate",
-            jr.lltboost.cross_validate,
-            {**timed, "max_rules": 2, "n_folds": 2},
-        ),
-        Entry("ltrnet.fit", jr.ltrnet.fit, {**timed, **network}),
-        Entry("ltrnet.path", jr.ltrnet.path, {**timed, **network}),
-        Entry(
-            "ltrnet.cross_validate", jr.ltrnet.cross_validate, {**timed, **network, "n_folds": 2}
-        ),
-        Entry("glrm.fit", jr.glrm.fit, {**timed, "rule_penalty": 0.02}),
-        Entry("glrm.path", jr.glrm.path, {**timed, "rule_penalties": [0.1, 0.02]}),
-        Entry("ssrl.fit", jr.ssrl.fit, {**timed, "max_rules": 2}),
-        Entry(
-            "ssrl.cross_validate",
-            jr.ssrl.cross_validate,
-            {**timed, "max_rules": [2], "literal_penalties": [1.0], "n_folds": 2},
-        ),
-        Entry("ssrl.path", jr.ssrl.path, {**timed, "max_rules": 2}),
-        Entry("ssrl.published", jr.ssrl.published, {**timed, "max_rules": 2}),
-        Entry("exact_list.fit", jr.exact_list.fit, {**timed, "max_rules": 2}),
-        Entry("exact_list.path", jr.exact_list.path, {**timed, "max_rules": 2}),
-        Entry(
-            "exact_list.cross_validate",
-            jr.exact_list.cross_validate,
-            {**timed, "max_rules": 1, "literal_penalties": [1.0], "n_folds": 2},
-        ),
-        Entry("exact_list.near_optimal", jr.exact_list.near_optimal, {**timed, "max_rules": 1}),
-        Entry(
-            "drnet.fit", jr.drnet.fit, {**timed, "max_rules": 4, "iterations": 50, "restarts": 1}
-        ),
-        Entry(
-            "drnet.path",
-            jr.drnet.path,
-            {**timed, "literal_penalties": [0.01], "iterations": 50, "restarts": 1},
-        ),
-        Entry(
-            "drnet.cross_validate",
-            jr.drnet.cross_validate,
-            {**timed, "literal_penalties": [0.01], "iterations": 50, "restarts": 1, "n_folds": 2},
-        ),
-        Entry("finetune", jr.finetune, {**timed, "model": ENSEMBLE, "iterations": 20}),
-        Entry("paths.fit", jr.paths.fit, {**timed, "y": NUMBERS, "steps": 3, "restarts": 2}),
-        Entry(
-            "paths.fit, local",
-            jr.paths.fit,
-            {**timed, "steps": 3, "restarts": 2, "method": "local"},
-        ),
-        Entry(
-            "paths.pareto",
-            jr.paths.pareto,
-            {**timed, "y": NUMBERS, "max_steps": 2, "tradeoffs": [1.0]},
-        ),
-        Entry(
-            "paths.interpretability",
-            jr.paths.interpretability,
-            {**timed, "y": NUMBERS, "model": {"x0": 1.0, "x2": 0.5}, "max_steps": 3},
-        ),
-        Entry("paths.path", jr.paths.path, {**timed, "y": NUMBERS, "steps": 2, "restarts": 2}),
-        Entry(
-            "paths.cross_validate",
-            jr.paths.cross_validate,
-            {**timed, "y": NUMBERS, "steps": 2, "n_folds": 2, "restarts": 2},
-        ),
-        Entry("paths.greedy", jr.paths.greedy, {"X": X, "y": NUMBERS, "steps": 3}),
-        Entry("paths.direct", jr.paths.direct, {"X": X, "y": NUMBERS}),
-        Entry("paths.lasso_sequence", jr.paths.lasso_sequence, {"X": X, "y": NUMBERS, "steps": 3}),
-        Entry("paths.complexity_loss", jr.paths.complexity_loss, path),
-        Entry("paths.weighted_loss", jr.paths.weighted_loss, {**path, "step_weights": [1, 1, 1]}),
-        Entry("paths.geometric_loss", jr.paths.geometric_loss, {**path, "gamma": 1.0}),
-        Entry("paths.dominates", jr.paths.dominates, {**path, "other": PATH}),
-        Entry(
-            "compare",
-            jr.compare,
-            {**timed, "methods": {"": _always}, "folds": 2, "inner_folds": 2},
-            ("n_jobs",),
-        ),
-        Entry(
-            "stability", jr.stability, {**timed, "method": _always, "replicates": 2}, ("n_jobs",)
-        ),
-        Entry(
-            "boosting by fit_on_sample",
-            jr.fit_on_sample,
-            {"fit": jr.boosting.fit, **timed, "rows": 30, "max_rules": 1},
-        ),
-        Entry("as_table", jr.as_table, {"X": X}),
-        Entry("default_forest", jr.default_forest, {**data, "n_trees": 2}),
-        Entry("extract_rules", jr.extract_rules, {"forest": FOREST, "X": X}),
-        Entry("tree_rules", jr.tree_rules, {"forest": FOREST, "X": X}),
-        Entry("datasets.load", jr.datasets.load, {"name": "wine"}, ("data_home",)),
-        Entry("datasets.available", jr.datasets.available, {}),
-        Entry(
-            "datasets.train_test_split",
-            jr.datasets.train_test_split,
-            {"data": jr.datasets.load("iris")},
-        ),
-        Entry("with_weights", jr.with_weights, {"model": ENSEMBLE, "weights": [1.0, 2.0]}),
-        Entry("complexity", jr.complexity, {"model": ENSEMBLE}),
-        Entry("support", jr.support, {"model": ENSEMBLE}),
-        Entry("to_latex", jr.to_latex, {"model": ENSEMBLE}),
-        Entry(
-            "save",
-            jr.save,
-            {"model": ENSEMBLE, "path": str(Path(tempfile.gettempdir()) / "jaxrules-fuzz.json")},
-        ),
-        Entry("load", jr.load, {}),
-    ]
-    shown, paths = (
-        {"model": ENSEMBLE, "X": X},
-        jr.rulefit.path(X, LABELS, rules=RULES, n_penalties=2),
-    )
-    front = jr.paths.pareto(X, NUMBERS, max_steps=2, tradeoffs=[1.0])
+    path, two, folds = {"path": PATH}, {"max_rules": 2}, {"n_folds": 2}
+    sets = {"iterations": 50, "restarts": 1}
+    penalties = {"global_penalty": 0.02, "local_penalty": 0.02}
+    of_learners: dict[str, dict[str, Any]] = {
+        "rulefit.fit": {"rules": RULES, "l1_penalty": 0.02},
+        "rulefit.path": {"rules": RULES, "n_penalties": 3},
+        "rulefit.cross_validate": {"rules": RULES, "l1_penalties": [0.02]},
+        "lire.fit": {**penalties, "rules": RULES, "restarts": 1},
+        "lire.path": {"rules": RULES, "restarts": 1, "global_penalties": [0.1, 0.01]},
+        "lire.cross_validate": {
+            "rules": RULES,
+            "global_penalties": [0.02],
+            "l2_penalties": [0.25],
+            **folds,
+        },
+        "lire.published": {**penalties, "rules": RULES},
+        "glrm.fit": {"rule_penalty": 0.02},
+        "glrm.path": {"rule_penalties": [0.1, 0.02]},
+        "glrm.cross_validate": {"rule_penalties": [0.05], **folds},
+        "boosting.fit": two,
+        "boosting.path": two,
+        "boosting.cross_validate": {**two, **folds, "search": "greedy"},
+        "lltboost.fit": two,
+        "lltboost.path": two,
+        "lltboost.cross_validate": {**two, **folds},
+        "ltrnet.fit": network,
+        "ltrnet.path": network,
+        "ltrnet.cross_validate": {**network, **folds},
+        "ssrl.fit": two,
+        "ssrl.path": two,
+        "ssrl.cross_validate": {"max_rules": [2], "literal_penalties": [1.0], **folds},
+        "ssrl.published": two,
+        "exact_list.fit": two,
+        "exact_list.path": two,
+        "exact_list.cross_validate": {"max_rules": 1, "literal_penalties": [1.0], **folds},
+        "exact_list.near_optimal": {"max_rules": 1},
+        "drnet.fit": {"max_rules": 4, **sets},
+        "drnet.path": {"literal_penalties": [0.01], **sets},
+        "drnet.cross_validate": {"literal_penalties": [0.01], **sets, **folds},
+        "finetune": {"model": ENSEMBLE, "iterations": 20},
+        "paths.fit": {"y": NUMBERS, "steps": 3, "restarts": 2},
+        "paths.fit, local": {"steps": 3, "restarts": 2, "method": "local"},
+        "paths.path": {"y": NUMBERS, "steps": 2, "restarts": 2},
+        "paths.cross_validate": {"y": NUMBERS, "steps": 2, "restarts": 2, **folds},
+        "paths.pareto": {"y": NUMBERS, "max_steps": 2, "tradeoffs": [1.0]},
+        "paths.interpretability": {
+            "y": NUMBERS,
+            "model": {"x0": 1.0, "x2": 0.5},
+            "max_steps": 3,
+        },
+    }
+    others: dict[str, dict[str, Any]] = {
+        "lire.objective": {**data, **penalties, "model": ENSEMBLE},
+        "paths.greedy": {"X": X, "y": NUMBERS, "steps": 3},
+        "paths.direct": {"X": X, "y": NUMBERS},
+        "paths.lasso_sequence": {"X": X, "y": NUMBERS, "steps": 3},
+        "paths.complexity_loss": path,
+        "paths.weighted_loss": {**path, "step_weights": [1, 1, 1]},
+        "paths.geometric_loss": {**path, "gamma": 1.0},
+        "paths.dominates": {**path, "other": PATH},
+        "as_table": {"X": X},
+        "default_forest": {**data, "n_trees": 2},
+        "extract_rules": {"forest": FOREST, "X": X},
+        "tree_rules": {"forest": FOREST, "X": X},
+        "datasets.available": {},
+        "datasets.train_test_split": {"data": jr.datasets.load("iris")},
+        "with_weights": {"model": ENSEMBLE, "weights": [1.0, 2.0]},
+        **{
+            name: {"model": ENSEMBLE}
+            for name in (
+                *("complexity", "support", "to_latex"),
+                *("to_python", "to_sql", "to_dataframe", "to_pmml"),
+            )
+        },
+        "save": {"model": ENSEMBLE, "path": f"{tempfile.gettempdir()}/jaxrules-fuzz.json"},
+        "load": {},
+        **dict.fromkeys(("importance", "rule_report", "feature_importance"), shown),
+        "local_importance": {**shown, "row": X[:1]},
+        "scorecard": {**shown, "y": LABELS},
+        "scores_by_group": {**shown, "y": LABELS, "groups": "x0"},
+        "operating_point": {**shown, "y": LABELS, "max_alarms": 0.5},
+        "plots.risk_complexity": {"methods": {"a": [[1.0, 0.5], [2.0, 0.4]]}},
+        "plots.search_progress": {"fit": PATH_FIT},
+        "plots.support_path": {
+            "path": jr.rulefit.path(X, LABELS, rules=RULES, n_penalties=2),
+            "penalty": "l1_penalty",
+        },
+        **dict.fromkeys(("plots.rule_importance", "plots.feature_importance"), shown),
+        "plots.waterfall": {"explanation": jr.explain(ENSEMBLE, X[:1])[0]},
+        "plots.local_importance": {**shown, "row": X[:1]},
+        "plots.coefficient_path": {"path": PATH},
+        "plots.decision_regions": {**shown, "y": LABELS},
+        "plots.path_costs": {"sequences": {"a": PATH}},
+        "plots.price_of_interpretability": {
+            "front": jr.paths.pareto(X, NUMBERS, max_steps=2, tradeoffs=[1.0])
+        },
+    }
+    others |= {name: {**timed, **options} for name, options in of_learners.items()}
+    found = [Entry(name, public(name), arguments) for name, arguments in others.items()]
+    nested = {"methods": {"": _always}, "folds": 2, "inner_folds": 2}
+    bootstrap = {"method": _always, "replicates": 2}
+    on_sample = {"fit": jr.boosting.fit, "rows": 30, "max_rules": 1}
     found += [
-        Entry("importance", jr.importance, shown),
-        Entry("rule_report", jr.rule_report, shown),
-        Entry("feature_importance", jr.feature_importance, shown),
-        Entry("local_importance", jr.local_importance, {**shown, "row": X[:1]}),
-        Entry("scorecard", jr.scorecard, {**shown, "y": LABELS}),
+        Entry("compare", jr.compare, {**timed, **nested}, ("n_jobs",)),
+        Entry("stability", jr.stability, {**timed, **bootstrap}, ("n_jobs",)),
+        Entry("boosting by fit_on_sample", jr.fit_on_sample, {**timed, **on_sample}),
+        Entry("datasets.load", jr.datasets.load, {"name": "wine"}, ("data_home",)),
         Entry("Table.head", jr.as_table(X).head, {"n": 2}),
-        Entry("scores_by_group", jr.scores_by_group, {**shown, "y": LABELS, "groups": "x0"}),
         Entry(
             "report",
             jr.report,
-            {"result": ENSEMBLE, "X": X, "y": LABELS, "path": None},
-            skip=(
-                "result",
-                "path",
-                "groups",
-                "title",
-            ),  # test_report.py: None and any text are good
+            {"result": ENSEMBLE, **data, "path": None},
+            # test_report.py: None and any text are good
+            skip=("result", "path", "groups", "title"),
         ),
-        Entry("operating_point", jr.operating_point, {**shown, "y": LABELS, "max_alarms": 0.5}),
         Entry(
             "with_threshold",
             jr.with_threshold,
             {"model": ENSEMBLE, "threshold": 0.5},
             of={
                 "model": MODELS,
-                "threshold": (*ENDS, Bad(np.inf), Bad(-np.inf), *map(Bad, (PATH_FIT, ENSEMBLE))),
+                "threshold": (*ENDS, *bad(np.inf, -np.inf, PATH_FIT, ENSEMBLE)),
             },
-        ),
-        Entry("to_python", jr.to_python, {"model": ENSEMBLE}),
-        Entry("to_sql", jr.to_sql, {"model": ENSEMBLE}),
-        Entry("to_dataframe", jr.to_dataframe, {"model": ENSEMBLE}),
-        Entry("to_pmml", jr.to_pmml, {"model": ENSEMBLE}),
-        Entry(
-            "plots.risk_complexity",
-            drawn(jr.plots.risk_complexity),
-            {"methods": {"a": [[1.0, 0.5], [2.0, 0.4]]}},
-        ),
-        Entry("plots.search_progress", drawn(jr.plots.search_progress), {"fit": PATH_FIT}),
-        Entry(
-            "plots.support_path",
-            drawn(jr.plots.support_path),
-            {"path": paths, "penalty": "l1_penalty"},
-        ),
-        Entry("plots.rule_importance", drawn(jr.plots.rule_importance), shown),
-        Entry(
-            "plots.waterfall",
-            drawn(jr.plots.waterfall),
-            {"explanation": jr.explain(ENSEMBLE, X[:1])[0]},
-        ),
-        Entry("plots.feature_importance", drawn(jr.plots.feature_importance), shown),
-        Entry("plots.local_importance", drawn(jr.plots.local_importance), {**shown, "row": X[:1]}),
-        Entry("plots.coefficient_path", drawn(jr.plots.coefficient_path), {"path": PATH}),
-        Entry("plots.decision_regions", drawn(jr.plots.decision_regions), {**shown, "y": LABELS}),
-        Entry("plots.path_costs", drawn(jr.plots.path_costs), {"sequences": {"a": PATH}}),
-        Entry(
-            "plots.price_of_interpretability",
-            drawn(jr.plots.price_of_interpretability),
-            {"front": front},
         ),
         Entry(
             "RuleBoostingClassifier",
             estimator(estimators.RuleBoostingClassifier),
-            {**timed, "max_rules": 2},
+            {**timed, **two},
             (),
             "sklearn",
         ),
@@ -1591,17 +1001,17 @@ def functions() -> list[Entry]:
         if kind != "list":
             of_rows.append(jr.decision_function)
             of_targets.append(jr.risk)
-        options = {"loss": "squared"} if kind == "path" else {}
-        y = NUMBERS if kind == "path" else LABELS
-        found += [Entry(f"{f.__name__}, {kind}", f, {"model": model, "X": X}) for f in of_rows]
-        for f in of_targets:
-            given = (
-                {**options, "model": model, "X": X, "y": y}
-                if f is jr.risk
-                else {"model": model, "X": X, "y": y}
-            )
-            found.append(Entry(f"{f.__name__}, {kind}", f, given))
+        given = {"model": model, "X": X}
+        found += [Entry(f"{f.__name__}, {kind}", f, given) for f in of_rows]
+        given = given | ({"y": NUMBERS, "loss": "squared"} if kind == "path" else {"y": LABELS})
+        found += [Entry(f"{f.__name__}, {kind}", f, given) for f in of_targets]
     return found
+
+
+def public(name: str) -> Callable[..., Any]:
+    """The function of this name; of a plot, one that closes the figure again."""
+    function = functools.reduce(getattr, name.partition(",")[0].split("."), jr)
+    return drawn(function) if name.startswith("plots.") else function
 
 
 def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
