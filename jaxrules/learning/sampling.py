@@ -40,7 +40,7 @@ from jaxrules.losses import check_target, logistic, loss_by_name
 from jaxrules.models.metrics import accuracy, risk
 from jaxrules.models.rule_models import RuleList
 from jaxrules.tools import checks
-from jaxrules.tools.fits import Details, Fit, Status
+from jaxrules.tools.fits import Details, Fit, Status, relative_gap
 from jaxrules.tools.runs import Deadline, ProgressOption, Run
 
 _LEARNERS = (
@@ -82,9 +82,7 @@ class Rated:
     @property
     def gap(self) -> float | None:
         """|bound - objective| / max(|objective|, 1e-12), or None without a bound."""
-        if self.bound is None:
-            return None
-        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-12)
+        return relative_gap(self.objective, self.bound)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

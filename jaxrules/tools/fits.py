@@ -146,6 +146,11 @@ class OneVsRestDetails(Details):
         return tuple(details[name] for details in self.of_class)
 
 
+def relative_gap(objective: float, bound: float | None) -> float | None:
+    """|bound - objective| / max(|objective|, 1e-12), or None without a bound."""
+    return None if bound is None else abs(bound - objective) / max(abs(objective), 1e-12)
+
+
 @dataclass(frozen=True)
 class Fit(Generic[ModelT]):
     """The result of every learner.
@@ -180,9 +185,7 @@ class Fit(Generic[ModelT]):
     @property
     def gap(self) -> float | None:
         """|bound - objective| / max(|objective|, 1e-12), or None without a certificate."""
-        if self.bound is None:
-            return None
-        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-12)
+        return relative_gap(self.objective, self.bound)
 
     @property
     def advice(self) -> str:

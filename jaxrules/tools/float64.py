@@ -49,12 +49,19 @@ def full_precision() -> contextlib.AbstractContextManager[None]:
     return jax.default_matmul_precision("highest")
 
 
+@contextlib.contextmanager
+def x64() -> Iterator[None]:
+    """The float64 context, with `our_settings`."""
+    with our_settings(), jax.enable_x64(True):
+        yield
+
+
 def in_x64(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run `function` in the float64 context; arrays that it returns become NumPy arrays."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with our_settings(), jax.enable_x64(True):
+        with x64():
             # Inside of the context: outside, JAX would truncate the float64 results.
             return jax.tree.map(placement.to_host, function(*args, **kwargs))
 
@@ -105,5 +112,5 @@ def on_device(arrays: Any, rows: int | None = None) -> Any:
         arrays: a pytree.
         rows: their axis of rows, which `placement.rows_over` splits; see `placement.place`.
     """
-    with our_settings(), jax.enable_x64(True):
+    with x64():
         return jax.tree.map(lambda array: placement.place(array, rows), arrays)

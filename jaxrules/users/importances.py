@@ -14,6 +14,7 @@ from jaxrules.paths.model import ModelSequence, design_matrix
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.tools import checks
 from jaxrules.users.comparison.bootstrap import Stability
+from jaxrules.users.inspection import decided_shares, importances_of_parts
 
 Floats = NDArray[np.float64]
 
@@ -111,20 +112,17 @@ def _global(model: Any, table: Table) -> Floats:
 
 @_global.register
 def _(model: RuleEnsemble, table: Table) -> Floats:
-    share = model.conjunctions.satisfied(table).mean(axis=0)
-    size = np.abs(np.asarray(model.weights, np.float64)).mean(axis=1)
-    total = (size * np.sqrt(share * (1 - share))) @ _shares(model.conjunctions)
+    of_rules, of_terms = importances_of_parts(model, table)
+    total = of_rules @ _shares(model.conjunctions)
     if model.linear is not None:
-        slopes = np.abs(np.asarray(model.linear.coefficients, np.float64)).mean(axis=1)
-        np.add.at(total, model.linear.feature, slopes * model.linear.values(table).std(axis=0))
+        np.add.at(total, model.linear.feature, of_terms)
     return _scaled(total)
 
 
 @_global.register
 def _(model: RuleList, table: Table) -> Floats:
     # The default, last, has no column.
-    decided = np.bincount(model.position(table), minlength=len(model.labels))[:-1]
-    return _scaled(decided / table.n_rows @ _shares(model.conjunctions))
+    return _scaled(decided_shares(model, table)[:-1] @ _shares(model.conjunctions))
 
 
 @_global.register

@@ -36,6 +36,8 @@ from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.rows import needed
 from jaxrules.tools import checks, display
 
+Floats = NDArray[np.float64]
+
 
 class Importance(NamedTuple):
     """A rule or linear term as text, its importance, and its weight in the score
@@ -69,36 +71,22 @@ def importance(model: Any, X: TableLike) -> tuple[Importance, ...]:
 @importance.register
 def _(model: RuleEnsemble, X: TableLike) -> tuple[Importance, ...]:
     table, weights = _rows(model, X), np.asarray(model.weights, np.float64)
-    held = np.zeros(len(weights))
-    for _, satisfied in model.conjunctions.batches(table):
-        held += satisfied.sum(axis=0)
-    share = held / table.n_rows
-    parts = [
-        (model.conjunctions.describe(r), weights[r], spread)
-        for r, spread in enumerate(np.sqrt(share * (1 - share)))
-    ]
+    texts = [model.conjunctions.describe(r) for r in range(len(weights))]
     if model.linear is not None:
-        coefficients = np.asarray(model.linear.coefficients, np.float64)
-        spreads = model.linear.values(table).std(axis=0)
-        parts += [
-            (model.linear.describe(t, model.schema), coefficients[t], spread)
-            for t, spread in enumerate(spreads)
-        ]
-    found = [
-        Importance(
-            text,
-            float(np.abs(weight).mean() * spread),
-            float(weight[0]) if len(weight) == 1 else None,
-        )
-        for text, weight, spread in parts
-    ]
-    return _ranked(found)
+        weights = np.concatenate([weights, np.asarray(model.linear.coefficients, np.float64)])
+        texts += [model.linear.describe(t, model.schema) for t in range(len(model.linear.feature))]
+    of_rules, of_terms = importances_of_parts(model, table)
+    values = np.concatenate([of_rules, of_terms])
+    one_output = model.n_outputs == 1
+    return _ranked(
+        Importance(text, float(value), float(weight[0]) if one_output else None)
+        for text, value, weight in zip(texts, values, weights, strict=True)
+    )
 
 
 @importance.register
 def _(model: RuleList, X: TableLike) -> tuple[Importance, ...]:
-    table = _rows(model, X)
-    shares = np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
+    shares = decided_shares(model, _rows(model, X))
     texts = [
         *(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))),
         "otherwise",
@@ -106,6 +94,29 @@ def _(model: RuleList, X: TableLike) -> tuple[Importance, ...]:
     return _ranked(
         Importance(text, float(share), None) for text, share in zip(texts, shares, strict=True)
     )
+
+
+def importances_of_parts(model: RuleEnsemble, table: Table) -> tuple[Floats, Floats]:
+    """The importances of the rules and of the linear terms of an ensemble, see `importance`."""
+    held = np.zeros(len(model.conjunctions))
+    for _, satisfied in model.conjunctions.batches(table):
+        held += satisfied.sum(axis=0)
+    share, of_terms = held / table.n_rows, np.zeros(0)
+    # The standard deviation of 0 / 1 is sqrt(s (1 - s)).
+    of_rules = _mean_size(model.weights) * np.sqrt(share * (1 - share))
+    if model.linear is not None:
+        of_terms = _mean_size(model.linear.coefficients) * model.linear.values(table).std(axis=0)
+    return of_rules, of_terms
+
+
+def _mean_size(weights: ArrayLike) -> Floats:
+    """The mean absolute weight over the outputs, one per rule or term."""
+    return np.abs(np.asarray(weights, np.float64)).mean(axis=1)
+
+
+def decided_shares(model: RuleList, table: Table) -> Floats:
+    """The share of rows that each rule of a list decides, and at last the default."""
+    return np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
 
 
 def _rows(model: Any, X: TableLike) -> Table:

@@ -8,8 +8,8 @@ working set to the next and along a path, as long as steps towards its minimum m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 
@@ -36,7 +36,7 @@ from jaxrules.solvers.linear.proximal_newton import (
     without_intercept,
 )
 from jaxrules.solvers.linear.quadratic import Floats
-from jaxrules.tools.float64 import in_x64
+from jaxrules.tools.float64 import in_x64, x64
 
 FEW = 1 << 20
 """For matrices of up to this many entries, one BLAS thread is faster than several."""
@@ -198,14 +198,11 @@ class ProximalNewton:
     names: NDArray[np.intp]
     limits: Limits
 
-    @in_x64
-    def minimum(self, coefficients: Floats, intercept: float, score: Floats) -> HostNewtonState:
-        """The state where it ends, from coefficients, an intercept and the score they give."""
-        with np.errstate(all="ignore"), _threads(self.data.columns):
-            state = self.init(coefficients, intercept, score)
-            while not self.finished(state):
-                state = self.step(state)
-        return state
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """float64, and no warnings of overflow."""
+        with x64(), np.errstate(all="ignore"), _threads(self.data.columns):
+            yield
 
     def init(self, coefficients: Floats, intercept: float, score: Floats) -> HostNewtonState:
         value = float(objective(self.loss, self.data, self.penalty, coefficients, score))

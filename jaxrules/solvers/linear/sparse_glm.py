@@ -287,23 +287,14 @@ class SparseProblem(WorkingSets[SparseSolution]):
         return self.at(coefficients, intercept, score, False)
 
     def _null_model(self, position: Position) -> Position:
-        # `at` finds the best intercept; columns without a penalty need a solver of their own.
-        free = self._unpenalised
-        if len(free) == 0:
-            return position
-        stage = self._stage(position)
+        stage = self._stage(position) if len(self.unpenalised) else None
         if stage is not None:
             position = self._evaluated(stage._null_model(stage._evaluated(position)))
-        solver = self.solver(free, 0.0, Limits(1e-14 * math.sqrt(self.worth), 100))
-        return self.moved(position, free, solver.minimum(*position.on(free)))
-
-    @property
-    def _unpenalised(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self.penalty.prices == 0)
+        return self.null_model(position, Limits(1e-14 * math.sqrt(self.worth), 100))
 
     def at(self, coefficients: Floats, intercept: float, score: Floats, all_free: bool) -> Position:
         """The position with the intercept shifted to its best value; evaluates all columns."""
-        free = np.arange(self.design.n_columns) if all_free else self._unpenalised
+        free = np.arange(self.design.n_columns) if all_free else self.unpenalised
         found = point_at(self.loss, self.design.storage, self.design.take(free), self.data, score)
         return Position(coefficients, intercept + found.shift, found, all_free)
 

@@ -26,7 +26,8 @@ the mean entropy of t is a lower bound on the minimum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -201,11 +202,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         coefficients = np.zeros((design.n_columns, k))
         if start is None:
             position = self.at(coefficients, np.zeros(k), np.zeros_like(self.target), False)
-            free = np.flatnonzero(self.penalty.prices == 0)
-            if not len(free):
-                return position
-            solver = self.solver(free, 0.0, _FREE)
-            return self.moved(position, free, solver.minimum(*position.on(free)))
+            return self.null_model(position, _FREE)
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = (
@@ -226,7 +223,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         p = np.asarray(shares_of(score, axis=0))
         dual = p - self.target
         gradient = _sums(self.design.storage, self.weights * dual)
-        free = np.flatnonzero(self.penalty.prices == 0)
+        free = self.unpenalised
         dual = _projected(self.design.take(free), self.weights, p, dual)
         dual_gradient = _sums(self.design.storage, self.weights * dual) if len(free) else gradient
         loss: Any = _log_loss(self.weights, self.target, score)
@@ -410,13 +407,11 @@ class BlockDescent:
     names: NDArray[np.intp]
     limits: Limits
 
-    def minimum(self, coefficients: Floats, intercept: Floats, score: Floats) -> DescentState:
-        """The state where it ends, from coefficients, intercepts and the score they give."""
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """No warnings of overflow, and one BLAS thread for small products."""
         with np.errstate(all="ignore"), one_blas_thread():
-            state = self.init(coefficients, intercept, score)
-            while not self.finished(state):
-                state = self.step(state)
-        return state
+            yield
 
     def init(self, coefficients: Floats, intercept: Floats, score: Floats) -> DescentState:
         shares, value = np.asarray(shares_of(score, axis=0)), self._value(coefficients, score)

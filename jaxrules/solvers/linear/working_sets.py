@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -41,24 +42,19 @@ class Position(NamedTuple):
         return self.coefficients[working], self.intercept, self.point.score
 
 
-class Reached(Protocol):
-    """Where a solver on some columns ends."""
-
-    @property
-    def coefficients(self) -> Floats: ...
-    @property
-    def intercept(self) -> Any: ...
-    @property
-    def score(self) -> Floats: ...
-    @property
-    def steps(self) -> int: ...
-
-
 class Solver(Protocol):
-    """A solver on some columns."""
+    """A solver on some columns. Its states have `coefficients`, `intercept`, `score` and `steps`,
+    the number taken.
+    """
 
-    def minimum(self, coefficients: Floats, intercept: Any, score: Floats) -> Reached:
-        """Where it ends, from coefficients, an intercept and the score they give."""
+    def settings(self) -> AbstractContextManager[None]:
+        """What its steps need of NumPy, BLAS and JAX."""
+
+    def init(self, coefficients: Floats, intercept: Any, score: Floats) -> Any:
+        """The state at coefficients, an intercept and the score they give."""
+
+    def finished(self, at: Any) -> bool: ...
+    def step(self, at: Any) -> Any: ...
 
 
 class Certificate(NamedTuple):
@@ -112,11 +108,28 @@ class WorkingSets(ABC, Generic[SolutionT]):
         coefficient is zero.
         """
 
-    def moved(self, position: Position, working: NDArray[np.intp], found: Reached) -> Position:
-        """The position that the solver reached on the working columns; the others are 0."""
+    @property
+    def unpenalised(self) -> NDArray[np.intp]:
+        """The columns without a penalty."""
+        return np.flatnonzero(self.penalty.prices == 0)
+
+    def null_model(self, position: Position, limits: Limits) -> Position:
+        """The position with the least loss at which every penalised coefficient is zero."""
+        free = self.unpenalised
+        if not len(free):  # `at` finds the best intercept
+            return position
+        solver = self.solver(free, 0.0, limits)
+        with solver.settings():
+            state = solver.init(*position.on(free))
+            while not solver.finished(state):
+                state = solver.step(state)
+        return self._moved(position, free, state)
+
+    def _moved(self, position: Position, working: NDArray[np.intp], state: Any) -> Position:
+        """The position of a solver's state on the working columns; the others are 0."""
         coefficients = np.zeros_like(position.coefficients)
-        coefficients[working] = found.coefficients
-        return self.at(coefficients, found.intercept, found.score, position.all_free)
+        coefficients[working] = state.coefficients
+        return self.at(coefficients, state.intercept, state.score, position.all_free)
 
     def certificate(self, position: Position, strength: float) -> Certificate:
         """The objective, a lower bound on its minimum, and the violation of every column."""
@@ -208,9 +221,12 @@ class WorkingSets(ABC, Generic[SolutionT]):
             worst = float(certificate.violation.max(initial=0.0))
             target = max(min(wanted, 0.2 * worst), 0.2 * outside)
             most = min(_STEPS_PER_VISIT, max_iterations - steps)
-            limits = Limits(target, most, stopped)
-            found = self.solver(working, strength, limits).minimum(*position.on(working))
-            position, steps = self.moved(position, working, found), steps + found.steps
+            solver = self.solver(working, strength, Limits(target, most, stopped))
+            with solver.settings():
+                state = solver.init(*position.on(working))
+                while not solver.finished(state):
+                    state = solver.step(state)
+            position, steps = self._moved(position, working, state), steps + state.steps
             previous, certificate = certificate, self.certificate(position, strength)
             gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
             worst_after = certificate.violation.max(initial=0.0)
