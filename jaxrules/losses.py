@@ -156,7 +156,7 @@ class Loss:
 def _special(*arrays: Array) -> Any:
     if numpy_of(*arrays) is jnp:
         return jax.scipy.special
-    import scipy.special  # here, because a prediction needs none
+    import scipy.special  # here: predictions do not need it
 
     return scipy.special
 

@@ -230,7 +230,7 @@ def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
             f"{', '.join(get_args(Task))}"
         )
     content = path.read_bytes()
-    # The checksum is that of the file as it lies there, compressed or not.
+    # The checksum is that of the file as it is stored, compressed or not.
     if "sha256" in entry and hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise ValueError(
             f"{path.name} is not the file that manifest.json describes (its sha256 differs)"

@@ -144,8 +144,8 @@ class Feature:
 
     @property
     def as_number(self) -> str:
-        """What a sum adds: the name; ``number(x)`` if x has special values; ``[flag]`` for 1 if
-        True; ``rank(size)`` for the place of an ordered category, from 0.
+        """The column as a term of a sum: the name; ``number(x)`` if x has special values;
+        ``[flag]`` for 1 if True; ``rank(size)`` for the place of an ordered category, from 0.
         """
         if self.levels is None:
             return self.shown if self.special_values is None else f"number({self.shown})"
@@ -208,7 +208,7 @@ class Schema:
         }
 
     def absent(self, features: Collection[int], in_text: bool = False) -> str | None:
-        """What a row can be that has no value in one of these columns: "missing", "special",
+        """What a row without a value in one of these columns is: "missing", "special",
         "special or missing"; None if every row has one. `in_text`: as far as rules mention it.
         """
         special = any(self.features[f].special_values is not None for f in features)

@@ -1,4 +1,4 @@
-"""Fits on a sample, for more rows than one wants to wait for, or than memory holds.
+"""Fits on a sample, for tables that take too long to fit, or do not fit in memory.
 
 `fit_on_sample` reads the rows twice, one block at a time. The first time it draws a sample, to
 which a learner fits its model; the second time it evaluates this model on all rows.
@@ -120,7 +120,7 @@ class SampledDetails(Details):
         yield from dict.fromkeys([*super().__iter__(), *self.__dict__.get("of_learner", ())])
 
     def __getattr__(self, name: str) -> Any:
-        # Copying and unpickling ask for special names before there are any fields.
+        # Copying and unpickling look up special names before there are any fields.
         if name.startswith("__") or name not in set(self):
             return super().__getattr__(name)
         return self.of_learner[name]
@@ -220,7 +220,7 @@ def fit_on_sample(
 def _draw(source: Source, sample: _Sample, run: Run, reading: Run) -> None:
     """Draw the sample from as many blocks as there is time for, at least one with rows."""
     blocks = source()
-    # Not asked whether to stop: without any row there is no model.
+    # Without a check of the clock: there is no model without a row.
     for block in blocks:
         sample.add(*block)
         if sample.rows:
@@ -574,7 +574,7 @@ class _Sample:
         # Only all labels tell classes from numbers.
         few, classes = len(self.labels) <= _MOST_CLASSES, loss.target == "sign"
         checks.require(few or not classes, f"y has more than {_MOST_CLASSES} classes")
-        # For numbers, rows that were kept for the sake of their "class" go.
+        # For numbers, rows that were kept only for their "class" are dropped.
         kept = self._kept(self.keys, self.y, self._size(self.table), classes)
         weights = self.weights[kept] if self.weighted else None
         # The few values of a sample might look like classes where those of all rows do not.

@@ -221,8 +221,8 @@ class _Work(Generic[Result]):
         that it gives up are repeated one by one.
 
         Not by joblib, which waits for ever for a task that dask has given up (joblib 1.6), and
-        whose dask workers do not hear Ctrl-C. Without any worker, the tasks end with an error after
-        some minutes: a busy machine needs some to start one again.
+        whose dask workers do not receive Ctrl-C. Without any worker, the tasks end with an error
+        after some minutes, as a busy machine takes that long to start one again.
         """
         import distributed
 
@@ -252,7 +252,7 @@ class _Work(Generic[Result]):
                 with contextlib.suppress(TimeoutError):
                     distributed.wait(list(under_way), _LISTENING, "FIRST_COMPLETED")
                 there, last, checked = bool(client.nthreads()), checked, time.monotonic()
-                # A check that a busy machine delays says nothing of the time before it
+                # A check that a busy machine delays proves nothing about the time before it
                 without = 0.0 if there else without + min(checked - last, 5 * _LISTENING)
                 if self.run.limit is Status.INTERRUPTED:
                     stop.set()
@@ -344,7 +344,7 @@ def _handed_on(interrupt: Interrupt) -> Iterator[_StopFile]:
 def _in_worker(
     k: int, task: Task[Result], seconds: float | None, stop: Any
 ) -> tuple[int, Result | None, Exception | None]:
-    """A task, in a process or thread that hears Ctrl-C itself or by the event."""
+    """A task, in a process or thread that receives Ctrl-C itself or by the event."""
     result, failure, run = None, None, Run("worker")
     with run, _interrupted_by(stop, run.interrupt):
         try:

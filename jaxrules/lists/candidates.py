@@ -144,7 +144,7 @@ def candidates_of(
     n_classes = class_weights.shape[1]
     rows = Activations.of(parts, table)
     if rows.n_patterns > table.n_rows // 2 and not stopped() and alike(class_weights):
-        every = np.arange(table.n_rows)  # hardly any rows are equal: single rows count faster
+        every = np.arange(table.n_rows)  # hardly any rows are equal: counting each is faster
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
     # Tags of a conjunction are the AND of its literals' tags: the labels that all of them allow,

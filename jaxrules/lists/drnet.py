@@ -319,7 +319,7 @@ class _DRNetTask:
         """Train, and make a list of the sets."""
         if self.data.target.ndim == 1:
             only = _ListTraining(self.data, self.pool, self.may_say[1], options, run).fit()
-            # A list without a rule says what most rows are, as that of several classes.
+            # A list without rules predicts the most frequent class, as with several classes.
             default = 0 if only.rules else _most_frequent(self.data.codes, self.data.weights)
             return _as_list(self, [(1, only)], default, only.errors, options, run)
         sets, default = _class_by_class(self, options, run)

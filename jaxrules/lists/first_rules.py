@@ -144,7 +144,7 @@ def shrunk(
     decided: NDArray[np.float64], labels: NDArray[np.int32], most: float
 ) -> NDArray[np.float64]:
     """The weights of the classes, and rows of at most this weight with the shares of all rows:
-    fewer if the label would not stay the heaviest class, and one if it only was level with another.
+    fewer if the label would not stay the heaviest class, and one if it was only tied with another.
     """
     # t rows with these shares keep label l ahead of class k while lead - t lag > 0, with lead = n_l
     # - n_k and lag = shares_k - shares_l. Only classes with lag > 0 can catch up.

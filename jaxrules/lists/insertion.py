@@ -468,12 +468,12 @@ def _by_device(row: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
 
 
 def on_host() -> bool:
-    """Whether numba's kernels search, and not JAX's."""
+    """Whether the search runs numba's kernels, not those of JAX."""
     return placement.mesh() is None
 
 
 def _kernels() -> Any:
-    """numba's, which loads when it is needed."""
+    """The kernels of numba, which is imported on first use."""
     from jaxrules.lists import insertion_kernels
 
     return insertion_kernels
@@ -637,7 +637,7 @@ def _layer(beam: _Beam, problem: _InsertionProblem) -> _Beam:
     # The best conditions so far, each once
     known = xp.tril((found[:, None] == found[None]).all(axis=-1), -1).any(axis=1)
     gains, order = (one[0] for one in _top_k(xp.where(known, -np.inf, gains)[None], _FOUND))
-    # A child lives if its potential, less one more literal, still wins.
+    # A child is kept if its potential, less the penalty of one more literal, may still win.
     live = scores.potential - problem.penalty > _needed(xp.maximum(gains[0], problem.at_least))
     rankings = xp.where(
         live[None], xp.stack([scores.gain, scores.purity, scores.accuracy]), -np.inf

@@ -305,8 +305,8 @@ class Enumeration:
         self.ended[-1] = _FoundLists.merged([self.ended[-1], *some])
         objectives = np.concatenate([found.bounds for found in self.ended])
         if len(objectives) > self.limit:
-            # The limit's last place decides: lists below it go, and of those equal to it the later
-            # ones.
+            # The list in the last place within the limit decides: lists below it are dropped, and
+            # of those equal to it the later ones.
             least = -np.partition(-objectives, self.limit - 1)[self.limit - 1]
             self.lose(float(least), 0)
             spare = self.limit - int((objectives > least).sum())

@@ -264,7 +264,7 @@ def finish(
                 highest = max(highest, stop[r])
                 if stop[r] > settled and used[s] | given.uses[r] == given.required:
                     settled, best, first, second = stop[r], s, r, -1
-            # 2. Second rules q worth a look: even the best first rule plus all that q could add
+            # 2. Candidates for the second rule q: the best first rule plus all that q could add
             # must win.
             n = 0
             for q in range(R):

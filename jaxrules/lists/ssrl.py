@@ -993,8 +993,8 @@ class _Search:
         alone covers); d_2 (Eq. 18) charges it for those that the known list does not cover.
         """
         examples, nu = self.examples, self.max_rules
-        # What a rule pays on rows of the default label: `charged` if it is new, `alone` if it
-        # belongs to the known list. With d_2, known rules pay nothing.
+        # The rows of the default label that a rule is charged for: `charged` if it is new, `alone`
+        # if it belongs to the known list. With d_2, known rules are not charged.
         covering = np.sum(known.covers, axis=0) if len(known) else np.zeros(examples.n_rows, int)
         charged = np.ones(examples.n_rows, bool) if bound == 1 else covering == 0
         alone = covering == 1 if bound == 1 else np.zeros(examples.n_rows, bool)
@@ -1009,7 +1009,7 @@ class _Search:
             ):
                 # Algorithm 3: the rules of the known list are tested one by one (G_1, Eq. 25), all
                 # rules by the sub-problem (G_2, Eq. 26). It need not exclude known rules (Lemma 5):
-                # they pay at least as much there.
+                # there they are charged at least as much.
                 if (condition, label) not in used:
                     gains = gains_of(cover, examples, first, rules.labels, alpha, alone)[:, label]
                     gain = float(gains.max()) - self.penalty * len(condition)

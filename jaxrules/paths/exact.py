@@ -143,7 +143,7 @@ class _ExactPrefixes(layered.LayeredProblem[_ExactLayer, Changes]):
     def expand(self, states: _ExactLayer, some: slice, step: int, incumbent: float) -> Children:
         sequences, supports = states.sequences[some], states.supports[some]
         count, d = len(sequences), len(self.features)
-        # Of the new step's cost, the prefix pays 1 - share here; `rest` includes the share.
+        # The prefix has the share 1 - share of the new step's cost; `rest` includes the other.
         values = extension_values(
             self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences
         )

@@ -149,7 +149,7 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
         inverse = np.where(kept, 1 / np.where(kept, old, 1.0), 0.0)
         grown = forms - columns[:, None] * (columns * inverse)
         moved = np.flatnonzero(~still)
-        # The old coefficient is gone: the new one has no history, and pays from this step on.
+        # The old coefficient is gone: the new one has no history, and costs count from this step.
         grown[features[moved], :, moved] = 0.0
         grown[:, features[moved], moved] = 0.0
         return grown + weight * self.forms(supports)

@@ -56,7 +56,7 @@ class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
         self.problem, self.cost = problem, problem.cost
         self.depth = problem.steps
         self.supports = Supports.of(self.cost, self.depth)
-        # A point's own cost is known, and the prefix pays all of it: remainders own no share.
+        # A point's own cost is known and belongs to the prefix: remainders have no share in it.
         self.rest = self.supports.remainders(problem.step_weights, np.zeros(self.depth + 1))
 
     def root(self) -> _IntegerLayer:

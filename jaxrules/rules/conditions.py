@@ -868,7 +868,7 @@ def whole_thresholds(
     Args:
         below: whether a value equal to a threshold lies below it, as for ``<=`` and ``>``.
     """
-    for some in (values[:_SOME_VALUES], values):  # a few are mostly enough
+    for some in (values[:_SOME_VALUES], values):  # a few usually suffice
         known = some[~np.isnan(some)]
         if (known != np.rint(known)).any():
             return thresholds

@@ -98,7 +98,7 @@ class Constraints:
                 )
             directions[column] = int(direction)
         banned = frozenset(_columns(schema, "forbidden", forbidden))
-        # A companion tells of its column's special values, so it is forbidden with it.
+        # A companion reveals its column's special values, so it is forbidden with it.
         banned |= {companion for f, companion in schema.companions.items() if f in banned}
         wanted = tuple(dict.fromkeys(_columns(schema, "required", required)))
         both = [schema.names[column] for column in wanted if column in banned]

@@ -262,7 +262,7 @@ class Activations:
         """These rules and additional ones; `held`, (rows, additional rules), marks the rows for
         which these hold.
         """
-        # A new pattern is an old one together with what the additional rules say.
+        # A new pattern is an old one together with the values of the additional rules.
         first, pattern = distinct(np.column_stack([self.pattern.astype(np.uint64), pack(held)]))
         bits = take_columns(self.bits, self.n_patterns, self.pattern[first])
         return Activations(

@@ -30,7 +30,7 @@ class Patient:
         self._lock = threading.Lock()
 
     def __call__(self, stopped: Callable[[], bool], *args: Any, **static: Any) -> Any:
-        """The kernel's result for these arguments; None if `stopped` said so while it compiled."""
+        """The kernel's result for these arguments; None if it was stopped while it compiled."""
         leaves, structure = jax.tree.flatten(args)
         key = structure, *map(_kind, leaves), *static.items()
         with self._lock:

@@ -1,3 +1,3 @@
-"""What knows neither data nor rules: checks of arguments, words, clocks, Ctrl-C, devices, bit
+"""Tools that know neither data nor rules: checks of arguments, words, clocks, Ctrl-C, devices, bit
 sets.
 """

@@ -95,7 +95,7 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
 _EVERY_DIGIT = 17
 """Significant digits that distinguish all float64 numbers."""
 _SHORT = 15
-"""Significant digits of a decimal number that a float64 keeps; more are of no decimal number."""
+"""Significant digits of a decimal number that a float64 keeps; further digits are rounding."""
 _ENOUGH_DECIMALS = 25
 """Digits after the first that distinguish neighbouring float64 numbers."""
 

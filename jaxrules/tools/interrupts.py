@@ -89,7 +89,7 @@ class Interrupt:
     @staticmethod
     @contextlib.contextmanager
     def unheard() -> Iterator[None]:
-        """The context in which fits do not hear the Ctrl-C of the fit around them: for a little
+        """The context in which fits ignore the Ctrl-C of the fit around them: for a little
         work that finds rules for a fit which was interrupted before it had any.
         """
         token = _UNHEARD.set(True)
@@ -127,8 +127,8 @@ _ORDERLY = (__name__, "jaxrules.tools.runs", "contextlib")
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
 """The packages that import and compile."""
 _CALLS = ("jaxrules.learning.guard", "jaxrules.learning.options")
-"""The modules that call every fit. Their callers, for example an import in the user's program, are
-no concern of the fit.
+"""The modules that call every fit. Their callers, for example an import in the user's program, do
+not matter to the fit.
 """
 
 

@@ -136,7 +136,7 @@ ProgressOption = bool | Callable[[Progress], None]
 
 
 class Stopped(Exception):
-    """Raised to break off a preparation when time has run out or Ctrl-C was pressed. It never
+    """Raised to interrupt a preparation when time has run out or Ctrl-C was pressed. It never
     leaves a fit.
     """
 

@@ -179,7 +179,7 @@ class _Refit:
         self.columns = activations.dense.astype(np.float64)
         self.start = np.asarray(model.weights, np.float64)
         self.scale = np.ones(len(self.start))
-        # A class that does not use a rule still does not; a rule without any weight is free in all.
+        # A weight of 0 stays 0, unless the rule has weight 0 for all classes: then all are free.
         used = self.start != 0
         self.free = used | ~used.any(axis=1, keepdims=True)
         self.free[kept] = False

@@ -123,7 +123,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
     ax = _axes(ax)
     together = np.concatenate([rows[:, :2] for rows in points.values()])
     together = together[np.lexsort(together.T[::-1])]
-    # Sorted by complexity: Pareto-optimal is what has less risk than all before it.
+    # Sorted by complexity: a point is Pareto-optimal if its risk is below all risks before it.
     best = together[together[:, 1] < np.append(np.inf, np.minimum.accumulate(together[:, 1])[:-1])]
     ax.step(*best.T, where="post", color="0.8", linewidth=5, zorder=0, label="Pareto front")
     for number, (label, rows) in enumerate(points.items()):
@@ -478,7 +478,7 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     steps = [start, *reasons, ("score", 0.0)]
     ends = np.cumsum([weight for _, weight in steps])
     left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
-    # Parts begin where the part before ends; the score is a bar of its own, from 0.
+    # Each part begins where the one before ends; the score is a separate bar, from 0.
     left[-1], width[-1] = 0.0, ends[-1]
     colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
     ax = _axes(ax)

@@ -137,7 +137,7 @@ class _Paths:
         joins = new & (outside > _DEPENDENT)
         self.active[:, slot] = joins
         self.sign[:, slot] = np.where(self.slope[self.every, at] >= 0, 1.0, -1.0)
-        # Also those that stay out: they would ask to enter at every knot.
+        # Also those that stay out: they would try to enter at every knot.
         self.closed[self.every[new], at[new]] = True
 
     def move(self) -> None:

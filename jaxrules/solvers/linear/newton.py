@@ -174,7 +174,7 @@ def newton_on_host(
         point = within(np.asarray(start, np.float64), least, most)
         now = at(point)
         if not np.isfinite(now.value):
-            # A start whose scores overflow is no use; at 0 they are the offset alone.
+            # A start whose scores overflow is useless; at 0 the scores are the offset alone.
             point = np.zeros_like(point)
             now = at(point)
         first = point
@@ -300,7 +300,7 @@ def newton(
     tolerance: float = 1e-12,
     max_steps: int = 60,
 ) -> Array:
-    """The minimiser, from a start. Traceable; the dtype of `columns` rules.
+    """The minimiser, from a start. Traceable, in the dtype of `columns`.
 
     A step that does not descend is retried at a quarter of its length; after that, the length
     doubles with every successful step.

@@ -362,7 +362,7 @@ class DescentState(NamedTuple):
         begun: the violation where they began to.
         idle: steps since the objective was `least`.
         fresh: whether the models are those of this score.
-        stuck: whether the models serve no longer.
+        stuck: whether the models no longer help.
         ended: whether no further step can be made.
     """
 
@@ -419,12 +419,12 @@ class BlockDescent:
         return DescentState(coefficients, intercept, score, shares, *slopes, (value,), value)
 
     def finished(self, at: DescentState) -> bool:
-        # Where fresh models serve no longer, rounding hides what is left.
+        # Where even fresh models do not help, rounding hides what is left.
         done = at.ended or (at.stuck and at.fresh)
         return done or self.limits.reached(at.violation, at.steps)
 
     def step(self, at: DescentState) -> DescentState:
-        # Models are dear: they are renewed only at the start, where they serve no longer, or if
+        # Models are costly: they are renewed only at the start, where they no longer help, or if
         # several steps have gained little.
         slow = at.age >= _AGE and at.violation > _SLOW * at.begun
         if self.curvatures[0].rows is None or at.stuck or slow:
@@ -457,8 +457,8 @@ class BlockDescent:
             return new
         score = at.score + length * along
         shares = np.asarray(shares_of(score, axis=0))
-        # The models leave out how classes bend each other. What they bent along this step, against
-        # what the models said, scales the next one (Barzilai and Borwein).
+        # The models omit the second derivatives between classes. The curvature of the loss along
+        # this step, relative to that of the models, scales the next one (Barzilai and Borwein).
         said = sum(
             float(one.rows @ own**2) for one, own in zip(self.curvatures, along, strict=True)
         )

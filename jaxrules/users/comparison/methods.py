@@ -217,7 +217,7 @@ def _options(path: Callable[..., Any]) -> set[str]:
     """The keyword arguments that a function takes and that are not bound yet."""
     bound = path.keywords if isinstance(path, functools.partial) else {}
     parameters = inspect.signature(path).parameters.values()
-    # A function of **kwargs takes whatever it gets.
+    # A function of **kwargs accepts every keyword.
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return _GIVEN - set(bound)
     return {parameter.name for parameter in parameters} - set(bound)

@@ -364,7 +364,7 @@ class Comparison:
         found = []
         for fold, place in enumerate(chosen):
             train = sample[np.flatnonzero(numbers != fold)]
-            with warnings.catch_warnings():  # the notes of the comparison have them
+            with warnings.catch_warnings():  # they are in the notes of the comparison
                 warnings.simplefilter("ignore")
                 fits = design.methods[method].fits(train, design.seed, None)
             fit = fits.get(one.settings[place])
@@ -691,7 +691,7 @@ class _OuterFold:
             warnings.simplefilter("default")
             try:
                 outcome = self._outcome(deadline)
-            # A method that fails is a note in the table, and the others go on.
+            # A failed method becomes a note in the table; the others continue.
             except Exception as error:
                 outcome = _Outcome(failure=_said(error))
         texts = tuple(dict.fromkeys(display.plain(str(one.message)) for one in told))
