@@ -10,6 +10,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from scipy.special import softmax
@@ -21,6 +22,7 @@ from jaxrules.ensembles.boosting.search import joint_rule
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.tools.fits import Status
+from joint_models import check_files_and_exports
 
 NAMES = np.array(["ash", "birch", "cedar"])
 
@@ -275,26 +277,9 @@ def test_explanations_compare_with_the_runner_up() -> None:
 
 
 def test_exports_and_files_hold_the_model(tmp_path: Any) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=list("abcd"))
     model = jr.boosting.fit(frame, Y, max_rules=4, prune=7).model
-    labels, p = np.asarray(jr.predict(model, frame)), np.asarray(jr.predict_proba(model, frame))
-    jr.save(model, tmp_path / "model.json")
-    loaded = jr.load(tmp_path / "model.json")
-    np.testing.assert_array_equal(jr.predict_proba(loaded, frame), p)
-    assert str(loaded) == str(model)
-    asked = [jr.to_sql(model), *(jr.to_sql(model, "probability", label=name) for name in NAMES)]
-    found = duckdb.sql(f"SELECT {', '.join(asked)} FROM frame").fetchall()
-    assert [row[0] for row in found] == labels.tolist()
-    np.testing.assert_allclose([row[1:] for row in found], p, rtol=1e-12)
-    names: dict[str, Any] = {}
-    exec(compile(jr.to_python(model), "exported", "exec"), names)
-    rows = frame.to_dict("records")
-    assert [names["predict"](row) for row in rows] == labels.tolist()
-    by_label = [names["probabilities"](row) for row in rows]
-    np.testing.assert_allclose([[one[name] for name in NAMES] for one in by_label], p, rtol=1e-12)
-    assert 'normalizationMethod="softmax"' in jr.to_pmml(model)
+    check_files_and_exports(model, frame, tmp_path)
 
 
 def test_a_rule_for_every_row_belongs_to_the_intercept() -> None:

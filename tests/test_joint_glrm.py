@@ -9,6 +9,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from jaxrules.rules.conditions import propositions_of
 from jaxrules.solvers.rule_search import NormOfSums, SearchSpace
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline
+from joint_models import check_files_and_exports
 
 FEW = X[:, :2]
 SMALL = {"max_cut_points": 3, "max_length": 3}
@@ -332,25 +334,9 @@ def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_exports_and_files_hold_the_model(tmp_path: Any) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=list("abcd"))
     model = glrm.fit(frame, Y, rule_penalty=0.05, linear_terms=True).model
-    labels, p = np.asarray(jr.predict(model, frame)), np.asarray(jr.predict_proba(model, frame))
-    jr.save(model, tmp_path / "model.json")
-    loaded = jr.load(tmp_path / "model.json")
-    np.testing.assert_array_equal(jr.predict_proba(loaded, frame), p)
-    assert str(loaded) == str(model)
-    assert "ash" in jr.to_latex(model)
-    assert "ash" in model._repr_html_()
-    found = duckdb.sql(f"SELECT {jr.to_sql(model)} FROM frame").fetchall()
-    assert [row[0] for row in found] == labels.tolist()
-    names: dict[str, Any] = {}
-    exec(compile(jr.to_python(model), "exported", "exec"), names)
-    by_label = [names["probabilities"](row) for row in frame.to_dict("records")]
-    np.testing.assert_allclose([[one[name] for name in NAMES] for one in by_label], p, rtol=1e-12)
-    assert 'normalizationMethod="softmax"' in jr.to_pmml(model)
-    assert jr.explain(model, frame[:1])[0].runner_up in NAMES
+    check_files_and_exports(model, frame, tmp_path)
     refitted = jr.refit(model, frame, Y)
     assert jr.risk(refitted, frame, Y) < jr.risk(model, frame, Y)
 

@@ -8,6 +8,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_joint import CODES, NAMES, SIGNS, X, Y, rows_of, three
 
@@ -20,6 +21,7 @@ from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline
+from joint_models import check_files_and_exports
 
 RULES = jr.extract_rules(jr.default_forest(X, Y, n_trees=5, seed=0), X)
 HOLDS = RULES.satisfied(jr.as_table(X))
@@ -245,24 +247,9 @@ def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_exports_and_files_hold_the_model(tmp_path: Any) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=list("abcd"))
     model = jr.lire.fit(frame, Y, **GIVEN).model
-    labels, p = np.asarray(jr.predict(model, frame)), np.asarray(jr.predict_proba(model, frame))
-    jr.save(model, tmp_path / "model.json")
-    loaded = jr.load(tmp_path / "model.json")
-    np.testing.assert_array_equal(jr.predict_proba(loaded, frame), p)
-    assert str(loaded) == str(model)
-    assert all(name in str(model) and name in model._repr_html_() for name in NAMES)
-    assert "ash" in jr.to_latex(model)
-    found = duckdb.sql(f"SELECT {jr.to_sql(model)} FROM frame").fetchall()
-    assert [row[0] for row in found] == labels.tolist()
-    names: dict[str, Any] = {}
-    exec(compile(jr.to_python(model), "exported", "exec"), names)
-    by_label = [names["probabilities"](row) for row in frame.to_dict("records")]
-    np.testing.assert_allclose([[one[name] for name in NAMES] for one in by_label], p, rtol=1e-12)
-    assert jr.explain(model, frame[:1])[0].runner_up in NAMES
+    check_files_and_exports(model, frame, tmp_path)
     refitted = jr.refit(model, frame, Y)  # with the ridge of the fit
     np.testing.assert_allclose(refitted.weights, model.weights, atol=2e-3)
 

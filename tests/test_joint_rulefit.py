@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from jaxrules.solvers.linear import sparse_glm, sparse_softmax
 from jaxrules.solvers.linear.design import Design
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline, Run
+from joint_models import check_files_and_exports
 
 RULES = jr.extract_rules(jr.default_forest(X, Y, n_trees=5, seed=0), X)
 HOLDS = RULES.satisfied(jr.as_table(X))
@@ -201,23 +203,9 @@ def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_exports_and_files_hold_the_model(tmp_path: Any) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X, columns=list("abcd"))
     model = jr.rulefit.fit(frame, Y, l1_penalty=0.02, linear_terms=True).model
-    labels, p = np.asarray(jr.predict(model, frame)), np.asarray(jr.predict_proba(model, frame))
-    jr.save(model, tmp_path / "model.json")
-    loaded = jr.load(tmp_path / "model.json")
-    np.testing.assert_array_equal(jr.predict_proba(loaded, frame), p)
-    assert str(loaded) == str(model)
-    found = duckdb.sql(f"SELECT {jr.to_sql(model)} FROM frame").fetchall()
-    assert [row[0] for row in found] == labels.tolist()
-    names: dict[str, Any] = {}
-    exec(compile(jr.to_python(model), "exported", "exec"), names)
-    by_label = [names["probabilities"](row) for row in frame.to_dict("records")]
-    np.testing.assert_allclose([[one[name] for name in NAMES] for one in by_label], p, rtol=1e-12)
-    assert 'normalizationMethod="softmax"' in jr.to_pmml(model)
-    assert jr.explain(model, frame[:1])[0].runner_up in NAMES
+    check_files_and_exports(model, frame, tmp_path)
     refitted = jr.refit(model, frame, Y)
     assert jr.risk(refitted, frame, Y) < jr.risk(model, frame, Y)
 

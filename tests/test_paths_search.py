@@ -290,23 +290,21 @@ def test_layers_and_depth_first_agree_on_values() -> None:
         value = path_objective(cost, weights, best_path(cost, weights, sequence))
         assert batched[feature] == pytest.approx(value, rel=1e-9)
     stack = depth_first.workspace(6, 4)
-    table = Supports.of(cost, 4)
-    nothing = np.zeros((5, len(table.masks) + 2))
-    given = depth_first.Given(
-        cost.curvature,
-        cost.linear,
-        cost.constant,
-        weights,
-        np.zeros(5),
-        nothing,
-        table.masks,
-        table.larger,
-        False,
-    )
+    given = given_of(cost, weights)
     level, value, _ = depth_first.search(tuple(given), tuple(stack), 0, 0, 4, np.inf, 0.0, 10**6)
     assert level < 0
     best = path_objective(cost, weights, best_path(cost, weights, stack.best))
     assert value == pytest.approx(best, rel=1e-9)
+
+
+def given_of(cost: costs.QuadraticCost, weights: np.ndarray) -> depth_first.Given:
+    """The input of the kernels for the first four steps, without bounds on what follows."""
+    table = Supports.of(cost, 4)
+    nothing = np.zeros((5, len(table.masks) + 2))
+    return depth_first.Given(
+        cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing,
+        table.masks, table.larger, False,
+    )  # fmt: skip
 
 
 def test_the_cost_to_come_is_that_of_every_prefix() -> None:
@@ -315,19 +313,7 @@ def test_the_cost_to_come_is_that_of_every_prefix() -> None:
     """
     cost = correlated(3)
     weights = np.random.default_rng(1).random(4)
-    table = Supports.of(cost, 4)
-    nothing = np.zeros((5, len(table.masks) + 2))
-    given = depth_first.Given(
-        cost.curvature,
-        cost.linear,
-        cost.constant,
-        weights,
-        np.zeros(5),
-        nothing,
-        table.masks,
-        table.larger,
-        False,
-    )
+    given = given_of(cost, weights)
     for prefix in itertools.product(range(3), repeat=3):
         stack, values = depth_first.workspace(3, 4), np.empty(3)
         for level, feature in enumerate(prefix):

@@ -49,7 +49,7 @@ from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint, ProximalNewton, point_at
 from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import NewtonData, dual_bound
-from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
+from jaxrules.solvers.linear.working_sets import Certificate, Latest, Position, WorkingSets
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
@@ -108,14 +108,6 @@ class SparseSolution:
 # problem
 
 
-@dataclass
-class _Latest:
-    """The latest solution and its position: the next one may start there."""
-
-    solution: SparseSolution | None = None
-    position: Position | None = None
-
-
 @dataclass(frozen=True)
 class SparseProblem(WorkingSets[SparseSolution]):
     """Everything but the penalty, with centred and scaled columns."""
@@ -131,7 +123,7 @@ class SparseProblem(WorkingSets[SparseSolution]):
     least: float
     worth: float
     curvature: Curvature = field(default_factory=Curvature)
-    latest: _Latest = field(default_factory=_Latest)
+    latest: Latest[SparseSolution] = field(default_factory=Latest)
 
     @classmethod
     def of(

@@ -44,7 +44,7 @@ from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint
 from jaxrules.solvers.linear.penalties import Group, feasible_share
 from jaxrules.solvers.linear.proximal_newton import SecondOrderModel
-from jaxrules.solvers.linear.working_sets import Certificate, Position, WorkingSets
+from jaxrules.solvers.linear.working_sets import Certificate, Latest, Position, WorkingSets
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
@@ -92,14 +92,6 @@ class SoftmaxSolution:
     status: Status
 
 
-@dataclass
-class _LatestSoftmax:
-    """The latest solution and its position: the next one may start there."""
-
-    solution: SoftmaxSolution | None = None
-    position: Position | None = None
-
-
 # Inside, coefficients are (columns, classes), and numbers of rows (classes, rows).
 
 
@@ -138,7 +130,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
     least: float
     worth: float
     curvatures: list[Curvature] = field(default_factory=list)
-    latest: _LatestSoftmax = field(default_factory=_LatestSoftmax)
+    latest: Latest[SoftmaxSolution] = field(default_factory=Latest)
     constant = 0.0
 
     @classmethod
@@ -173,7 +165,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         penalty = Group(penalty_factors / design.scale)
         for one in self.curvatures:
             one.keep(one.columns < same)
-        return replace(self, design=design, penalty=penalty, latest=_LatestSoftmax())
+        return replace(self, design=design, penalty=penalty, latest=Latest())
 
     def solve(
         self,

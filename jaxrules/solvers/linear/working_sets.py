@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -40,6 +41,14 @@ class Position(NamedTuple):
     def on(self, working: NDArray[np.intp]) -> tuple[Floats, Any, Floats]:
         """Where a solver on the working columns starts: coefficients, intercept and score."""
         return self.coefficients[working], self.intercept, self.point.score
+
+
+@dataclass
+class Latest(Generic[SolutionT]):
+    """The latest solution and its position: the next one may start there."""
+
+    solution: SolutionT | None = None
+    position: Position | None = None
 
 
 class Solver(Protocol):
