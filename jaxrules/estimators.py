@@ -24,13 +24,7 @@ from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, cast
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    RegressorMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.utils import Tags, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -132,9 +126,7 @@ def _constructor(
     fields = [parameter for parameter in keywords(of) if parameter.name not in left_out]
     known = {parameter.name: parameter.default for parameter in fields}
 
-    def decorated(
-        body: Callable[[Any], None],
-    ) -> Callable[Concatenate[Any, Arguments], None]:
+    def decorated(body: Callable[[Any], None]) -> Callable[Concatenate[Any, Arguments], None]:
         @functools.wraps(body)
         def __init__(self: Any, **given: Any) -> None:
             given = present_names(of, given, type(self).__name__)

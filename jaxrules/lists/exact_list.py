@@ -33,12 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
-from jaxrules.learning.cross_validation import (
-    along_paths,
-    by_size,
-    fit_of_best_setting,
-    fits_along,
-)
+from jaxrules.learning.cross_validation import along_paths, by_size, fit_of_best_setting, fits_along
 from jaxrules.learning.in_time import Stage, with_rules
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, sample_in_time

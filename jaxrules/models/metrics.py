@@ -18,14 +18,7 @@ from jaxrules.data.table import (
     target_array,
     total_offset,
 )
-from jaxrules.losses import (
-    Loss,
-    LossFunction,
-    check_target,
-    logistic,
-    loss_by_name,
-    softmax,
-)
+from jaxrules.losses import Loss, LossFunction, check_target, logistic, loss_by_name, softmax
 from jaxrules.models.rule_models import (
     RuleEnsemble,
     RuleList,

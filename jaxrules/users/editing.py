@@ -30,12 +30,7 @@ from jaxrules.data.table import (
     conform,
     effective_row,
 )
-from jaxrules.learning.training import (
-    TrainingData,
-    data_for,
-    relative_spread,
-    without_offset,
-)
+from jaxrules.learning.training import TrainingData, data_for, relative_spread, without_offset
 from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name, softmax
 from jaxrules.models.metrics import known_labels, loss_of
 from jaxrules.models.rule_models import (

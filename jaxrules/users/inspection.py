@@ -417,9 +417,5 @@ def operating_point(
         return OperatingPoint(threshold, share, tied=tied)
     positive = known_labels(y, classes, len(score)) == classes[1]
     return OperatingPoint(
-        threshold,
-        share,
-        _share(alarm, positive, weights),
-        _share(alarm, ~positive, weights),
-        tied,
+        threshold, share, _share(alarm, positive, weights), _share(alarm, ~positive, weights), tied
     )

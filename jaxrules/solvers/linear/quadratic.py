@@ -36,12 +36,7 @@ _TO_THE_BOUND = 0.995  # share of the step to the nearest bound that the interio
 
 
 def best_along(
-    hessian: Array,
-    penalty: L1,
-    b: Array,
-    gradient: Array,
-    step: Array,
-    others: Array,
+    hessian: Array, penalty: L1, b: Array, gradient: Array, step: Array, others: Array
 ) -> Array:
     """The best of b, some points along its Newton step and others, (n, k); a coefficient whose sign
     would flip stops at zero. For arrays of NumPy and JAX.

@@ -39,10 +39,7 @@ from jaxrules.solvers.linear.proximal_newton import (
     objective,
     second_order,
 )
-from jaxrules.solvers.linear.quadratic import (
-    NEWTON_RIDGE,
-    best_along,
-)
+from jaxrules.solvers.linear.quadratic import NEWTON_RIDGE, best_along
 from jaxrules.solvers.linear.sparse_glm import SparseProblem, SparseSolution
 from jaxrules.solvers.linear.working_sets import NEARLY_PERFECT
 from jaxrules.solvers.shapes import bucket

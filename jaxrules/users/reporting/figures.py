@@ -236,12 +236,7 @@ def _of_numbers(parts: Parts, predicted: Floats, rows: FigureRows) -> Json:
         for rows_in in inside
     ]
     calibration = _calibration(predicted, rows.truth)
-    return {
-        "risk": [name, value],
-        "figures": figures,
-        "calibration": calibration,
-        "groups": groups,
-    }
+    return {"risk": [name, value], "figures": figures, "calibration": calibration, "groups": groups}
 
 
 def _risk(parts: Parts, rows: FigureRows, otherwise: float) -> tuple[str, float]:
