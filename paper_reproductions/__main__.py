@@ -195,6 +195,15 @@ def ship(paper: Paper, settings: Settings, results: Path | None = None) -> int:
     line = report.total_line(paper, Results(archive, archive.settings), Canvas(folder))
     start = re.escape(line.split(" | ")[0])
     text = re.sub(f"^{start}.*$", line, overview.read_text("utf-8"), flags=re.MULTILINE)
+    if paper.claims:
+        claims = report.claims_table(paper, Results(archive, archive.settings))
+        inside = re.escape(report.CLAIMS_BEGIN.format(paper.name)), re.escape(report.CLAIMS_END)
+        text = re.sub(
+            f"({inside[0]}\n).*?(\n{inside[1]})",
+            lambda found: f"{found[1]}\n{claims}\n{found[2]}",
+            text,
+            flags=re.DOTALL,
+        )
     overview.write_text(text, "utf-8")
     return 0
 

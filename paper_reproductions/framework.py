@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jaxrules
+from paper_reproductions import claims
 from paper_reproductions.sections import Canvas, Section
 
 Entry = str | int | float
@@ -238,6 +239,51 @@ class Exhibit:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, and what of ours it is compared with.
+
+    Attributes:
+        sentence: as the paper has it, shortened by "..." and with additions in square brackets.
+        section: where it stands.
+        behind: the name of the exhibit that has the numbers.
+        compared: in words, what the numbers are, and the bound that makes a vague word exact.
+        compare: the comparisons; none while nothing is measured.
+        needed: how many of them the sentence needs, None for all.
+        beside: optional, further words computed from the results, which the verdict leaves out.
+    """
+
+    sentence: str
+    section: str
+    behind: str
+    compared: str
+    compare: Callable[[Results], Sequence[claims.Comparison]]
+    needed: int | None = None
+    beside: Callable[[Results], str] = lambda results: ""
+
+    def weighed(self, results: Results) -> Weighed:
+        """The verdict with its numbers."""
+        comparisons = self.compare(results)
+        return Weighed(
+            self, claims.verdict(comparisons, self.needed), comparisons, self.beside(results)
+        )
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A claim with its verdict."""
+
+    claim: Claim
+    verdict: claims.Verdict
+    comparisons: Sequence[claims.Comparison]
+    beside: str
+
+    def __str__(self) -> str:
+        """What was compared, and how it came out."""
+        found = claims.in_words(self.comparisons, self.claim.needed)
+        return " ".join(filter(None, [self.claim.compared, found, self.beside]))
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper to reproduce.
 
@@ -248,6 +294,7 @@ class Paper:
         protocol: in words, what was run and how it departs from the paper's protocol.
         quick: what ``--quick`` leaves out.
         summary: optional, over all results: the paragraph that opens the report.
+        claims: what the paper says of its results, in its order.
     """
 
     name: str
@@ -257,6 +304,7 @@ class Paper:
     protocol: str = ""
     quick: str = ""
     summary: Callable[[Results], str] | None = None
+    claims: tuple[Claim, ...] = ()
 
 
 _MADE = ("cell_protocol", "cell_version", "cell_date")

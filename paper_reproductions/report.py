@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import jaxrules
+from paper_reproductions import claims
 from paper_reproductions.framework import (
     Archive,
     Exhibit,
@@ -22,6 +23,7 @@ from paper_reproductions.framework import (
     Paper,
     Results,
     Settings,
+    Weighed,
     duration,
     missing_cells,
     origins,
@@ -61,7 +63,19 @@ class _Points:
     items: Sequence[str]
 
 
-_Block = _Heading | _Points | ComparisonTable | Path | str
+@dataclass(frozen=True)
+class _Claims:
+    """Claims with their verdicts, and by name the headings of the exhibits behind them."""
+
+    weighed: Sequence[Weighed]
+    headings: Mapping[str, str]
+
+
+_Block = _Heading | _Points | _Claims | ComparisonTable | Path | str
+CLAIMS = "What the paper claims, and what we found"
+"""The first heading of a report."""
+CLAIMS_BEGIN, CLAIMS_END = "<!-- claims of {} -->", "<!-- end of claims -->"
+"""Between them docs/reproductions.md has what `claims_table` gives."""
 
 
 def _blocks(
@@ -86,6 +100,11 @@ def _blocks(
             f"THIS IS A QUICK RUN, for a first look only: {paper.quick or 'a version in small.'} "
             + _left_out([exhibit for exhibit, _ in chapters], results.settings)
         )
+    if paper.claims:
+        yield _Heading(CLAIMS, 2)
+        yield from _paragraphs(claims.RULE)
+        headings = {exhibit.name: _heading_of(exhibit) for exhibit, _ in chapters}
+        yield _Claims([claim.weighed(results) for claim in paper.claims], headings)
     if paper.summary is not None:
         yield _Heading("Summary", 2)
         yield from _paragraphs(paper.summary(results))
@@ -93,11 +112,15 @@ def _blocks(
     yield from _agreement(chapters)
     listed: dict[object, str] = {}
     for exhibit, section in chapters:
-        yield _Heading(f"{exhibit.name}: {exhibit.title}", 2)
+        yield _Heading(_heading_of(exhibit), 2)
         yield from _chapter(exhibit, section, results, listed)
     if failures:
         yield _Heading("Cells that failed in this run", 2)
         yield _Points([str(failure) for failure in failures])
+
+
+def _heading_of(exhibit: Exhibit) -> str:
+    return f"{exhibit.name}: {exhibit.title}"
 
 
 def _chapter(
@@ -287,6 +310,27 @@ def _count(chapters: Sequence[tuple[Exhibit, Section]]) -> dict[str, _Counted]:
     }
 
 
+def claims_table(paper: Paper, results: Results) -> str:
+    """The paper's part of docs/reproductions.md: its claims, each with its verdict and how many
+    comparisons came out in which way.
+    """
+    report = f"reproductions/{paper.name}/report.md#{_anchor(CLAIMS)}"
+    lines = [
+        f"### [{paper.title}]({report})",
+        "",
+        "| the paper says | in | verdict | shown | undecided | against |",
+        "|---|---|---|---|---|---|",
+    ]
+    for claim in paper.claims:
+        found = claim.weighed(results)
+        counts = claims.counts(found.comparisons)
+        numbers = (str(counts[kind]) for kind in ("shown", "undecided", "against"))
+        lines.append(
+            _markdown_row([claim.sentence, claim.section, f"**{found.verdict}**", *numbers])
+        )
+    return "\n".join(lines)
+
+
 def _run_in_words(results: Results) -> str:
     about = (
         results.store.about if isinstance(results.store, Archive) else made_with(results.settings)
@@ -371,9 +415,20 @@ def _relative(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
+def _anchor(heading: str) -> str:
+    """What a heading is called in a link, by the site's and by GitHub's rule."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+
+
 def _markdown(block: _Block, folder: Path) -> str:
     if isinstance(block, _Heading):
         return "#" * block.level + f" {block.text}"
+    if isinstance(block, _Claims):
+        return "\n".join(
+            f'{number}. "{one.claim.sentence}" ({one.claim.section}): **{one.verdict}**.<br>\n'
+            f"   {one}<br>\n   The numbers: {_link(one, block, '[{}](#{})')}."
+            for number, one in enumerate(block.weighed, start=1)
+        )
     if isinstance(block, _Points):
         return "\n".join(f"- {item}" for item in block.items)
     if isinstance(block, Path):
@@ -386,13 +441,31 @@ def _markdown(block: _Block, folder: Path) -> str:
     )
 
 
+def _link(weighed: Weighed, block: _Claims, form: str) -> str:
+    """To the exhibit behind a claim; its name alone if this report leaves it out."""
+    behind = weighed.claim.behind
+    if behind not in block.headings:
+        return behind
+    return form.format(behind, _anchor(block.headings[behind]))
+
+
 def _markdown_row(line: Iterable[str]) -> str:
     return "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |"
 
 
 def _html(block: _Block, folder: Path) -> str:
     if isinstance(block, _Heading):
-        return f"<h{block.level}>{html.escape(block.text)}</h{block.level}>"
+        name = _anchor(block.text)
+        return f"<h{block.level} id={name!r}>{html.escape(block.text)}</h{block.level}>"
+    if isinstance(block, _Claims):
+        items = (
+            f'<li>"{html.escape(one.claim.sentence)}" ({html.escape(one.claim.section)}): '
+            f"<b>{one.verdict}</b>.<br>{html.escape(str(one))}<br>The numbers: "
+            + _link(one, block, '<a href="#{1}">{0}</a>')
+            + ".</li>"
+            for one in block.weighed
+        )
+        return f"<ol>{''.join(items)}</ol>"
     if isinstance(block, _Points):
         return "<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in block.items) + "</ul>"
     if isinstance(block, Path):

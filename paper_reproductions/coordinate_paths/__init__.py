@@ -5,6 +5,7 @@ Modules: `published` holds the paper's numbers, `data` the prepared data sets;
 """
 
 from paper_reproductions.coordinate_paths import bikes, prestige, schools, toy
+from paper_reproductions.coordinate_paths.claims import CLAIMS
 from paper_reproductions.framework import Paper
 
 _tables_and_figures = {
@@ -28,4 +29,5 @@ PAPER = Paper(
         where our numbers are halved, too.
     """,
     quick="fewer points on the curves, fewer random starts and samples, one lambda for Fig. 3.",
+    claims=CLAIMS,
 )

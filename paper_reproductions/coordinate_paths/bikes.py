@@ -25,7 +25,9 @@ COSTS = {
 }
 PRINTED = np.concatenate([COSTS["path"], COSTS["lasso"]])
 EXPECTED = {"path": published.BIKES_EXPECTED, "lasso": published.LASSO_EXPECTED}
-LEVELS = {"last levels dropped": False, "all levels": True}
+COMPARED = "last levels dropped"
+"""The coding that is compared with the paper."""
+LEVELS = {COMPARED: False, "all levels": True}
 LABELS = tuple(f"b{k}" for k in range(1, STEPS + 1))
 SIZES = (487, 585, 658, 700)
 """Rows of random parts: two thirds, four fifths, nine tenths and nearly all of the 731."""
@@ -186,7 +188,7 @@ alternatives = Experiment(
 
 
 def show_figure_4(results: Results, canvas: Canvas) -> Section:
-    rows = results[sequences].where(columns="last levels dropped")
+    rows = results[sequences].where(columns=COMPARED)
     tables = (
         _path_table(
             "(a) The optimal path",

@@ -5,6 +5,7 @@ the author's program, `exhibits` the tables and figures.
 """
 
 from paper_reproductions.framework import Paper
+from paper_reproductions.lire.claims import CLAIMS
 from paper_reproductions.lire.exhibits import EXHIBITS
 
 PAPER = Paper(
@@ -34,4 +35,5 @@ PAPER = Paper(
     """,
     quick="Two small data sets, one fold, few penalties; the trade-off figures and Table 1 on the first 6000 rows of "
     "Adult, while the paper's numbers beside them are for all rows and all penalties.",
+    claims=CLAIMS,
 )

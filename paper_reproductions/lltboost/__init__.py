@@ -8,6 +8,7 @@ Modules: `published` holds the paper's numbers, `data` the ten sets,
 
 from paper_reproductions.framework import Paper
 from paper_reproductions.lltboost import figures, protocol, tables
+from paper_reproductions.lltboost.claims import CLAIMS
 
 _exhibits = {exhibit.name: exhibit for exhibit in (*figures.EXHIBITS, *tables.EXHIBITS)}
 
@@ -49,4 +50,5 @@ PAPER = Paper(
         paper does not give its noise.
     """,
     quick="five sets, three repetitions, three penalties of TGB, no exact search, few further repetitions.",
+    claims=CLAIMS,
 )

@@ -127,11 +127,11 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
         values[name, "rows"] = str(train_rows(d))
         values[name, "the 2^d rules of the signs"] = Value(best_accuracy(d))
         for method in METHODS:
-            runs = _last(rows.where(dimension=d, method=method), 2**d)
+            runs = last_of(rows.where(dimension=d, method=method), 2**d)
             values[name, f"{method}, 2^d rules"] = Value(
                 runs.mean("accuracy"), spread=runs.spread("accuracy")
             )
-            longer = _last(rows.where(dimension=d, method=method), 4 * 2**d)
+            longer = last_of(rows.where(dimension=d, method=method), 4 * 2**d)
             if method != "optimal":
                 values[name, f"{method}, 4 x 2^d rules"] = Value(
                     longer.mean("accuracy"), spread=longer.spread("accuracy")
@@ -163,7 +163,7 @@ def show_figure_1(results: Results, canvas: Canvas) -> Section:
     return Section(text, (table,), _draw(results, rows, canvas))
 
 
-def _last(rows: Rows, most: int) -> Rows:
+def last_of(rows: Rows, most: int) -> Rows:
     """Per repeat the largest ensemble of at most so many rules."""
     runs = [
         [row for row in rows.where(repeat=r) if row["rules"] <= most] for r in rows.values("repeat")
@@ -184,7 +184,7 @@ def _draw(results: Results, rows: Rows, canvas: Canvas) -> tuple[Path, ...]:
     there = [d for d in dimensions(results.settings) if rows.where(dimension=d)]
     largest = there[-1]
     for method in METHODS:
-        runs = {d: _last(rows.where(dimension=d, method=method), 2**d) for d in there}
+        runs = {d: last_of(rows.where(dimension=d, method=method), 2**d) for d in there}
         means = {d: run.column("accuracy").mean() for d, run in runs.items() if run}
         growth.plot(list(means), list(means.values()), "o-", color=COLOURS[method], label=method)
         _draw_sizes(size, rows.where(dimension=largest, method=method), method)

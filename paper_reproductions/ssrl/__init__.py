@@ -7,6 +7,7 @@ programs of others, which `peer_programs` runs, `exhibits` the tables and figure
 
 from paper_reproductions.framework import Paper
 from paper_reproductions.ssrl import exhibits
+from paper_reproductions.ssrl.claims import CLAIMS
 
 PAPER = Paper(
     "ssrl",
@@ -37,4 +38,5 @@ PAPER = Paper(
     quick="""four small sets, two folds, two settings, two inner folds, a fifth of magic, no gas, one repetition of
     Fig. 4b.""",
     summary=exhibits.summary,
+    claims=CLAIMS,
 )
