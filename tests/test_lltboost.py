@@ -610,3 +610,22 @@ def test_wide_beams_keep_several_conjunctions() -> None:
     wide = jr.lltboost.fit(X, y, max_rules=2, objective_tolerance=0.0, beam_width=3)
     assert wide.details["stages"][0].risk <= narrow.details["stages"][0].risk * 1.2
     assert np.isfinite(wide.objective)
+
+
+def test_the_papers_setting_is_its_method_to_the_letter() -> None:
+    """One more option undoes each part of it: with the refits the risk of the training rows is
+    lower.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 4))
+    y = (X[:, 0] + X[:, 1] > rng.normal(size=120)).astype(int)
+    fits = [
+        lltboost.fit(X, y, **lltboost.PAPER | given) for given in ({}, {"refit_on_all_rows": True})
+    ]
+    rules = [str(fit.model.conjunctions) for fit in fits]
+    risks = [jr.risk(fit.model, X, y) for fit in fits]
+    assert rules[0] == rules[1]
+    assert risks[1] < risks[0], "weights of the training part alone"
+    assert len(fits[0].model.conjunctions) <= lltboost.PAPER["max_rules"]
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        lltboost.PAPER["max_rules"] = 3  # type: ignore[index]

@@ -604,3 +604,12 @@ def test_rows_are_merged_once_for_all_folds(classes: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(ltrnet, "_BLOCK", 7)
     assert fit() == text
     np.testing.assert_allclose(*losses, rtol=1e-7)
+
+
+def test_the_papers_setting_trains_softly_and_keeps_the_trained_weights() -> None:
+    X = np.random.default_rng(3).normal(size=(120, 4))
+    y = (X[:, 0] + X[:, 1] > 0.3).astype(int)
+    fit = ltrnet.fit(X, y, **ltrnet.PAPER | {"iterations": 60, "restarts": 2})
+    kept, trained = fit.model.weights[:, 0], np.asarray(fit.details.soft_model.net.b)
+    assert all(np.isclose(weight, trained).any() for weight in kept), "no weight is refitted"
+    assert ltrnet.PAPER["iterations"] == 250

@@ -39,6 +39,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -110,6 +111,23 @@ _TRAINING_SHARE = 0.8
 """Share of the time limit for training; the rest is for making rules of the network."""
 
 _count = partial(checks.integer, at_least=1, at_most=10**6)
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "max_rules": 10,
+        "max_length": 5,
+        "iterations": 250,
+        "restarts": 6,
+        "training": "soft",
+        "combine_starts": False,
+        "prune": False,
+        "refit": False,
+    }
+)
+"""The method of the paper to the letter, ``fit(X, y, **PAPER)``. It names no optimiser, step size
+or steepness; these are jaxrules' here. Two strengths of its penalties have to be chosen, by `path`
+or `cross_validate`. Its squared loss is half of jaxrules'.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,9 +15,7 @@ refitted, by a tolerance; an additional proposition if it raises |g'q| by anothe
 
 The paper leaves some choices open. The defaults are those that did best on its data sets: a quarter
 of the rows is held out; w and t are refitted without the L1 penalty on the chosen columns; the
-final weights are refitted on all rows. The paper to the letter is refit_propositions=False and
-refit_on_all_rows=False; l2_penalty=1e-4, risk_tolerance=-0.05 and objective_tolerance=0.1 then
-come close to its tables.
+final weights are refitted on all rows. The paper to the letter is ``fit(X, y, **PAPER)``.
 
 Under `monotone` a rule's weight will have the sign of -g'q, which restricts the signs of the
 coefficients in its propositions. Logistic regression is solved within these signs, with the
@@ -42,11 +40,13 @@ In the order of reading:
 from jaxrules.ensembles.lltboost.choice import cross_validate
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails, Part, Stage
 from jaxrules.ensembles.lltboost.fitting import fit, path
+from jaxrules.ensembles.lltboost.options import PAPER
 from jaxrules.ensembles.lltboost.options import LLTBoostGrid as Grid
 from jaxrules.ensembles.lltboost.options import LLTBoostOptions as Options
 from jaxrules.losses import LossOption
 
 __all__ = [
+    "PAPER",
     "Grid",
     "LLTBoostDetails",
     "LossOption",

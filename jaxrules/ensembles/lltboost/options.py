@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, get_args
+from types import MappingProxyType
+from typing import Any, ClassVar, get_args
 
 from jaxrules.learning.options import (
     Folds,
@@ -22,6 +23,23 @@ from jaxrules.rules.constraints import asks
 from jaxrules.tools import checks
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
+
+PAPER: Mapping[str, Any] = MappingProxyType(
+    {
+        "max_rules": 10,
+        "max_length": 5,
+        "max_nonzeros": 5,
+        "refit_propositions": False,
+        "refit_on_all_rows": False,
+        # What the paper names no number for; with these its tables are closest.
+        "l2_penalty": 1e-4,
+        "risk_tolerance": -0.05,
+        "objective_tolerance": 0.1,
+    }
+)
+"""The method of the paper to the letter, ``fit(X, y, **PAPER)``: the L1 solutions themselves, and
+the weights of the training part.
+"""
 
 
 @options
