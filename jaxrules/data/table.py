@@ -32,7 +32,9 @@ from typing import Any, Literal, NamedTuple, NoReturn, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.data.few_rows import Reader, columns_of
 from jaxrules.tools import checks, display
+from jaxrules.tools.kept import Keeps, kept
 
 MissingRule = Literal["refuse", "own_category"]
 Label = str | int | float | bool
@@ -169,7 +171,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Keeps):
     """The columns and classes of a model's data. Hashable: the static part of every model.
 
     Attributes:
@@ -188,11 +190,20 @@ class Schema:
     target: str = "target"
     never_missing: tuple[int, ...] = ()
 
-    @property
+    @kept
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.features)
 
-    @property
+    @kept
+    def readers(self) -> tuple[Reader, ...]:
+        """How rows of Python values become columns, see `jaxrules.data.few_rows`; empty if some
+        columns have special values.
+        """
+        if len(self.sources) < len(self.features):
+            return ()
+        return tuple(_reader(feature) for feature in self.features)
+
+    @kept
     def sources(self) -> tuple[Feature, ...]:
         """The columns of X, in order: all but companions, which come last."""
         return tuple(feature for feature in self.features if feature.source is None)
@@ -259,6 +270,19 @@ class Schema:
     def with_classes(self, classes: tuple[Label, ...] | None) -> Schema:
         """The same schema for a target with these classes."""
         return dataclasses.replace(self, classes=classes)
+
+
+def _reader(feature: Feature) -> Reader:
+    """How plain values of a column are read; `_conformed` reads all others."""
+    if feature.categories is not None:
+        codes = {category: code for code, category in enumerate(feature.categories)}
+        return Reader(feature.name, np.int32, MISSING, codes, (str,))
+    if feature.levels is None:
+        return Reader(feature.name, np.float64, np.nan, None, ())
+    places: dict[Any, int] = {level: place for place, level in enumerate(feature.levels)}
+    # The numbers 0 and 1 stand for False and True, which equal them.
+    types = (bool, int, float) if feature.is_boolean else (str,)
+    return Reader(feature.name, np.float64, np.nan, places, types)
 
 
 class EncodedColumn(NamedTuple):
@@ -333,6 +357,14 @@ class Table:
                     f"columns of a Table must have one length, got the shapes {shape} and "
                     f"{column.shape} ({feature.name!r})"
                 )
+
+    @classmethod
+    def of_checked(cls, schema: Schema, columns: tuple[NDArray[Any], ...]) -> Table:
+        """A table of columns that are known to fit the schema."""
+        table = object.__new__(cls)
+        object.__setattr__(table, "schema", schema)
+        object.__setattr__(table, "columns", columns)
+        return table
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -703,6 +735,9 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
         _check_codes(table, UNSEEN)
         _check_values(table)
         return table
+    few = None if exact else columns_of(X, schema.readers, schema.missing != "refuse")
+    if few is not None:
+        return Table.of_checked(schema, tuple(few))
     sources = schema.sources
     known = [source.name for source in sources]
     names, raw, named = _read(X, None, None if exact else known)

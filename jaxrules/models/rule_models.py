@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
 
@@ -26,10 +28,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Label, Schema, Table, TableLike, conform, total_offset
 from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.lowered import FEW_ROWS
 from jaxrules.tools import checks, display
 from jaxrules.tools.checks import require
 from jaxrules.tools.fits import Settings
 from jaxrules.tools.float64 import full_precision
+from jaxrules.tools.kept import Keeps
 from jaxrules.tools.pytrees import check_arrays, check_options, concrete_arrays, pytree
 
 Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
@@ -149,7 +153,7 @@ class LinearTerms:
 
 @pytree
 @dataclass(frozen=True, eq=False)
-class RuleEnsemble:
+class RuleEnsemble(Keeps):
     """intercept + the sum of the weights of the satisfied rules (+ linear terms), under a link.
 
     Attributes:
@@ -355,7 +359,7 @@ def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
 
 @pytree
 @dataclass(frozen=True, eq=False)
-class RuleList:
+class RuleList(Keeps):
     """Predicts the class of the first satisfied rule, else the default.
 
     Attributes:
@@ -767,8 +771,14 @@ def _is_traced(X: TableLike) -> TypeGuard[jax.Array]:
     return isinstance(X, jax.core.Tracer)
 
 
-def _has_traced_leaves(model: object) -> bool:
-    return any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
+def _has_traced_leaves(model: RuleEnsemble | RuleList | Conjunctions) -> bool:
+    # Kept, because listing the leaves takes longer than a prediction. An object has the leaves that
+    # it was made with: JAX makes another one for other leaves.
+    known: bool | None = model.recall("traced leaves")
+    if known is None:
+        traced = any(_is_traced(leaf) for leaf in jax.tree.leaves(model))
+        known = model.keep("traced leaves", traced)
+    return known
 
 
 def _rows(model: RuleEnsemble | RuleList, X: TableLike) -> Table | jax.Array:
@@ -801,7 +811,7 @@ def _scores(model: RuleEnsemble, X: TableLike) -> Array:
             None if linear is None else jnp.asarray(linear.values(rows)),
         )
     else:
-        return _host_scores(model, rows)
+        return _host_scores(model, rows, rules.batches(rows))
     weights = jnp.asarray(model.weights)
     with full_precision():
         scores = satisfied.astype(weights.dtype) @ weights + jnp.asarray(model.intercept)[None]
@@ -810,22 +820,33 @@ def _scores(model: RuleEnsemble, X: TableLike) -> Array:
     return scores
 
 
-def _host_scores(model: RuleEnsemble, table: Table) -> NDArray[np.float64]:
-    model.check_parts()  # the user may have made it by hand
+def _host_scores(
+    model: RuleEnsemble, table: Table, batches: Iterable[tuple[slice, NDArray[np.bool_]]]
+) -> NDArray[np.float64]:
+    """The scores, from the rules that rows satisfy."""
+    if not model.recall("checked parts"):
+        model.check_parts()  # the user may have made it by hand
+        model.keep("checked parts", True)
     weights, intercept = (
         np.asarray(model.weights, np.float64),
         np.asarray(model.intercept, np.float64),
     )
     scores = np.empty((table.n_rows, model.n_outputs))
-    for rows, satisfied in model.conjunctions.batches(table):
+    for rows, satisfied in batches:
         # Not a matrix product, whose order of summation is BLAS's own: the sum of a row is defined
-        # by the model alone.
+        # by the model alone, as the weights in rule order.
+        if table.n_rows <= FEW_ROWS:  # Python adds the same numbers without NumPy's microseconds
+            for row, holds in enumerate(satisfied):
+                held = weights[holds].T.tolist()
+                scores[row] = [
+                    functools.reduce(operator.add, column, start)
+                    for column, start in zip(held, intercept.tolist(), strict=True)
+                ]
+            continue
         columns = np.ascontiguousarray(satisfied.T)
         for k in range(model.n_outputs):
             total = np.full(columns.shape[1], intercept[k])
-            for holds, weight in zip(
-                columns, weights[:, k], strict=True
-            ):  # rule order: a defined sum
+            for holds, weight in zip(columns, weights[:, k], strict=True):
                 if weight:
                     total += holds * weight
             scores[rows, k] = total
@@ -854,16 +875,20 @@ def _(
 ) -> Array:
     scores: Any = _scores(model, X)
     known = offset is not None or exposure is not None
+    if known:
+        of_numbers = model.schema.classes is None
+        require(of_numbers, "offset and exposure are for models that predict numbers, not classes")
+        total = total_offset(offset, exposure, len(scores), model.link == "log")
+        scores = scores + np.asarray(total)[:, None]
+    return _outcomes(model, scores)
+
+
+def _outcomes(model: RuleEnsemble, scores: Any) -> Array:
+    """The predictions for these scores, shape (rows,)."""
     if model.schema.classes is None:
         value = scores[:, 0]
-        if known:
-            value = value + total_offset(offset, exposure, len(value), model.link == "log")
-        return (
-            value
-            if model.link == "identity"
-            else (np if isinstance(value, np.ndarray) else jnp).exp(value)
-        )
-    require(not known, "offset and exposure are for models that predict numbers, not classes")
+        exp = np.exp if isinstance(scores, np.ndarray) else jnp.exp
+        return value if model.link == "identity" else exp(value)
     # A score equal to the threshold is of the first class, and so is a tie of several classes.
     codes = scores[:, 0] > model.threshold if model.n_outputs == 1 else scores.argmax(axis=1)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
@@ -875,7 +900,11 @@ def _(
 def _(model: RuleEnsemble, X: TableLike) -> Array:
     if model.schema.classes is None:
         raise ValueError("model has no classes: it predicts numbers; use predict")
-    scores: Any = _scores(model, X)
+    return _probabilities(model, _scores(model, X))
+
+
+def _probabilities(model: RuleEnsemble, scores: Any) -> Array:
+    """The class probabilities for these scores, shape (rows, classes)."""
     margins = 2 * scores if model.link == "exponential" else scores
     on_host = isinstance(scores, np.ndarray)
     if model.n_outputs == 1:  # each tail separately, so that neither is computed as 1 - 1
@@ -920,36 +949,47 @@ def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
     table = conform(X, model.schema)
     satisfied = model.conjunctions.satisfied(table)
-    scores = np.asarray(_scores(model, table))
-    predictions = np.asarray(predict(model, table))
-    classes = model.schema.classes
-    probabilities = None if classes is None else np.asarray(predict_proba(model, table))
-    terms = None if model.linear is None else model.linear.values(table)
-    weights = np.asarray(model.weights)
-    texts = {
-        r: model.conjunctions.describe(r) for r in np.flatnonzero(satisfied.any(axis=0)).tolist()
-    }
+    scores = _host_scores(model, table, [(slice(None), satisfied)])
+    predictions = np.asarray(_outcomes(model, scores)).tolist()
+    classes, cut = model.schema.classes, model.cut
+    probabilities = None if classes is None else np.asarray(_probabilities(model, scores)).tolist()
+    weights, intercept = np.asarray(model.weights), np.asarray(model.intercept)
+    texts = model.conjunctions.texts(np.flatnonzero(satisfied.any(axis=0)).tolist())
+    # The largest weight first; the stable sort leaves ties in rule order.
+    largest = np.abs(weights).max(axis=1, initial=0)
+    order = np.argsort(-largest, kind="stable")
+    order = order[largest[order] > 0]
+    of_rule = [Part(texts.get(r, ""), weights[r]) for r in order.tolist()]
+    terms = [] if model.linear is None else _linear_parts(model.linear, model.schema, table)
     explanations = []
-    for i in range(table.n_rows):
-        held = [r for r in np.flatnonzero(satisfied[i]).tolist() if weights[r].any()]
-        held.sort(key=lambda r: -np.abs(weights[r]).max())
-        parts = [Part("intercept", np.asarray(model.intercept))] + [
-            Part(texts[r], weights[r]) for r in held
-        ]
-        if model.linear is not None and terms is not None:
-            coefficients = np.asarray(model.linear.coefficients)
-            for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
-                name = model.schema.features[model.linear.feature[t]].as_number
-                text = f"linear term of {display.plain(name)} at {display.number(terms[i, t])}"
-                parts.append(Part(text, coefficients[t] * terms[i, t]))
+    for i, held in enumerate(satisfied[:, order]):
+        parts = [Part("intercept", intercept), *itertools.compress(of_rule, held.tolist())]
+        for text, coefficients, values in terms:
+            parts.append(Part(text(values[i]), coefficients * values[i]))
         shares = None
         if classes is not None and probabilities is not None:
-            shares = dict(zip(classes, probabilities[i].tolist(), strict=True))
-        made = Explanation(
-            predictions[i].tolist(), tuple(parts), scores[i], shares, threshold=model.cut
+            shares = dict(zip(classes, probabilities[i], strict=True))
+        explanations.append(
+            Explanation(predictions[i], tuple(parts), scores[i], shares, threshold=cut)
         )
-        explanations.append(made)
     return explanations
+
+
+def _linear_parts(
+    linear: LinearTerms, schema: Schema, table: Table
+) -> list[tuple[Callable[[float], str], NDArray[np.float64], NDArray[np.float64]]]:
+    """Per linear term: its text at a value, its coefficients, and its values, shape (rows,)."""
+    coefficients = np.asarray(linear.coefficients)
+    parts: list[tuple[Callable[[float], str], NDArray[np.float64], NDArray[np.float64]]] = []
+    for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+        name = display.plain(schema.features[linear.feature[t]].as_number)
+        text = functools.partial(_linear_text, name)
+        parts.append((text, coefficients[t], linear.column(t, table)))
+    return parts
+
+
+def _linear_text(name: str, value: float) -> str:
+    return f"linear term of {name} at {display.number(value)}"
 
 
 # Rule lists
@@ -992,14 +1032,13 @@ def _position(model: RuleList, X: TableLike) -> Any:
 @explain.register
 def _(model: RuleList, X: TableLike) -> list[Explanation]:
     table = conform(X, model.schema)
-    classes = model.schema.classes or ()
-    rules = [
-        f"rule {r + 1}: {model.conjunctions.describe(r, ' AND ')}"
-        for r in range(len(model.conjunctions))
-    ]
+    classes, positions = model.schema.classes or (), model.position(table).tolist()
+    reached = range(min(max(positions, default=-1) + 1, len(model.conjunctions)))
+    texts_of = model.conjunctions.texts(reached, " AND ")
+    rules = [f"rule {r + 1}: {texts_of[r]}" for r in reached]
     fired = [*rules, "no rule holds: the default"]
     explanations = []
-    for position in model.position(table).tolist():
+    for position in positions:
         texts = [fired[position], *(f"passed over {rule}" for rule in rules[:position])]
         parts = tuple(Part(text, np.zeros(0)) for text in texts)
         shares = dict(zip(classes, model.probabilities[position].tolist(), strict=True))

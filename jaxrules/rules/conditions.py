@@ -18,7 +18,7 @@ import numbers
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, cast
 
 import jax
@@ -40,6 +40,7 @@ from jaxrules.rules.lowered import (
 from jaxrules.tools import checks, display
 from jaxrules.tools.bits import Words, n_words, pack
 from jaxrules.tools.checks import require
+from jaxrules.tools.kept import Keeps
 from jaxrules.tools.pytrees import check_arrays, concrete_arrays, pytree
 from jaxrules.tools.runs import checkpoint
 
@@ -49,6 +50,8 @@ _CELLS_PER_BATCH = 1 << 24
 _WORDS_PER_BLOCK = 16
 """Bit vectors of an axis are built for 64 times this many rules at once."""
 _MOST_CELLS = 2**16 - 4  # cell codes are uint16
+_MOST_KEPT_NUMBERS = 100_000
+"""Rules of more conditions, or categories, take longer to compare than to prepare for one call."""
 _SOME_VALUES = 1000
 _MOST_CATEGORIES = 2**24
 
@@ -384,7 +387,7 @@ def _feature(schema: Schema, index: object) -> Feature:
 
 @pytree
 @dataclass(frozen=True, eq=False)
-class Conjunctions:
+class Conjunctions(Keeps):
     """Rules as a struct of arrays. Rule r has the conditions ``offsets[r]:offsets[r + 1]``.
 
     Attributes:
@@ -774,7 +777,38 @@ class Conjunctions:
         return violations.T == 0
 
     def lowered(self) -> Lowered:
-        """The rules in the form in which they are evaluated."""
+        """The rules in the form in which they are evaluated; kept, unless there are many."""
+        if self.feature.size + self.allowed.size > _MOST_KEPT_NUMBERS:
+            return self._lower()
+        known = self._derived()
+        lowered: Lowered | None = known.get("lowered")
+        if lowered is None:
+            lowered = self._lower()
+            if lowered.is_small:
+                known["lowered"] = lowered
+        return lowered
+
+    def texts(self, rules: Iterable[int], both: str = " & ") -> dict[int, str]:
+        """`describe` of some rules of a model, kept."""
+        known = self._derived().setdefault(f"texts{both}", {})
+        for rule in rules:
+            if rule not in known:
+                known[rule] = self.describe(rule, both)
+        return known
+
+    def _derived(self) -> dict[str, Any]:
+        """What was computed from the rules as they are now: arrays can be changed in place."""
+        parts = [getattr(self, name) for name in _EVALUATED]
+        if len(directions := self.directions):
+            parts += [getattr(directions, one.name) for one in fields(directions)]
+        # Arrays of JAX cannot be changed.
+        now = [part.tobytes() for part in parts if isinstance(part, np.ndarray)]
+        kept: tuple[list[bytes], dict[str, Any]] | None = self.recall("derived")
+        if kept is None or kept[0] != now:
+            kept = self.keep("derived", (now, {}))
+        return kept[1]
+
+    def _lower(self) -> Lowered:
         rule_of = np.repeat(np.arange(len(self)), self.lengths)
         words = n_words(len(self))
         axes, tables = [], []
@@ -834,6 +868,7 @@ class Conjunctions:
 
 _FLAGS = ("lower_closed", "upper_closed", "missing", "unseen")
 _CONDITION_ARRAYS = ("feature", "lower", "upper", *_FLAGS, "allowed")
+_EVALUATED = ("offsets", *_CONDITION_ARRAYS)
 
 
 def _most_categories(schema: Schema) -> int:

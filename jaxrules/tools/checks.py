@@ -94,6 +94,17 @@ def known_arguments(function: Function) -> Function:
 
 _signature = functools.cache(inspect.signature)
 
+
+@functools.cache
+def _takes(function: Callable[..., Any], n: int) -> bool:
+    """Whether a function can be called with n arguments by position and no others."""
+    try:
+        _signature(function).bind(*[None] * n)
+    except TypeError:
+        return False
+    return True
+
+
 if TYPE_CHECKING:
     from functools import singledispatch as verb
 else:
@@ -116,6 +127,8 @@ else:
             # The method's signature, not the function's: a model may lack arguments that others
             # have.
             method = generic.dispatch(type(args[0])) if args else function
+            if not kwargs and _takes(method, len(args)):
+                return method(*args)
             signature = _signature(method)
             for one in kwargs:
                 if one not in signature.parameters:
