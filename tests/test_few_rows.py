@@ -4,6 +4,7 @@ what models keep for them is nobody else's business.
 
 import copy
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,10 +37,10 @@ def schema_of(features: tuple[Feature, ...] = MIXED, missing: Any = "refuse") ->
 
 def read(X: Any, schema: Schema, quick: bool) -> tuple[Any, ...]:
     """The columns, or the error, and the warnings."""
-    with pytest.MonkeyPatch.context() as patch, pytest.warns(UserWarning) as caught:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         if not quick:
             patch.setattr(tables, "columns_of", lambda *_: None)
-        jr.tools.checks.warn("one, for pytest")
         try:
             columns = [(c.dtype, c.tolist()) for c in conform(X, schema).columns]
         except (TypeError, ValueError) as error:
@@ -57,7 +58,7 @@ _values = [
 _missing = st.sampled_from([None, np.nan])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_rows_mean_the_same_whichever_way_they_are_read(data: st.DataObject, gaps: bool) -> None:
     common = [[25, 41.5], ["cook", "vet"], [True, False], ["S", "L"], [3.5, 4]]
@@ -76,7 +77,7 @@ def test_rows_mean_the_same_whichever_way_they_are_read(data: st.DataObject, gap
     try:
         forms += [pd.DataFrame(rows), pd.DataFrame(rows).astype({"job": "category"})]
         forms += [pd.DataFrame(rows).astype({"age": np.float32, "number": object})]
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeWarning):
         pass  # pandas refuses these values
     for X in forms:
         assert read(X, schema, quick=True) == read(X, schema, quick=False)

@@ -131,10 +131,9 @@ def _of_frame(X: Any, readers: Sequence[Reader], missing: bool) -> list[NDArray[
         index = place.get(reader.name)
         if index is None:
             return None
-        # A number of another type (of categories, of objects) is text, or refused.
-        if reader.codes is None and not (
-            isinstance(kinds[index], np.dtype) and kinds[index].kind in "iuf"
-        ):
+        # Numbers and booleans of other types (of categories, of objects) are text, or refused.
+        plain = isinstance(kinds[index], np.dtype) and kinds[index].kind in "biuf"
+        if not (plain or reader.types == (str,)):
             return None
         column = reader.column([row[index] for row in rows], missing)
         if column is None:

@@ -31,9 +31,12 @@ from jaxrules.paths.problem import geometric_weights
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Settings
 from jaxrules.tools.float64 import full_precision
+from jaxrules.tools.kept import Keeps, kept
 from jaxrules.tools.pytrees import check_arrays, check_options, concrete_arrays, pytree
 
 Array = NDArray[Any] | jax.Array
+_FEW_ROWS = 8
+"""So many rows are read number by number, which is quicker than column by column."""
 
 
 def encoded_columns(table: Table) -> tuple[EncodedColumn, ...]:
@@ -79,6 +82,8 @@ def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.
         ValueError: if a number is missing in a column that had no missing values in fit.
     """
     columns = tuple(columns)
+    if table.n_rows <= _FEW_ROWS and (few := _design_of_few(table, columns)) is not None:
+        return few
     values = []
     for index, category in columns:
         column = table.columns[index]
@@ -98,10 +103,22 @@ def design_matrix(table: Table, columns: Iterable[EncodedColumn]) -> NDArray[np.
     return np.stack(values, axis=1)
 
 
+def _design_of_few(table: Table, columns: tuple[EncodedColumn, ...]) -> NDArray[np.float64] | None:
+    """`design_matrix` of a few rows, with Python's own numbers; None if a value is missing."""
+    values: list[list[float]] = []
+    for index, category in columns:
+        column = table.columns[index].tolist()
+        # NaN differs from itself; the code of a missing category is MISSING.
+        if any(x != x or x == MISSING for x in column) and table.missing_mask(index).any():
+            return None
+        values.append(column if category is None else [float(x == category) for x in column])
+    return np.array(values).T.copy()
+
+
 @register_model
 @pytree
 @dataclass(frozen=True, eq=False)
-class ModelSequence:
+class ModelSequence(Keeps):
     """A sequence of linear models b_0, ..., b_K, each with its cost.
 
     The score of model k is ``intercepts[k] + output_scale * sum_j models[k, j] x_j / scale[j]``.
@@ -137,7 +154,7 @@ class ModelSequence:
         def __getattr__(self, name: str) -> NoReturn:
             raise checks.unknown_attribute(self, name, "model")
 
-    @property
+    @kept
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return column_names(self.schema, self.columns)
@@ -213,7 +230,10 @@ class ModelSequence:
             slopes = jnp.asarray(self.models)[model] * (self.output_scale / self.scale)
             with full_precision():
                 return values @ slopes.astype(values.dtype) + jnp.asarray(self.intercepts)[model]
-        columns = self._design(X)
+        return self.host_scores(self._design(X), model)
+
+    def host_scores(self, columns: NDArray[np.float64], model: int) -> NDArray[np.float64]:
+        """The scores of model number `model`, from a `design_matrix`, shape (rows,)."""
         scores = np.full(len(columns), float(self.intercepts[model]))
         for j, slope in enumerate(self.slopes(model)):  # column order: a defined sum
             if slope:
@@ -354,7 +374,11 @@ def _predict(
     exposure: ArrayLike | None = None,
 ) -> Array:
     without_offset("a path of linear models", offset, exposure)
-    scores = model.scores(X, step)
+    return _outcomes(model, model.scores(X, step))
+
+
+def _outcomes(model: ModelSequence, scores: Array) -> Array:
+    """The predictions for these scores, shape (rows,)."""
     if model.schema.classes is None:
         return scores
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
@@ -379,9 +403,8 @@ def _(model: ModelSequence, X: TableLike, step: int | None = None) -> list[Expla
     values = design_matrix(table, model.columns)
     slopes = model.slopes(step)
     used, names = np.flatnonzero(slopes), [display.plain(name) for name in model.names]
-    predictions = np.asarray(_predict(model, table, step))
-    scores = np.asarray(model.scores(table, step))
-    classes = model.schema.classes
+    scores = model.host_scores(values, model._step(step))
+    predictions, classes = _outcomes(model, scores), model.schema.classes
     intercept = Part("intercept", np.asarray(model.intercepts)[[model._step(step)]])
     explanations = []
     for i, row in enumerate(values):
