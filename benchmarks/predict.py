@@ -1,11 +1,16 @@
 """Prediction: rule checks per second on two cores, and peak memory.
 
+    python benchmarks/predict.py --one-row
     python benchmarks/predict.py [--rows 1000000] [--rules 100] [--features 20] [--repeats 5]
 
 A rule check is one rule on one row. The script times `jaxrules.predict` on a float64 array,
 including reading the array, and the checks alone on a table; nothing is compiled. The target is
 10^7 checks per second. For comparison, the same rules are checked condition by condition with NumPy
 comparisons.
+
+With ``--one-row``, it prints the median microseconds of `predict` and `explain` for one row, as a
+service asks: an array, a record (a list of one dict) and a dataframe; and of the Python module that
+`to_python` writes.
 """
 
 import argparse
@@ -69,6 +74,34 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def one_row(repeats: int) -> None:
+    """Print the microseconds for one row, of models of ten rules on 20 columns."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    model = random_model(10, 20, rng)
+    X = rng.normal(size=(1, 20))
+    frame = pd.DataFrame(X, columns=model.schema.names)
+    record: Any = frame.to_dict("records")
+    shares = np.full((11, 2), 0.5)
+    listed = jr.RuleList(model.conjunctions, np.zeros(11, np.int32), shares)
+    many = rng.normal(size=(200, 20))
+    path = jr.paths.fit(many, many[:, 0] > many[:, 1], steps=4).model
+    exported: dict[str, Any] = {}
+    exec(jr.to_python(model), exported)
+    plain = record[0]
+
+    def microseconds(function: Callable[[], Any]) -> float:
+        return round(1e6 * median_seconds(function, repeats))
+
+    for name, one in {"ensemble": model, "rule list": listed, "path": path}.items():
+        for kind, given in {"array": X, "record": record, "dataframe": frame}.items():
+            predict = microseconds(lambda one=one, given=given: jr.predict(one, given))
+            explain = microseconds(lambda one=one, given=given: jr.explain(one, given))
+            print(f"{name}, {kind}: predict {predict} us, explain {explain} us")
+    print(f"module of to_python: {microseconds(lambda: exported['predict'](plain))} us")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -77,7 +110,11 @@ def main() -> None:
     parser.add_argument("--rules", type=int, nargs="*", default=[10, 100, 1000])
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--one-row", action="store_true")
     arguments = parser.parse_args()
+    if arguments.one_row:
+        one_row(max(200, arguments.repeats))
+        return
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(arguments.rows, arguments.features))

@@ -67,12 +67,20 @@ def test_two_processes_get_the_model_of_one() -> None:
     assert printed.count(str(alone.model)) == 2
 
 
+def test_a_service_answers_and_refuses() -> None:
+    printed = printed_by("serving.py")
+    assert re.findall(r"^(\d{3}) ", printed, re.MULTILINE) == ["200", *["422"] * 5]
+    assert '"rule": "intercept"' in printed
+    assert "422 X lacks the columns 'late payments'" in printed
+
+
 def test_questions_have_notebooks() -> None:
     questions = {
         "which_rules_fired",
         "how_certain_is_optimality",
         "how_to_cap_the_rules",
         "take_the_model_away",
+        "serving",
         "tour",
     }
     assert questions <= {Path(name).stem for name in NOTEBOOKS}
