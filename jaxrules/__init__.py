@@ -92,6 +92,10 @@ if TYPE_CHECKING:
     from jaxrules.users.inspection import operating_point as operating_point
     from jaxrules.users.inspection import rule_report as rule_report
     from jaxrules.users.inspection import scores_by_group as scores_by_group
+    from jaxrules.users.orientation import oriented as oriented
+    from jaxrules.users.reasons import Reason as Reason
+    from jaxrules.users.reasons import Reasons as Reasons
+    from jaxrules.users.reasons import reasons as reasons
     from jaxrules.users.reporting import Report as Report
     from jaxrules.users.reporting import report as report
     from jaxrules.users.scorecards import Scorecard as Scorecard
@@ -123,6 +127,8 @@ _ON_USE = {
     "users.export": "to_dataframe to_pmml to_python to_sql",
     "users.importances": "ColumnImportance feature_importance local_importance",
     "users.inspection": "Importance importance operating_point rule_report scores_by_group",
+    "users.orientation": "oriented",
+    "users.reasons": "Reason Reasons reasons",
     "users.reporting": "Report report",
     "users.scorecards": "Scorecard scorecard",
 }

@@ -226,6 +226,34 @@ class Condition:
         require(known, f"a condition on {name!r} has codes beyond its categories {categories}")
         return self
 
+    def complement(self, schema: Schema) -> Condition | None:
+        """The condition that holds where this one does not; None if that is none, as outside of an
+        interval with two ends.
+        """
+        if self.categories is not None:
+            n = len(_feature(schema, self.feature).categories or ())
+            others = frozenset(range(n)) - self.categories
+            return replace(
+                self, categories=others, unseen=not self.unseen, missing=not self.missing
+            )
+        of = self.feature.features if isinstance(self.feature, Direction) else (self.feature,)
+        gaps = schema.absent(of) is not None
+        missing = gaps and not self.missing
+        if self.admits_no_number or self.lower == math.inf or self.upper == -math.inf:
+            return Condition(self.feature, missing=missing)
+        below, above = math.isfinite(self.upper), math.isfinite(self.lower)
+        if below and above:
+            return None
+        if below:
+            closed = not self.upper_closed
+            return Condition(self.feature, self.upper, lower_closed=closed, missing=missing)
+        if above:
+            closed = not self.lower_closed
+            return Condition(self.feature, upper=self.lower, upper_closed=closed, missing=missing)
+        # Every number satisfies it: what is left is a missing value.
+        empty = Condition(self.feature, math.inf, -math.inf, missing=True)
+        return empty if missing else None
+
     def n_propositions(self, schema: Schema) -> int:
         """The fewest propositions that make it: one per finite end or per excluded category, else
         one.
