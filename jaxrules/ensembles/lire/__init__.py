@@ -31,9 +31,11 @@ In the order of reading:
   `bound_kernels`;
 - `fitting`: `fit`, `path` and `cross_validate`, with `options`; `solution`: from chosen columns to
   a model, and the details of a fit;
-- `published`: the paper's Algorithm 1 as its author runs it.
+- `published`: the paper's Algorithm 1 as its author runs it;
+- `all_conjunctions`: `optimal`, the best ensemble over all conjunctions, proved.
 """
 
+from jaxrules.ensembles.lire.all_conjunctions import OptimalDetails, optimal
 from jaxrules.ensembles.lire.fitting import cross_validate, fit, path
 from jaxrules.ensembles.lire.objective import best_weight, objective, penalty_increase
 from jaxrules.ensembles.lire.options import PAPER
@@ -43,11 +45,13 @@ from jaxrules.ensembles.lire.solution import LireDetails, PublishedDetails
 __all__ = [
     "PAPER",
     "LireDetails",
+    "OptimalDetails",
     "PublishedDetails",
     "best_weight",
     "cross_validate",
     "fit",
     "objective",
+    "optimal",
     "path",
     "penalty_increase",
     "published",

@@ -18,9 +18,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 States = NDArray[np.int8]
 
-LOSSES = ("exponential", "logistic", "squared")
+LOSSES = ("exponential", "logistic", "squared", "poisson")
 OUT, IN, FREE = 0, 1, 2
 """The state of a column in a node."""
+_FEW = 64  # columns that are sorted by insertion from the start
 _SWEEPS = 20_000  # the most sweeps in a Newton step; nearly equal columns need many
 # The slope along the intercept may lower the bound by this share of the loss of the best constant.
 _CENTRED = 1e-10
@@ -96,6 +97,10 @@ def _terms(
                 mass[i] * (positive - chance),
                 mass[i] * chance * (1 - chance),
             )
+        elif loss == 3:
+            mean = math.exp(min(scores[i], 600.0))
+            value += mass[i] * (mean - target[i] * scores[i])
+            downhill[i], curvature[i] = mass[i] * (target[i] - mean), mass[i] * mean
         else:
             residual = target[i] - scores[i]
             value += mass[i] * residual**2
@@ -452,6 +457,9 @@ def dual(
         per_unit = data.lam / max(size, 1)
         for a in range(n_free):
             cost[a] = per_unit * data.coverage[free[a]] - worth[free[a]]
+        if n_free > _FEW and size == max(least, inside):  # of thousands, the first time
+            order = np.argsort(cost, kind="mergesort")  # stable, as the insertion below
+            cost, free[:n_free] = cost[order], free[:n_free][order]
         for a in range(1, n_free):  # insertion sort: the order of the last size is nearly right
             b, one, of_it = a, free[a], cost[a]
             while b > 0 and cost[b - 1] > of_it:

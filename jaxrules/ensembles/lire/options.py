@@ -41,7 +41,8 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 )
 """The problem of the paper, ``fit(X, y, **PAPER)``; `jaxrules.lire.published` has its algorithm."""
 
-_RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0}
+RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0}
+"""The default ridge of each loss."""
 _SHARE = 0.005
 """The default gamma is at least this share of the mean loss of the best constant."""
 _NOISE = 6.0
@@ -306,7 +307,7 @@ class LireOptions(_Single):
         """The penalties; for those that are None, the defaults for noisy data."""
         ridge = self.l2_penalty
         if ridge is None:
-            ridge = _RIDGES[data.loss.name]
+            ridge = RIDGES[data.loss.name]
             if self.joint:  # a class of K has 2 / K of the rows that a class of two has
                 ridge = max(2.0 / data.target.shape[1] * ridge, _LESS_NOISE[1])
         return LirePrices.of(data, self.global_penalty, self.local_penalty, ridge, self.joint)

@@ -94,9 +94,8 @@ class SupportProblem:
         """The largest absolute weight of a column; twice as large for binary columns, so that both
         encodings allow the same models.
         """
-        largest = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "identity": np.inf}[
-            self.loss.link
-        ]
+        of_link = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP}
+        largest = of_link.get(self.loss.link, np.inf)
         return largest if self.encoding == "signed" else 2 * largest
 
     @property

@@ -278,7 +278,7 @@ class SupportSearch:
             if len(mass) > FEW_PATTERNS:
                 member = groups.member
                 target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(member))
-            out_of_reach = np.inf if goal == -np.inf else goal - price
+            out_of_reach = np.inf if goal == -np.inf else goal - price - problem.constant
             entries = problem.entries(columns, member)
             ridge = self.ridge[columns]
             weights, loss = newton(
