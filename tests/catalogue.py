@@ -106,6 +106,19 @@ LEARNERS = {
             None,
         ),
         Learner(
+            "lire.optimal",
+            jr.lire.optimal,
+            {
+                "global_penalty": 0.03,
+                "l2_penalty": 4.0,
+                "max_rules": 2,
+                "max_length": 2,
+                "max_cut_points": None,
+            },
+            {"": Search(ANY, exact=True)},
+            claims.lire_optimal,
+        ),
+        Learner(
             "boosting.published",
             jr.boosting.published,
             {"max_rules": 3},

@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
+from supports import best_support
 
 import jaxrules as jr
 from problems import (
@@ -221,6 +222,32 @@ def lire_published(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     recomputed += lire_penalty(chosen, settings["global_penalty"], settings["local_penalty"])
     yield Claim(fit.objective, recomputed)
     yield Claim(fit.details["paper_objective"], recomputed)
+
+
+def lire_optimal(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """Mean loss + gamma |supp| + the ridge on the weights; the optimum over all conjunctions."""
+    model, loss, gamma = fit.model, settings["loss"], settings["global_penalty"]
+    ridge = settings["l2_penalty"] / N_ROWS
+    recomputed = mean_loss(model, loss) + gamma * len(model.conjunctions)
+    recomputed += ridge / 2 * float((model.weights**2).sum())
+    least = lire_optimum_of_all(loss, gamma, ridge, settings["max_length"], settings["max_rules"])
+    yield Claim(fit.objective, recomputed, fit.bound, least)
+
+
+@functools.cache
+def lire_optimum_of_all(
+    loss: str, gamma: float, ridge: float, max_length: int, max_rules: int
+) -> float:
+    """The least objective over all supports of conjunctions, of which one is taken of those that
+    hold for the same rows or for exactly the others.
+    """
+    constant = CONJUNCTIONS.all(axis=0) | ~CONJUNCTIONS.any(axis=0)
+    some = CONJUNCTIONS[:, ~constant & (max_length >= LENGTHS)]
+    first = np.unique(some ^ some[0], axis=1, return_index=True)[1]
+    return best_support(
+        jr.losses.loss_by_name(loss), some[:, first].astype(float), coded(LOSSES[loss].target),
+        np.full(N_ROWS, 1 / N_ROWS), gamma, ridge, max_rules,
+    )[0]  # fmt: skip
 
 
 def lire_penalty(chosen: Rows, gamma: float, lam: float) -> float:

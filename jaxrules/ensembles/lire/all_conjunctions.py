@@ -57,7 +57,7 @@ from jaxrules.ensembles.lire.problem import SupportProblem, make_problem
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.learning.options import ScoreOptions, learner, option, options
 from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
-from jaxrules.losses import Loss, best_shift, mean_loss, merge_rows, squared
+from jaxrules.losses import Loss, MergedRows, best_shift, mean_loss, merge_rows, squared
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import PropositionPool, all_propositions
 from jaxrules.rules.constraints import Constraints
@@ -352,7 +352,10 @@ class AllConjunctions:
         self.target = data.target - self.shift
         n_groups = made.space.activations.n_patterns
         self.merged = merge_rows(data.loss, self.target, shares, self.pattern, n_groups)
-        self.floor = _floor(data.loss, self.merged.target, self.merged.weight)
+        # Of merged rows, it holds for conjunctions of these propositions: all, or none if time ran
+        # out.
+        whole = self.merged if len(made.pool) else MergedRows(data.target, shares, 0.0)
+        self.floor = _floor(data.loss, whole.target, whole.weight)
         self.price = self.ridge / float(data.weights.sum())  # r
         self.entry = float(np.sqrt(2 * self.price * self.gamma))
         """|g| from which a conjunction counts in the bound."""
