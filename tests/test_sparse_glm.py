@@ -64,9 +64,7 @@ def optimality(X, y, solution, loss, weight=None, factors=None) -> tuple[float, 
     X = np.asarray(X, np.float64)
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     weight = weight / weight.sum()
-    penalties = solution.l1_penalty * (
-        np.ones(X.shape[1]) if factors is None else np.asarray(factors)
-    )
+    penalties = solution.penalty * (np.ones(X.shape[1]) if factors is None else np.asarray(factors))
     b = solution.coefficients
     score = solution.intercept + X @ b
     values, slopes = LOSS[loss](np.asarray(y), score)
@@ -705,7 +703,7 @@ def test_large_hessians_are_rough_and_solutions_are_not(
     monkeypatch.setattr(bit_columns, "_BLOCK", 3)
     problem, other = glm.SparseProblem.of(X, y, loss), None
     for one in single:
-        other = problem.solve(one.l1_penalty, start=other, tolerance=1e-9)
+        other = problem.solve(one.penalty, start=other, tolerance=1e-9)
         assert other.converged
         assert other.objective == pytest.approx(one.objective, rel=1e-8)
         np.testing.assert_allclose(other.coefficients, one.coefficients, atol=1e-4)

@@ -524,7 +524,7 @@ class _Solved(NamedTuple):
     """The solution at one penalty: one of the solver's per output, or one for all."""
 
     l1_penalty: float
-    outputs: tuple[sparse_glm.SparseSolution | sparse_softmax.SoftmaxSolution, ...]
+    outputs: tuple[sparse_glm.SparseSolution, ...]
 
     @property
     def coefficients(self) -> Floats:
@@ -678,7 +678,7 @@ class _RuleFitProblem:
         """The solution at a penalty, to this tolerance or that of the fit; if the run is stopped,
         `start` or the constant model.
         """
-        solutions: list[sparse_glm.SparseSolution | sparse_softmax.SoftmaxSolution] = []
+        solutions: list[sparse_glm.SparseSolution] = []
         tolerance = max(tolerance, self.task.options.tolerance)
         for k, master in enumerate(self.masters):
             solutions.append(

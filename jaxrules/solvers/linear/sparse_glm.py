@@ -49,7 +49,7 @@ from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint, ProximalNewton, point_at
 from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import NewtonData, dual_bound
-from jaxrules.solvers.linear.working_sets import Certificate, Latest, Position, WorkingSets
+from jaxrules.solvers.linear.working_sets import Latest, Position, SparseSolution, WorkingSets
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
@@ -60,56 +60,8 @@ _ROUGH = 1e-3
 """Relative duality gap at the minimum of a wider loss, from which the steps start again."""
 
 
-# -----------------------------------------------------------------------------------------------
-# solutions
-
-
 @dataclass(frozen=True)
-class SparseSolution:
-    """One fitted model.
-
-    Attributes:
-        coefficients: (columns,) float64; exactly zero outside the support.
-        intercept: b_0, or 0 if none was fitted.
-        l1_penalty: the penalty it was fitted with.
-        objective: the value of the objective.
-        bound: a proved lower bound on the minimum of the objective (Fenchel duality).
-        kkt_residual: the largest violation of the optimality conditions
-            |gradient_j| <= l1_penalty c_j.
-        iterations: Newton steps taken.
-        status: CONVERGED, or why the fit ended before that.
-    """
-
-    coefficients: Floats
-    intercept: float
-    l1_penalty: float
-    objective: float
-    bound: float
-    kkt_residual: float
-    iterations: int
-    status: Status
-
-    @property
-    def gap(self) -> float:
-        """The duality gap: the objective is at most this far above its minimum."""
-        return max(self.objective - self.bound, 0.0)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the duality gap met the tolerance."""
-        return self.status is Status.CONVERGED
-
-    @property
-    def support(self) -> NDArray[np.intp]:
-        """Indices of the non-zero coefficients."""
-        return np.flatnonzero(self.coefficients)
-
-
-# problem
-
-
-@dataclass(frozen=True)
-class SparseProblem(WorkingSets[SparseSolution]):
+class SparseProblem(WorkingSets):
     """Everything but the penalty, with centred and scaled columns."""
 
     design: Design
@@ -123,7 +75,7 @@ class SparseProblem(WorkingSets[SparseSolution]):
     least: float
     worth: float
     curvature: Curvature = field(default_factory=Curvature)
-    latest: Latest[SparseSolution] = field(default_factory=Latest)
+    latest: Latest = field(default_factory=Latest)
 
     @classmethod
     def of(
@@ -298,27 +250,7 @@ class SparseProblem(WorkingSets[SparseSolution]):
     def bound(self, penalty: L1, point: NewtonPoint[Floats]) -> float:
         return float(dual_bound(self.loss, self.data, penalty, point.dual, point.dual_gradient))
 
-    def solution(
-        self,
-        position: Position,
-        certificate: Certificate,
-        strength: float,
-        steps: int,
-        status: Status,
-    ) -> SparseSolution:
-        return SparseSolution(
-            *self.of_solver(position.coefficients, position.intercept),
-            strength,
-            certificate.objective,
-            certificate.bound,
-            # A derivative by a given coefficient is `scale` times that by the solver's.
-            float((certificate.violation * self.design.scale).max(initial=0.0)),
-            steps,
-            status,
-        )
-
     def of_solver(self, coefficients: Floats, intercept: float) -> tuple[Floats, float]:
-        """The solver's coefficients, (at least columns,), and intercept as those of the matrix."""
         design = self.design
         given = coefficients[: design.n_columns] / design.scale
         if not self.data.fit_intercept:

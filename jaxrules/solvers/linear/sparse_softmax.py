@@ -44,8 +44,7 @@ from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint
 from jaxrules.solvers.linear.penalties import Group, feasible_share
 from jaxrules.solvers.linear.proximal_newton import SecondOrderModel
-from jaxrules.solvers.linear.working_sets import Certificate, Latest, Position, WorkingSets
-from jaxrules.tools.fits import Status
+from jaxrules.solvers.linear.working_sets import Latest, Position, SparseSolution, WorkingSets
 from jaxrules.tools.runs import Run
 
 Columns = Floats | BitColumns
@@ -64,32 +63,6 @@ _ROUNDING = 1e-15  # of the objective
 _ZERO = 1e-14  # of a share that rounding made negative
 _SHIFT_STEPS = 50  # of Newton's method towards the best intercepts
 _FREE = Limits(1e-14, 100)  # of the columns without a penalty alone
-
-
-@dataclass(frozen=True)
-class SoftmaxSolution:
-    """One fitted model.
-
-    Attributes:
-        coefficients: (columns, classes); exactly zero outside the support.
-        intercept: (classes,).
-        penalty: the penalty it was fitted with.
-        objective: the value of the objective.
-        bound: a proved lower bound on its minimum.
-        kkt_residual: the largest violation of the optimality conditions
-            |gradient_j| <= penalty c_j.
-        iterations: steps taken.
-        status: CONVERGED, or why the fit ended before that.
-    """
-
-    coefficients: Floats
-    intercept: Floats
-    penalty: float
-    objective: float
-    bound: float
-    kkt_residual: float
-    iterations: int
-    status: Status
 
 
 # Inside, coefficients are (columns, classes), and numbers of rows (classes, rows).
@@ -115,7 +88,7 @@ def _log_loss(weights: Floats, target: Floats, score: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
+class SoftmaxProblem(WorkingSets):
     """Everything but the penalty, with centred and scaled columns.
 
     Attributes:
@@ -130,7 +103,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
     least: float
     worth: float
     curvatures: list[Curvature] = field(default_factory=list)
-    latest: Latest[SoftmaxSolution] = field(default_factory=Latest)
+    latest: Latest = field(default_factory=Latest)
     constant = 0.0
 
     @classmethod
@@ -171,11 +144,11 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         self,
         penalty: float,
         *,
-        start: SoftmaxSolution | tuple[ArrayLike, ArrayLike] | None = None,
+        start: SparseSolution | tuple[ArrayLike, ArrayLike] | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
         run: Run | None = None,
-    ) -> SoftmaxSolution:
+    ) -> SparseSolution:
         """The solution at a penalty above 0; successive ones share products of columns.
 
         Args:
@@ -188,7 +161,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         self.latest.solution, self.latest.position = solution, position
         return solution
 
-    def start(self, start: SoftmaxSolution | tuple[ArrayLike, ArrayLike] | None) -> Position:
+    def start(self, start: SparseSolution | tuple[ArrayLike, ArrayLike] | None) -> Position:
         """The position of a given start, or the null model: every penalised coefficient zero."""
         design, k = self.design, len(self.target)
         coefficients = np.zeros((design.n_columns, k))
@@ -198,7 +171,7 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = (
-            (start.coefficients, start.intercept) if isinstance(start, SoftmaxSolution) else start
+            (start.coefficients, start.intercept) if isinstance(start, SparseSolution) else start
         )
         given, intercept = np.asarray(given, np.float64), np.asarray(intercept, np.float64)
         # A constant for all classes changes no probability, and only adds to the norm.
@@ -232,28 +205,11 @@ class SoftmaxProblem(WorkingSets[SoftmaxSolution]):
         share = float(feasible_share(penalty, point.dual_gradient))
         return _dual_value(self.weights, self.target + share * point.dual)
 
-    def solution(
-        self,
-        position: Position,
-        certificate: Certificate,
-        strength: float,
-        steps: int,
-        status: Status,
-    ) -> SoftmaxSolution:
-        design = self.design
-        coefficients = position.coefficients / design.scale[:, None]
-        violation = certificate.violation * design.scale
-        intercept = position.intercept - design.centre @ coefficients
-        return SoftmaxSolution(
-            coefficients,
-            intercept - intercept.mean(),
-            strength,
-            certificate.objective,
-            certificate.bound,
-            float(violation.max(initial=0.0)),
-            steps,
-            status,
-        )
+    def of_solver(self, coefficients: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        given = coefficients / self.design.scale[:, None]
+        intercept = intercept - self.design.centre @ given
+        # A number added to all intercepts changes no probability: their sum is 0.
+        return given, intercept - intercept.mean()
 
 
 def bound_at(weights: Floats, target: Floats, score: Floats, shrunk: float) -> float:

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ _STEPS_PER_VISIT = 12  # Newton steps on one working set, between two checks of 
 NEARLY_PERFECT = 1e-6
 """A perfect fit has objective 0: gaps are then relative to this share of that of the null model."""
 
-SolutionT = TypeVar("SolutionT")
-
 
 class Position(NamedTuple):
     """Coefficients of all columns, with everything that follows from them."""
@@ -43,11 +41,53 @@ class Position(NamedTuple):
         return self.coefficients[working], self.intercept, self.point.score
 
 
+@dataclass(frozen=True)
+class SparseSolution:
+    """One fitted model.
+
+    Attributes:
+        coefficients: (columns,), or (columns, classes), float64; exactly zero outside the support.
+        intercept: b_0, or (classes,); 0 if none was fitted.
+        penalty: the penalty it was fitted with.
+        objective: the value of the objective.
+        bound: a proved lower bound on the minimum of the objective (Fenchel duality).
+        kkt_residual: the largest violation of the optimality conditions
+            |gradient_j| <= penalty c_j.
+        iterations: steps taken.
+        status: CONVERGED, or why the fit ended before that.
+    """
+
+    coefficients: Floats
+    intercept: Any
+    penalty: float
+    objective: float
+    bound: float
+    kkt_residual: float
+    iterations: int
+    status: Status
+
+    @property
+    def gap(self) -> float:
+        """The duality gap: the objective is at most this far above its minimum."""
+        return max(self.objective - self.bound, 0.0)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the duality gap met the tolerance."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def support(self) -> NDArray[np.intp]:
+        """Indices of the columns with a nonzero coefficient."""
+        columns = self.coefficients.reshape(len(self.coefficients), -1)
+        return np.flatnonzero(columns.any(axis=1))
+
+
 @dataclass
-class Latest(Generic[SolutionT]):
+class Latest:
     """The latest solution and its position: the next one may start there."""
 
-    solution: SolutionT | None = None
+    solution: SparseSolution | None = None
     position: Position | None = None
 
 
@@ -72,7 +112,7 @@ class Certificate(NamedTuple):
     violation: Floats  # (columns,)
 
 
-class WorkingSets(ABC, Generic[SolutionT]):
+class WorkingSets(ABC):
     """A loss and a penalty, at all strengths of the penalty.
 
     Attributes:
@@ -102,6 +142,9 @@ class WorkingSets(ABC, Generic[SolutionT]):
         """The lower bound on the objective, without its constant, that the dual point gives."""
 
     @abstractmethod
+    def of_solver(self, coefficients: Floats, intercept: Any) -> tuple[Floats, Any]:
+        """The solver's coefficients, (at least columns,), and intercept as those of the matrix."""
+
     def solution(
         self,
         position: Position,
@@ -109,7 +152,18 @@ class WorkingSets(ABC, Generic[SolutionT]):
         strength: float,
         steps: int,
         status: Status,
-    ) -> SolutionT: ...
+    ) -> SparseSolution:
+        """The model at a position."""
+        return SparseSolution(
+            *self.of_solver(position.coefficients, position.intercept),
+            strength,
+            certificate.objective,
+            certificate.bound,
+            # A derivative by a given coefficient is `scale` times that by the solver's.
+            float((certificate.violation * self.design.scale).max(initial=0.0)),
+            steps,
+            status,
+        )
 
     @abstractmethod
     def start(self, start: Any) -> Position:
@@ -196,7 +250,7 @@ class WorkingSets(ABC, Generic[SolutionT]):
         tolerance: float,
         max_iterations: int,
         run: Run | None,
-    ) -> tuple[SolutionT, Position]:
+    ) -> tuple[SparseSolution, Position]:
         """From a position until the duality gap is small."""
         # Without a penalty the dual point must be orthogonal to all columns; with one, only to
         # those of price 0.
