@@ -34,7 +34,8 @@ from jaxrules.solvers.rule_search import (
     shortest_equivalent,
 )
 from jaxrules.solvers.rule_search import space as rule_space
-from jaxrules.solvers.rule_search.space import best_first
+from jaxrules.solvers.rule_search.compiled_pairs import CompiledPairs
+from jaxrules.solvers.rule_search.space import Partition, best_first
 from jaxrules.tools.fits import Status
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
@@ -558,10 +559,41 @@ def test_compiled_and_plain_histograms_of_pairs_agree(monkeypatch: pytest.Monkey
     objective = CorrectiveDecrease(g, h, 1.0, found, np.array([0.0, 1.0]))
     plain = rule_search.search_pairs(space, objective)
     monkeypatch.setattr("jaxrules.solvers.rule_search.objectives._WORTH_COMPILING", 0)
-    monkeypatch.setattr("jaxrules.solvers.rule_search.objectives._IN_CACHE", 256)  # several blocks
     compiled = rule_search.search_pairs(space, objective)
     assert compiled.propositions == plain.propositions
     assert compiled.objective == pytest.approx(plain.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "classes"), [(60, 1), (400, 3), (20_000, 1)])
+def test_bounds_of_pairs_are_those_of_their_values(rows: int, classes: int) -> None:
+    rng = np.random.default_rng(rows)
+    partitions = []
+    for cells in (7, 2, 5):  # thresholds from both sides, and categories
+        member = np.tril(np.ones((cells, cells)))[:, :-1] if cells != 5 else np.eye(5)
+        partitions.append(
+            Partition(
+                rng.integers(0, cells, rows).astype(np.uint8), np.arange(2 * member.shape[1]),
+                np.hstack([member, 1 - member]),
+            )
+        )  # fmt: skip
+    h = rng.uniform(0.1, 0.3, (classes, rows))
+    q = np.column_stack([np.ones(rows), partitions[0].cell > 2])
+    terms = np.empty((classes, 4, rows))
+    for one, curvature in zip(terms, h, strict=True):
+        root = np.linalg.inv(np.linalg.cholesky((q.T * curvature) @ q + np.diag([0.0, 2.0])))
+        one[0] = rng.normal(size=rows) * np.sqrt(curvature)
+        one[0] -= curvature * (q @ np.linalg.solve((q.T * curvature) @ q, q.T @ one[0]))
+        one[1:] = curvature, *(curvature * (root @ q.T))
+    pairs = np.array([(a, b) for a in range(3) for b in range(a, 3)])
+    compiled = CompiledPairs(terms, 2.0)
+    bounds = compiled.bounds(partitions)
+    assert bounds is not None
+    found = bounds(pairs)
+    best = np.array([compiled.values(partitions[a], partitions[b]).max() for a, b in pairs])
+    assert (found >= best).all()
+    assert found == pytest.approx(best, rel=1e-4)
+    # Rounding might exceed a ridge close to 0: then there is no bound.
+    assert CompiledPairs(terms, 1e-300).bounds(partitions) is None
 
 
 @settings(max_examples=100)

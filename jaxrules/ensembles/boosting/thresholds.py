@@ -100,7 +100,11 @@ class Thresholds:
             terms = row_terms(objective, len(self.weights))
             if set(found.propositions) <= set(side.propositions.tolist()):
                 found = self._moved(state, found, objective, terms, price)
-            split = self._best(state, objective, terms, side.sign)
+            # A threshold of less worth would change neither the rule nor the bound.
+            least = (
+                found.objective * float(objective.divisor(1)) + float(objective.price(1)) + price
+            )
+            split = self._best(state, objective, terms, side.sign, least - 10 * TIE * abs(least))
             if split is None:
                 continue
             worth = _worth(objective, split.value - price, 1)
@@ -143,8 +147,8 @@ class Thresholds:
             # The moved condition keeps its column and side. Outside of the other conditions, terms
             # are 0.
             inside = {f: (self.columns[f], sides)}
-            split = best_threshold(inside, objective, terms * others)
-            if split is None or split.value <= value + price:
+            split = best_threshold(inside, objective, terms * others, value + price)
+            if split is None:
                 continue
             moved = others & self.rows(split)
             if not repeated(moved, state.extents):
@@ -156,9 +160,16 @@ class Thresholds:
         return replace(found, propositions=tuple(rule), objective=worth, bound=bound)
 
     def _best(
-        self, state: BoostedEnsemble, objective: Objective, terms: Floats, sign: int
+        self,
+        state: BoostedEnsemble,
+        objective: Objective,
+        terms: Floats,
+        sign: int,
+        least: float,
     ) -> Split | None:
-        """The best single condition that does not repeat an earlier rule."""
+        """The best single condition with a value above `least` that does not repeat an earlier
+        rule.
+        """
         columns = {}
         for f, column in self.columns.items():
             signs = self.signs[f][state.output]
@@ -166,7 +177,7 @@ class Thresholds:
             if either.any():
                 columns[f] = column, (bool(either[0]), bool(either[1]))
         while True:
-            split = best_threshold(columns, objective, terms)
+            split = best_threshold(columns, objective, terms, least)
             if split is None:
                 return None
             column, sides = columns[split.column]
@@ -251,8 +262,8 @@ def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> Pr
         splits: list[Split] = []
         for _ in range(3):  # the root, then both of its sides
             leaf = leaves.pop(0)
-            split = _split_of(leaf, thresholds, g, h, ridge)
-            if split is None or split.value < least:
+            split = _split_of(leaf, thresholds, g, h, ridge, least)
+            if split is None:
                 # To the end of the queue: the next round takes the other side of the root.
                 leaves.append(leaf)
                 if not splits:
@@ -273,9 +284,11 @@ def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> Pr
 
 
 def _split_of(
-    leaf: Bools, thresholds: Thresholds, g: Floats, h: Floats, ridge: float
+    leaf: Bools, thresholds: Thresholds, g: Floats, h: Floats, ridge: float, least: float
 ) -> Split | None:
-    """The split of a leaf that decreases the loss most, its constant refitted."""
+    """The split of a leaf that decreases the loss most, its constant refitted, if its value
+    exceeds the least one.
+    """
     parts, terms, nothing = [], [], (np.zeros((len(leaf), 0)), np.zeros(0))
     for gradient, curvature in zip(g * leaf, h * leaf, strict=True):
         # The leaf's constant is refitted with the split: g without its part along h sums to 0, and
@@ -287,4 +300,4 @@ def _split_of(
         terms += [gradient, curvature, curvature / np.sqrt(whole)]
     # Both sides are new leaves, so one side of each threshold is enough to try.
     columns = {f: (column, (True, False)) for f, column in thresholds.columns.items()}
-    return best_threshold(columns, SumOverClasses(tuple(parts)), np.stack(terms))
+    return best_threshold(columns, SumOverClasses(tuple(parts)), np.stack(terms), least)

@@ -22,27 +22,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.solvers.rule_search.space import IN_SPAN, Partition, SearchSpace
+from jaxrules.solvers.rule_search.compiled_pairs import CompiledPairs
+from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.problems import Problem
 
 Floats = NDArray[np.float64]
-ValuesOfPairs = Callable[[Sequence[tuple[Partition, Partition]]], list[Floats]]
-"""Returns (propositions of the first, of the second) for every pair of partitions."""
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
 _WORTH_COMPILING = 1_000_000
 """From this many rows times pairs of partitions on, compiled histograms repay loading numba."""
-_IN_CACHE = 32_768
-"""How many numbers a histogram of pairs reads at a time: 256 KiB."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
@@ -97,9 +93,9 @@ class Objective:
         """
         return np.ones(members.shape[1])
 
-    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
-        """A compiled function for the values of all pairs of propositions of two partitions, given
-        the terms of `one_row`; None to use `value`.
+    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
+        """Compiled values of all pairs of propositions of two partitions, given the terms of
+        `one_row`; None to use `value`.
 
         Args:
             work: rows times pairs of partitions.
@@ -316,11 +312,11 @@ class CorrectiveDecrease(Objective):
         # A rule closer to the span than IN_SPAN has value 0.
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)
 
-    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
+    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
         """For one class, if there is enough work to repay loading numba."""
         if self.one_sided or work < _WORTH_COMPILING:
             return None
-        return _values_of_classes(terms[None], self.ridge)
+        return CompiledPairs(terms[None], self.ridge)
 
     def quotients(self) -> tuple[int, float] | None:
         return None if self.one_sided else (1, self.ridge)
@@ -380,35 +376,11 @@ class SumOverClasses(Objective):
         with np.errstate(over="ignore"):  # without a ridge a bound may be infinite
             return np.asarray(sum(part.bounds(of_class, members) for part, of_class in pairs))
 
-    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs:
-        return _values_of_classes(self._by_class(terms), self.ridge)
+    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs:
+        return CompiledPairs(self._by_class(terms), self.ridge)
 
     def quotients(self) -> tuple[int, float]:
         return len(self.parts), self.parts[0].ridge
-
-
-def _values_of_classes(terms: Floats, ridge: float) -> ValuesOfPairs:
-    """Compiled values from g, h and the corrective terms, (classes, terms of one, merged rows)."""
-    from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows, add_values
-
-    by_row = np.ascontiguousarray(terms.transpose(0, 2, 1))
-    n_terms, n_rows = terms.shape[1:]
-    block = max(1, _IN_CACHE // n_terms)
-
-    def values(pairs: Sequence[tuple[Partition, Partition]]) -> list[Floats]:
-        found = [np.zeros((len(a.propositions), len(b.propositions))) for a, b in pairs]
-        # One class after another, so that its histograms stay in the cache while its rows pass.
-        for of_class in by_row:
-            joint = [np.zeros((len(a.members), len(b.members) * n_terms)) for a, b in pairs]
-            for start in range(0, n_rows, block):  # rows stay in the cache for all pairs
-                some = slice(start, start + block)
-                for (a, b), sums in zip(pairs, joint, strict=True):
-                    add_rows(of_class[some], a.cell[some], b.cell[some], sums)
-            for (a, b), sums, of_pair in zip(pairs, joint, found, strict=True):
-                add_values(sums, n_terms, ridge, IN_SPAN, a.chain, b.chain, of_pair)
-        return found
-
-    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -629,7 +601,7 @@ class GivenObjective(Objective):
     def shares(self, terms: Floats, members: Floats) -> Floats:
         return self.whole.shares(terms, members)
 
-    def values_of_pairs(self, terms: Floats, work: int) -> ValuesOfPairs | None:
+    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
         return self.whole.values_of_pairs(terms, work)
 
     def price(self, length: ArrayLike) -> Floats:

@@ -19,15 +19,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective, ValuesOfPairs
+from jaxrules.solvers.rule_search.compiled_pairs import BoundsOfPairs, CompiledPairs
+from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
 from jaxrules.tools.fits import Status
 
 LeftOut = Callable[[tuple[int, ...]], bool]
-_AT_ONCE = 8
-"""The number of pairs of partitions that share one pass over the rows."""
 _MOST = float(np.finfo(np.float64).max)
 _ROUNDING = 1e-14  # of sums over the rows, relative; far less than a tie
 _RANKED, _MOST_RANKED = 64, 1024
@@ -191,7 +190,7 @@ class _Pairs:
             self.worth = -_MOST
 
     @functools.cached_property
-    def compiled(self) -> ValuesOfPairs | None:
+    def compiled(self) -> CompiledPairs | None:
         work = self.terms.shape[1] * len(self.partitions) ** 2 // 2
         return self.objective.values_of_pairs(self.terms, work)
 
@@ -223,18 +222,49 @@ class _Pairs:
         # Pairs that begin with the first `all_with` partitions: n + (n - 1) + ... of them, in this
         # order.
         chosen = n * self.all_with - self.all_with * (self.all_with - 1) // 2
-        pairs = ((min(pair), max(pair)) for pair in itertools.islice(places, chosen))
-        while some := list(itertools.islice(pairs, _AT_ONCE)):
+        pairs = [(min(pair), max(pair)) for pair in itertools.islice(places, chosen)]
+        bounds = None if self.compiled is None else self.compiled.bounds(self.partitions)
+        if bounds is not None:
+            return self._examine_bounded(pairs, bounds, stopped)
+        for a, b in pairs:
             if stopped():
                 return False
-            parts = [(self.partitions[a], self.partitions[b]) for a, b in some]
-            if self.compiled is not None:
-                values = self.compiled(parts)
-            else:
-                values = [self.objective.value(self._sums(a, b)) for a, b in some]
-            for (first, second), of_pair in zip(parts, values, strict=True):
-                self._take_best(of_pair, 2, first, second)
+            self._take_best(self._values(a, b), 2, self.partitions[a], self.partitions[b])
         return True
+
+    def _examine_bounded(
+        self,
+        pairs: list[tuple[int, int]],
+        bounds: BoundsOfPairs,
+        stopped: Callable[[], bool],
+    ) -> bool:
+        """As `examine_pairs`, with the values only of pairs whose bounds allow a better
+        conjunction.
+        """
+        assert self.compiled is not None
+        sizes = np.array([len(part.propositions) for part in self.partitions])
+        price, divisor = self.scales[2]
+        at_once = self.compiled.at_once
+        for start in range(0, len(pairs), at_once):
+            if stopped():
+                return False
+            some = np.array(pairs[start : start + at_once])
+            worths = (bounds(some) - price) / divisor
+            examined = 0
+            for place in np.flatnonzero(worths > self.worth + TIE * abs(self.worth)).tolist():
+                if worths[place] > self.worth + TIE * abs(self.worth):  # which may have risen
+                    a, b = some[place].tolist()
+                    self._take_best(self._values(a, b), 2, self.partitions[a], self.partitions[b])
+                    examined += int(sizes[a] * sizes[b])
+            # All pairs of propositions count as evaluated: the bound says what they are worth.
+            self.evaluations += int((sizes[some[:, 0]] * sizes[some[:, 1]]).sum()) - examined
+        return True
+
+    def _values(self, a: int, b: int) -> Floats:
+        """Of all pairs of propositions of two partitions, (of a, of b)."""
+        if self.compiled is not None:
+            return self.compiled.values(self.partitions[a], self.partitions[b])
+        return self.objective.value(self._sums(a, b))
 
     def examine_ranked(self, space: SearchSpace, stopped: Callable[[], bool]) -> bool:
         """As `examine_single` and `examine_pairs`, of what a device ranks first; False if the
@@ -329,16 +359,7 @@ class _Pairs:
         """The sums over the rows of the cells of every partition, (terms, cells)."""
         if self.compiled is None:
             return [self._histograms(part.cell, len(part.members)) for part in self.partitions]
-        from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows
-
-        by_row, one_cell = (
-            np.ascontiguousarray(self.terms.T),
-            np.zeros(self.terms.shape[1], np.uint8),
-        )
-        found = [np.zeros((len(part.members), len(self.terms))) for part in self.partitions]
-        for part, sums in zip(self.partitions, found, strict=True):
-            add_rows(by_row, part.cell, one_cell, sums)
-        return [sums.T for sums in found]
+        return self.compiled.of_cells(self.partitions)
 
     def _histograms(self, cell: NDArray[np.integer], size: int) -> Floats:
         """The sums of every term over the rows of each cell, (terms, cells)."""

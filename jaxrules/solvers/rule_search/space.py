@@ -65,6 +65,13 @@ class Partition:
 
         return Chain.of(self.members)
 
+    @functools.cached_property
+    def halves(self) -> Chain:
+        """The sets of cells of the propositions, a set and its complement as one."""
+        from jaxrules.solvers.rule_search.kernels.pair_bounds import halves_of
+
+        return halves_of(self.members)
+
 
 @dataclass(frozen=True)
 class SearchSpace:

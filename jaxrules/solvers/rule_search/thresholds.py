@@ -6,7 +6,8 @@ number of distinct values.
 
 A pass in the order of a column reads the rows at random. With many rows, the sums over blocks of
 neighbouring values come first, read in the order of the rows, and only blocks that may hold a
-better threshold than the best boundary between blocks are passed through. Let G, H and B be the
+better threshold than the best boundary between blocks are passed through: first with the sums of g
+alone, which replace the bound on dG below, and only then with all. Let G, H and B be the
 sums over the rows before a block, and dG, dH and dB those over a part of it. The value
 (G + dG)^2 / (ridge + H + dH - |B + dB|^2) of a threshold inside is bounded: dG lies between the
 sums of the negative and of the positive g of the block, dH >= 0, and |dB| is at most its sum of
@@ -33,7 +34,7 @@ Sides = tuple[bool, bool]
 """Whether rules below a threshold, and above one, are allowed."""
 _FEW_ROWS = 5_000
 """With fewer rows, blocks and their compiled passes do not repay loading numba."""
-_BLOCK, _MOST_BLOCKS = 256, 4096
+_BLOCK, _MOST_BLOCKS = 64, 4096
 """The number of rows of a block, and the most blocks, whose sums should stay in the cache."""
 
 
@@ -131,20 +132,25 @@ class SortedColumn:
 
 
 def best_threshold(
-    columns: Mapping[int, tuple[SortedColumn, Sides]], objective: Objective, terms: Floats
+    columns: Mapping[int, tuple[SortedColumn, Sides]],
+    objective: Objective,
+    terms: Floats,
+    least: float = -math.inf,
 ) -> Split | None:
-    """The threshold of the greatest value over some columns; None if these have none.
+    """The threshold of the greatest value over some columns; None if none has a value above
+    `least`.
 
     Args:
         columns: by a key, with the rules that are allowed.
         objective: its `value` decides.
         terms: the objective's for every row, (sums, rows).
+        least: the greater it is, the less is to be examined.
     """
     best: Split | None = None
-    by_row = np.ascontiguousarray(terms.T)
     quotients = objective.quotients()
-    if quotients is not None and len(by_row) >= _FEW_ROWS:
-        return _by_blocks(columns, by_row, *quotients)
+    if quotients is not None and terms.shape[1] >= _FEW_ROWS:
+        return _by_blocks(columns, terms, *quotients, least)
+    by_row = np.ascontiguousarray(terms.T)
     for key, (column, sides) in columns.items():
         if not column.ends.any():
             continue
@@ -157,9 +163,10 @@ def best_threshold(
         # Row by row of (below, above): of equal values the lowest threshold wins, and there the
         # rule below it.
         at, above = divmod(int(np.argmax(np.stack(values, axis=1))), 2)
-        if best is None or values[above][at] > best.value:
+        if values[above][at] > least:
+            least = float(values[above][at])
             place = int(np.flatnonzero(column.ends)[at]) + 1
-            best = _split(float(values[above][at]), key, column, bool(above), place)
+            best = _split(least, key, column, bool(above), place)
     return best
 
 
@@ -170,46 +177,48 @@ def _split(value: float, key: int, column: SortedColumn, above: bool, place: int
 
 def _by_blocks(
     columns: Mapping[int, tuple[SortedColumn, Sides]],
-    by_row: Floats,
+    terms: Floats,
     n_classes: int,
     ridge: float,
+    least: float,
 ) -> Split | None:
     """`best_threshold` for many rows and a sum of quotients."""
     from jaxrules.solvers.rule_search.kernels.prefixes import (
-        best_boundary,
+        add_slack,
         bounds_of_blocks,
         scan_blocks,
-        slack_of,
-        sum_blocks,
     )
+    from jaxrules.solvers.rule_search.kernels.vectors import padded
 
-    shape = n_classes, ridge
-    slack = slack_of(by_row, n_classes)
+    n_terms = len(terms)
+    by_row = padded(terms, 2 * n_classes)
+    add_slack(by_row, n_terms, n_classes)
+    gradient = np.ascontiguousarray(terms[:: n_terms // n_classes])
     best: Split | None = None
-    least, waiting = -math.inf, []
+    waiting = []
     # First the thresholds between blocks of all columns: the best of them prunes blocks of any.
     for key, (column, sides) in columns.items():
         if not column.ends.any():
             continue
-        before, sums, slacks, total = sum_blocks(by_row, slack, column.blocks, len(column.inside))
-        least, block, above = best_boundary(
-            before, total, column.between, least, *shape, IN_SPAN, *sides
-        )
+        *of_blocks, least, block, above = bounds_of_blocks(
+            by_row, n_terms, column.blocks, column.between, column.inside, least, n_classes, ridge,
+            IN_SPAN, *sides,
+        )  # fmt: skip
         if block:
             best = _split(least, key, column, above, int(column.starts[block]))
-        bounds = bounds_of_blocks(before, sums, slacks, total, column.inside, *shape, *sides)
-        waiting.append((float(bounds.max()), key, bounds, before, total))
+        bound = float(of_blocks[0].max())
+        if bound > least:
+            waiting.append((bound, key, of_blocks))
     # Then within blocks, from the column of the greatest bound on, until no bound exceeds the best.
-    for bound, key, bounds, before, total in sorted(waiting, key=lambda one: -one[0]):
+    for bound, key, of_blocks in sorted(waiting, key=lambda one: -one[0]):
         if bound <= least:
             break
         column, sides = columns[key]
-        order = np.argsort(-bounds, kind="stable")
-        found = scan_blocks(
-            by_row, column.rows, column.ends, column.starts, before, total, order, bounds[order],
-            least, *shape, IN_SPAN, *sides,
+        value, place, above = scan_blocks(
+            by_row, n_terms, gradient, column.rows, column.ends, column.starts, *of_blocks, least,
+            n_classes, ridge, IN_SPAN, *sides,
         )  # fmt: skip
-        if found[1]:
-            least = found[0]
-            best = _split(least, key, column, found[2], found[1])
+        if place:
+            least = value
+            best = _split(least, key, column, above, place)
     return best

@@ -11,6 +11,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.solvers.rule_search.kernels.vectors import add_by_group
+
 Floats = NDArray[np.float64]
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -32,152 +34,205 @@ def _value(sums: Floats, n_classes: int, ridge: float, in_span: float) -> float:
 
 
 @_compiled
-def slack_of(terms: Floats, n_classes: int) -> Floats:
-    """For every row and class max(g, 0) and |b|, (rows, 2 x classes)."""
-    n_terms = terms.shape[1] // n_classes
-    slack = np.empty((len(terms), 2 * n_classes))
+def add_slack(terms: Floats, n_terms: int, n_classes: int) -> None:
+    """Write max(g, 0) and |b| of every class behind the terms of every row, (rows, width)."""
+    of_class = n_terms // n_classes
     for i in range(len(terms)):
         for c in range(n_classes):
             square = 0.0
-            for t in range(c * n_terms + 2, (c + 1) * n_terms):
+            for t in range(c * of_class + 2, (c + 1) * of_class):
                 square += terms[i, t] * terms[i, t]
-            slack[i, 2 * c] = max(terms[i, c * n_terms], 0.0)
-            slack[i, 2 * c + 1] = math.sqrt(square)
-    return slack
+            terms[i, n_terms + 2 * c] = max(terms[i, c * of_class], 0.0)
+            terms[i, n_terms + 2 * c + 1] = math.sqrt(square)
 
 
 @_compiled
-def sum_blocks(
-    terms: Floats, slack: Floats, blocks: NDArray[np.uint16], n_blocks: int
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """The sums of the terms over the rows before each block, (blocks, terms); those over the
-    block; those of the slack; and the terms over all rows in a block, (terms,).
+def _least_rest(
+    before: Floats,
+    sums: Floats,
+    total: Floats,
+    c: int,
+    side: int,
+    n_terms: int,
+    n_classes: int,
+    ridge: float,
+) -> float:
+    """A lower bound on ridge + H - |B|^2 of one class for the thresholds inside a block; 0 if a
+    threshold may come close to the span of the rules found.
 
     Args:
-        terms: (rows, terms).
-        slack: of `slack_of`.
-        blocks: the block of every row; `n_blocks` for a row in none.
+        before, sums: the sums over the rows before the block, and over its rows.
+        side: 1 for rules above the threshold.
     """
-    sums = np.zeros((n_blocks + 1, terms.shape[1]))
-    slacks = np.zeros((n_blocks + 1, slack.shape[1]))
-    for i in range(len(terms)):
-        # In the order of the rows, so that the terms, the large array, are read from start to end.
-        block = blocks[i]
-        for t in range(terms.shape[1]):
-            sums[block, t] += terms[i, t]
-        for t in range(slack.shape[1]):
-            slacks[block, t] += slack[i, t]
-    before, total = np.empty((n_blocks, terms.shape[1])), np.zeros(terms.shape[1])
-    for block in range(n_blocks):
-        for t in range(len(total)):
-            before[block, t] = total[t]
-            total[t] += sums[block, t]
-    return before, sums[:n_blocks], slacks[:n_blocks], total
+    at, of_class = c * (n_terms // n_classes), n_terms // n_classes
+    h, square = before[at + 1], 0.0
+    if side:  # rules above hold for what is not before the block, less a part of it
+        h = max(total[at + 1] - h - sums[at + 1], 0.0)
+    for t in range(at + 2, at + of_class):
+        b = total[t] - before[t] if side else before[t]
+        square += b * b
+    # dH >= 0 could only enlarge the denominator: it is left out. And |B + dB| is at most |B| plus
+    # the sum of |b|.
+    norm = math.sqrt(square) + sums[n_terms + 2 * c + 1]
+    rest = ridge + h - norm * norm
+    # A difference of nearly equal numbers is rounding.
+    return rest if rest > 1e-6 * (ridge + h) else 0.0
 
 
 @_compiled
-def best_boundary(
+def _bound_inside(
     before: Floats,
+    sums: Floats,
     total: Floats,
-    allowed: NDArray[np.bool_],
+    side: int,
+    n_terms: int,
+    n_classes: int,
+    ridge: float,
+) -> float:
+    """A bound on the values of the thresholds inside a block; arguments as for `_least_rest`."""
+    value = 0.0
+    for c in range(n_classes):
+        at = c * (n_terms // n_classes)
+        # P is the sum of max(g, 0) over the block, D its sum of g: dG lies between D - P and P. See
+        # the bound in `thresholds`.
+        positive, g = sums[n_terms + 2 * c], before[at]
+        if side:
+            g = total[at] - g
+            low, high = -positive, positive - sums[at]
+        else:
+            low, high = sums[at] - positive, positive
+        gain = max(abs(g + low), abs(g + high))
+        rest = _least_rest(before, sums, total, c, side, n_terms, n_classes, ridge)
+        if rest > 0.0:
+            value += gain * gain / rest
+        elif gain > 0.0:  # no bound at all
+            value = np.inf
+    return value * (1.0 + 1e-9)
+
+
+@_compiled
+def bounds_of_blocks(
+    terms: Floats,
+    n_terms: int,
+    blocks: NDArray[np.uint16],
+    between: NDArray[np.bool_],
+    inside: NDArray[np.bool_],
     least: float,
     n_classes: int,
     ridge: float,
     in_span: float,
     below: bool,
     above: bool,
-) -> tuple[float, int, bool]:
-    """The greatest value above `least` of the thresholds between blocks: the value, the block
-    above the threshold (0 if none is greater), and whether the rule holds above it.
+) -> tuple[Floats, Floats, Floats, Floats, float, int, bool]:
+    """Bounds on the values of the thresholds inside the blocks of a column, and the best threshold
+    between blocks.
 
     Args:
-        before, total: of `sum_blocks`.
-        allowed: whether a threshold may lie below each block, (blocks,).
+        terms: of `add_slack`, (rows, width).
+        n_terms: without the slack.
+        blocks: the block of every row; the number of blocks for a row in none.
+        between: whether a threshold may lie below each block, (blocks,).
+        inside: whether there is a threshold inside each block, (blocks,).
+        least: values up to this do not count.
         below, above: whether rules below a threshold, and above one, are allowed.
+
+    Returns:
+        The bounds, (blocks,); the sums over the rows before each block, and over its rows,
+        (blocks, ...); the sums over all rows in a block; the greatest value above `least` between
+        blocks, the block above that threshold (0 if there is none), and whether the rule holds
+        above it.
     """
-    place, upper, others = 0, False, np.empty(len(total))
+    n_blocks = len(between)
+    sums = np.zeros((n_blocks + 1, terms.shape[1]))
+    # In the order of the rows, so that the terms, the large array, are read from start to end.
+    add_by_group(terms, blocks, sums)
+    before, total = np.empty((n_blocks, n_terms)), np.zeros(n_terms)
+    for block in range(n_blocks):
+        for t in range(n_terms):
+            before[block, t] = total[t]
+            total[t] += sums[block, t]
+    place, upper, others = 0, False, np.empty(n_terms)
+    bounds = np.full(n_blocks, -np.inf)
     # The rule above a threshold has the sums over all known rows less those below it.
     for side in range(2):
         if not (above if side else below):
             continue
-        for block in range(1, len(before)):
-            if not allowed[block]:
+        for block in range(1, n_blocks):
+            if not between[block]:
                 continue
-            for t in range(len(total)):
+            for t in range(n_terms):
                 others[t] = total[t] - before[block, t] if side else before[block, t]
             value = _value(others, n_classes, ridge, in_span)
             if value > least:
                 least, place, upper = value, block, side == 1
-    return least, place, upper
+        for block in range(n_blocks):
+            if not inside[block]:
+                continue
+            bound = _bound_inside(
+                before[block], sums[block], total, side, n_terms, n_classes, ridge
+            )
+            bounds[block] = max(bounds[block], bound)
+    return bounds, before, sums, total, least, place, upper
 
 
 @_compiled
-def bounds_of_blocks(
+def _refined(
+    gradient: Floats,
+    rows: NDArray[np.int32],
+    start: int,
+    stop: int,
     before: Floats,
     sums: Floats,
-    slacks: Floats,
     total: Floats,
-    inside: NDArray[np.bool_],
+    n_terms: int,
     n_classes: int,
     ridge: float,
     below: bool,
     above: bool,
-) -> Floats:
-    """Bounds on the values of all thresholds inside each block, (blocks,).
+) -> float:
+    """A tighter bound on the thresholds inside a block, from the sums of g up to each of its rows.
 
     Args:
-        before, sums, slacks, total: of `sum_blocks`.
-        inside: whether there is a threshold inside each block, (blocks,).
+        gradient: g of every class, (classes, rows).
+        start, stop: the block in the sorted rows.
     """
-    n_terms = len(total) // n_classes
-    bounds = np.full(len(before), -np.inf)
-    for block in range(len(before)):
-        if not inside[block]:
-            continue
-        bounds[block] = 0.0
+    bounds = np.zeros(2)
+    for c in range(n_classes):
+        at = c * (n_terms // n_classes)
+        of_class, g = gradient[c], before[at]
+        least, most = g, g
+        for i in range(start, stop):
+            g += of_class[rows[i]]
+            least, most = min(least, g), max(most, g)
         for side in range(2):
-            if not (above if side else below):
-                continue
-            value = 0.0
-            for c in range(n_classes):
-                at = c * n_terms
-                positive, length = slacks[block, 2 * c], slacks[block, 2 * c + 1]
-                # P = `positive` is the sum of max(g, 0) over the block, D its sum of g: dG lies
-                # between D - P and P. See the bound in `thresholds`.
-                g, h, square = before[block, at], before[block, at + 1], 0.0
-                if side:  # rules above hold for what is not before the block, less a part of it
-                    g, h = total[at] - g, max(total[at + 1] - h - sums[block, at + 1], 0.0)
-                    low, high = -positive, positive - sums[block, at]
-                else:
-                    low, high = sums[block, at] - positive, positive
-                for t in range(at + 2, at + n_terms):
-                    b = total[t] - before[block, t] if side else before[block, t]
-                    square += b * b
-                # dH >= 0 could only enlarge the denominator: it is left out. And |B + dB| is at
-                # most |B| plus the sum of |b|.
-                gain = max(abs(g + low), abs(g + high))
-                norm = math.sqrt(square) + length
-                rest = ridge + h - norm * norm
-                if rest > 0.0:
-                    value += gain * gain / rest
-                # No bound at all: a threshold in this block may come close to the span of the rules
-                # found.
-                elif gain > 0.0:
-                    value = np.inf
-            bounds[block] = max(bounds[block], value * (1.0 + 1e-9))
-    return bounds
+            if side:
+                low, high = total[at] - most, total[at] - least
+            else:
+                low, high = least, most
+            gain = max(abs(low), abs(high))
+            rest = _least_rest(before, sums, total, c, side, n_terms, n_classes, ridge)
+            if rest > 0.0:
+                bounds[side] += gain * gain / rest
+            elif gain > 0.0:
+                bounds[side] = np.inf
+    bound = bounds[0] if below else -np.inf
+    if above:
+        bound = max(bound, bounds[1])
+    return bound * (1.0 + 1e-9)
 
 
 @_compiled
 def scan_blocks(
     terms: Floats,
+    n_terms: int,
+    gradient: Floats,
     rows: NDArray[np.int32],
     ends: NDArray[np.bool_],
     starts: NDArray[np.int64],
-    before: Floats,
-    total: Floats,
-    blocks: NDArray[np.int64],
     bounds: Floats,
+    before: Floats,
+    sums: Floats,
+    total: Floats,
     least: float,
     n_classes: int,
     ridge: float,
@@ -185,39 +240,45 @@ def scan_blocks(
     below: bool,
     above: bool,
 ) -> tuple[float, int, bool]:
-    """The greatest value above `least` of the thresholds inside some blocks, in descending order of
-    their bounds: the value, the number of rows below the threshold (0 if none is greater), and
-    whether the rule holds above it.
+    """The greatest value above `least` of the thresholds inside blocks: the value, the number of
+    rows below the threshold (0 if none is greater), and whether the rule holds above it.
 
     Args:
-        terms: (rows, terms), of one class after another.
+        terms: (rows, width), of one class after another.
+        gradient: g of every class, (classes, rows).
         rows, ends: the sorted column.
         starts: where the blocks start in it, and where the last one ends.
-        before: the sums over the rows before each block, (blocks, terms).
-        total: the sums over all known rows, (terms,).
-        blocks, bounds: the blocks to scan, and their bounds.
+        bounds, before, sums, total: of `bounds_of_blocks`.
         below, above: whether rules below a threshold, and above one, are allowed.
     """
     place, upper = 0, False
-    sums, others = np.empty(len(total)), np.empty(len(total))
-    for k in range(len(blocks)):
-        if bounds[k] <= least:
-            break
-        block = blocks[k]
-        sums[:] = before[block]
-        for i in range(starts[block], starts[block + 1]):
+    running, others = np.empty(n_terms), np.empty(n_terms)
+    # The block of the greatest bound comes first: what it holds excludes most others.
+    first = np.argmax(bounds)
+    for k in range(-1, len(bounds)):
+        block = first if k < 0 else k
+        if k == first or bounds[block] <= least:
+            continue
+        start, stop = starts[block], starts[block + 1]
+        if _refined(
+            gradient, rows, start, stop, before[block], sums[block], total, n_terms, n_classes,
+            ridge, below, above,
+        ) <= least:  # fmt: skip
+            continue
+        running[:] = before[block]
+        for i in range(start, stop):
             of_row = terms[rows[i]]
-            for t in range(len(total)):
-                sums[t] += of_row[t]
+            for t in range(n_terms):
+                running[t] += of_row[t]
             if not ends[i]:
                 continue
             if below:
-                value = _value(sums, n_classes, ridge, in_span)
+                value = _value(running, n_classes, ridge, in_span)
                 if value > least:
                     least, place, upper = value, i + 1, False
             if above:
-                for t in range(len(total)):
-                    others[t] = total[t] - sums[t]
+                for t in range(n_terms):
+                    others[t] = total[t] - running[t]
                 value = _value(others, n_classes, ridge, in_span)
                 if value > least:
                     least, place, upper = value, i + 1, True

@@ -1,0 +1,85 @@
+"""Compiled histograms of pairs of partitions, for values that are sums of quotients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.solvers.rule_search.space import IN_SPAN, Partition
+
+Floats = NDArray[np.float64]
+BoundsOfPairs = Callable[[NDArray[np.intp]], Floats]
+"""Returns an upper bound on the values of each pair of partitions, given their places, (pairs,
+2).
+"""
+_NANOSECONDS = 4_000_000
+"""How long the bounds of some pairs may take, before the clock is asked."""
+_PER_TERM, _PER_PAIR = 0.25, 20_000
+"""The nanoseconds that a pair of partitions takes: for each row and term, and in addition."""
+
+
+class CompiledPairs:
+    """The sums over classes of G^2 / (ridge + H - |B|^2) of pairs of propositions.
+
+    Args:
+        terms: g, h and the corrective terms, (classes, terms of one, merged rows).
+        ridge: positive.
+    """
+
+    def __init__(self, terms: Floats, ridge: float) -> None:
+        from jaxrules.solvers.rule_search.kernels.pair_bounds import allowance
+        from jaxrules.solvers.rule_search.kernels.vectors import padded
+
+        self.n_terms, self.ridge, self.slack = terms.shape[1], ridge, allowance(terms)
+        self.rows = np.stack([padded(of_class) for of_class in terms])
+
+    def of_cells(self, partitions: Sequence[Partition]) -> list[Floats]:
+        """The sums over the rows of the cells of each partition, of one class after another,
+        (classes x terms, cells).
+        """
+        from jaxrules.solvers.rule_search.kernels.vectors import add_by_group
+
+        n_classes, _, width = self.rows.shape
+        found = [np.zeros((n_classes, len(part.members), width)) for part in partitions]
+        for part, sums in zip(partitions, found, strict=True):
+            for of_class, one in zip(self.rows, sums, strict=True):
+                add_by_group(of_class, part.cell, one)
+        return [
+            sums[:, :, : self.n_terms].transpose(0, 2, 1).reshape(-1, sums.shape[1])
+            for sums in found
+        ]
+
+    def values(self, a: Partition, b: Partition) -> Floats:
+        """The values of all pairs of their propositions, (of a, of b)."""
+        from jaxrules.solvers.rule_search.kernels.class_pairs import add_rows, add_values
+
+        found, width = np.zeros((len(a.propositions), len(b.propositions))), self.rows.shape[2]
+        for of_class in self.rows:
+            joint = np.zeros((len(a.members), len(b.members) * width))
+            add_rows(of_class, a.cell, b.cell, joint)
+            add_values(joint, width, self.ridge, IN_SPAN, a.chain, b.chain, found)
+        return found
+
+    def bounds(self, partitions: Sequence[Partition]) -> BoundsOfPairs | None:
+        """A function for upper bounds on `values`; None if rounding might exceed the ridge, so
+        that there are no useful ones.
+        """
+        from jaxrules.solvers.rule_search.kernels.pair_bounds import Halves, bounds_of_pairs
+
+        if not (partitions and self.slack[:, 1].max() < self.ridge / 1000):
+            return None
+        cells = np.stack([part.cell for part in partitions])
+        halves = Halves.of(
+            [part.halves for part in partitions], [len(part.members) for part in partitions]
+        )
+        return lambda pairs: bounds_of_pairs(
+            self.rows, self.n_terms, cells, pairs, halves, self.ridge, IN_SPAN, self.slack
+        )
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs to bound between two looks at the clock."""
+        per_pair = self.rows.size * _PER_TERM + len(self.rows) * _PER_PAIR
+        return max(8, int(_NANOSECONDS / per_pair))
