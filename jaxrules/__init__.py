@@ -98,7 +98,9 @@ if TYPE_CHECKING:
     from jaxrules.users.reasons import reasons as reasons
     from jaxrules.users.reporting import Report as Report
     from jaxrules.users.reporting import report as report
+    from jaxrules.users.scorecards import ScaledScorecard as ScaledScorecard
     from jaxrules.users.scorecards import Scorecard as Scorecard
+    from jaxrules.users.scorecards import scaled_scorecard as scaled_scorecard
     from jaxrules.users.scorecards import scorecard as scorecard
 
 _LOADED = {
@@ -130,7 +132,7 @@ _ON_USE = {
     "users.orientation": "oriented",
     "users.reasons": "Reason Reasons reasons",
     "users.reporting": "Report report",
-    "users.scorecards": "Scorecard scorecard",
+    "users.scorecards": "ScaledScorecard Scorecard scaled_scorecard scorecard",
 }
 """Names by module that load when they are first used."""
 _MODULES = (

@@ -898,6 +898,7 @@ def functions() -> list[Entry]:
         "save": {"model": ENSEMBLE, "path": f"{tempfile.gettempdir()}/jaxrules-fuzz.json"},
         "load": {},
         **dict.fromkeys(("importance", "rule_report", "feature_importance", "reasons"), shown),
+        "scaled_scorecard": {"model": ENSEMBLE},
         "oriented": {**shown, "side": "smaller"},
         "local_importance": {**shown, "row": X[:1]},
         "scorecard": {**shown, "y": LABELS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -91,3 +92,78 @@ def test_bad_input() -> None:
         jr.scorecard(jr.without_rules(model(), [0, 1, 2]), X, Y)
     with pytest.raises(ValueError, match="max_points"):
         jr.scorecard(model(), X, Y, max_points=0)
+
+
+def test_points_double_the_odds() -> None:
+    card = jr.scorecard(model(), X, Y)
+    for good, positive in itertools.product(("no", "yes"), (True, False)):
+        scaled = jr.scaled_scorecard(
+            card, pdo=40, base_score=500, base_odds=3, good=good, positive_points=positive
+        )
+        # By hand: score = 500 + 40 log2(odds / 3).
+        shares = jr.predict_proba(card.model, X)
+        chance = shares[:, ["no", "yes"].index(good)]
+        expected = 500 + 40 * np.log2(chance / (1 - chance) / 3)
+        scores = scaled.score(X)
+        assert scores.dtype.kind == "i"
+        assert np.abs(scores - expected).max() <= 0.5 * (1 + len(RULES))
+        held = RULES.satisfied(jr.as_table(X))
+        by_hand = scaled.base + np.where(held, scaled.points[:, 1], scaled.points[:, 0]).sum(axis=1)
+        assert scores.tolist() == by_hand.tolist()
+        assert (scaled.points >= 0).all() or not positive
+        # Its model predicts from the rounded points.
+        sign = 1 if good == "yes" else -1
+        odds = sign * jr.decision_function(scaled.model, X)
+        np.testing.assert_allclose(scaled.offset + scaled.factor * odds, scores)
+        assert f"40 points double the odds of {good}" in str(scaled)
+        assert "<table" in scaled._repr_html_()
+
+
+def test_an_ensemble_with_half_log_odds_gets_the_same_scale() -> None:
+    plain = model()
+    half = dataclasses.replace(
+        plain, weights=plain.weights / 2, intercept=plain.intercept / 2, link="exponential"
+    )
+    one, other = jr.scaled_scorecard(plain, pdo=100), jr.scaled_scorecard(half, pdo=100)
+    assert one.points.tolist() == other.points.tolist()
+    assert one.base == other.base
+
+
+def test_points_lost_on_the_scale() -> None:
+    scaled = jr.scaled_scorecard(model(), pdo=50)
+    scores = scaled.score(X)
+    possible = scaled.base + scaled.points.max(axis=1).sum()
+    for one, score in zip(jr.reasons(scaled, X, most=None), scores.tolist(), strict=True):
+        assert one.score == score
+        assert one.reference == pytest.approx(possible)
+        lost = [reason.points for reason in one.reasons]
+        assert sum(lost) == pytest.approx(possible - score)
+        assert all(float(points).is_integer() for points in lost)
+    good = jr.reasons(scaled, X[:1], label="no", most=None)[0]
+    worst = scaled.base + scaled.points.min(axis=1).sum()
+    assert good.reference == pytest.approx(worst)
+    assert sum(reason.points for reason in good.reasons) == pytest.approx(scores[0] - worst)
+
+
+def test_reports_take_cards() -> None:
+    card = jr.scorecard(model(), X, Y)
+    page = jr.report(card, X, Y, path=None).html
+    assert "a point of the card is worth" in page
+    assert "Scorecard of 3 rules" in page
+    page = jr.report(jr.scaled_scorecard(card), X, Y, path=None).html
+    assert "a point towards no is worth" in page
+
+
+def test_bad_scales() -> None:
+    with pytest.raises(ValueError, match="pdo must lie in"):
+        jr.scaled_scorecard(model(), pdo=0)
+    with pytest.raises(ValueError, match="base_odds must lie in"):
+        jr.scaled_scorecard(model(), base_odds=-1)
+    with pytest.raises(ValueError, match="good must be one of the classes"):
+        jr.scaled_scorecard(model(), good="maybe")
+    with pytest.raises(TypeError, match="positive_points must be True or False"):
+        jr.scaled_scorecard(model(), positive_points=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="model must be RuleEnsemble"):
+        jr.scaled_scorecard("card")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="model has no rules"):
+        jr.scaled_scorecard(jr.without_rules(model(), [0, 1, 2]))

@@ -20,7 +20,7 @@ from jaxrules.data.table import Label, Table, TableLike, conform
 from jaxrules.models.rule_models import LinearTerms, RuleEnsemble, not_a_model, predict
 from jaxrules.tools import checks, display
 from jaxrules.users.orientation import complements
-from jaxrules.users.scorecards import Scorecard
+from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 
 class Reason(NamedTuple):
@@ -43,7 +43,7 @@ class Reasons:
 
     Attributes:
         prediction: the label or number.
-        label: the class towards which points count; None for a number.
+        label: the class towards which the score counts; None for a number.
         score: of the row towards the class, in points of a card.
         reference: the score of the best case, or the mean of the rows compared with.
         reasons: those that add points, the most first.
@@ -81,7 +81,7 @@ class Reasons:
 
 
 def reasons(
-    model: RuleEnsemble | Scorecard,
+    model: RuleEnsemble | Scorecard | ScaledScorecard,
     X: TableLike,
     *,
     label: Label | None = None,
@@ -92,7 +92,8 @@ def reasons(
     hold.
 
     Args:
-        model: a rule ensemble, or a scorecard, whose points are then whole.
+        model: a rule ensemble, or a scorecard, whose points are then whole. On the scale of a
+            `ScaledScorecard`, reasons for the other class than its `good` one are points lost.
         X: rows.
         label: the class that the reasons are for, such as "declined"; None for the second of two
             classes, or for a model that predicts numbers (why the score is high).
@@ -120,14 +121,15 @@ def reasons(
           +0.5000  late > 0
     """
     card = model if isinstance(model, Scorecard) else None
-    ensemble = model if card is None else card.model
+    scaled = model if isinstance(model, ScaledScorecard) else None
+    ensemble = model.model if isinstance(model, (Scorecard, ScaledScorecard)) else model
     if not isinstance(ensemble, RuleEnsemble):
         not_a_model(model)
     most = checks.optional(checks.integer, "most", most, at_least=1)
     output, sign = _output_of(ensemble, label)
     # A card counts whole points: its scores are the totals.
     unit = 1.0 if card is None else card.scale or 1.0
-    sign_unit = sign / unit
+    sign_unit = sign / unit if scaled is None else sign * scaled.factor
     table = _table("X", X, ensemble)
     parts = _Parts(ensemble, output, sign_unit)
     held, added = parts.added(table)
@@ -139,17 +141,24 @@ def reasons(
         reference = parts.added(others)[1].mean(axis=0)
     start = 0.0 if card is not None else sign_unit * float(np.asarray(ensemble.intercept)[output])
     lost = added - reference
-    if card is not None:
+    if card is not None or scaled is not None:
         lost = np.round(lost, 9)  # scale * points / scale
     predictions = np.asarray(predict(ensemble, table)).tolist()
     toward = _label_of(ensemble, label)
+    of_scale = np.zeros(table.n_rows) if scaled is None else scaled.score(table)
     found = []
     for i, row in enumerate(lost):
         order = np.argsort(-row, kind="stable")
         chosen = order[row[order] > 0].tolist()[:most]
         listed = tuple(Reason(parts.text(r, held[i], table, i), float(row[r]), r) for r in chosen)
-        score = start + float(added[i].sum())
-        found.append(Reasons(predictions[i], toward, score, start + float(reference.sum()), listed))
+        score, best = start + float(added[i].sum()), start + float(reference.sum())
+        named = toward
+        if scaled is not None:
+            # Its scores rise towards one class, whichever class the reasons are for.
+            named, up = scaled.good, 1.0 if toward == scaled.good else -1.0
+            score = float(of_scale[i])
+            best = score - up * float(row.sum())
+        found.append(Reasons(predictions[i], named, score, best, listed))
     return found
 
 

@@ -10,12 +10,13 @@ improved one rule at a time.
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import TableLike
+from jaxrules.data.table import Label, TableLike, conform
 from jaxrules.learning.training import data_for
 from jaxrules.losses import logistic, mean_loss
 from jaxrules.models.rule_models import RuleEnsemble, sigmoid, warn_of_threshold
@@ -92,6 +93,155 @@ class Scorecard:
         return ("total", f"p({label})", "rows"), rows
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledScorecard:
+    """Rules with points on a scale of scores, see `scaled_scorecard`.
+
+    Attributes:
+        model: the rules with the weights of the rounded points, to predict, save, report and export
+            as usual.
+        base: the points that every row gets.
+        points: whole, shape (rules, 2): of a row that does not satisfy the rule, and of one that
+            does.
+        factor, offset: score = offset + factor * (log-odds of `good`).
+        good: the class of high scores.
+    """
+
+    model: RuleEnsemble
+    base: int
+    points: NDArray[np.int64]
+    factor: float
+    offset: float
+    good: Label
+
+    def score(self, X: TableLike) -> NDArray[np.int64]:
+        """The score of each row, shape (rows,).
+
+        Raises:
+            ValueError: if `X` does not fit the model's columns.
+        """
+        checks.concrete("X", X)
+        held = self.model.conjunctions.satisfied(conform(X, self.model.schema)).astype(np.int64)
+        return self.base + (1 - held) @ self.points[:, 0] + held @ self.points[:, 1]
+
+    def __str__(self) -> str:
+        return f"{self._caption()}\n{display.text_table(*self._rows())}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self._caption(), *self._rows())
+
+    def _caption(self) -> str:
+        double = display.number(self.factor * math.log(2.0), 4)
+        good = display.plain(str(self.good))
+        return f"Scorecard: {double} points double the odds of {good}; {self.base} at the start"
+
+    def _rows(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
+        order = np.argsort(-np.abs(np.diff(self.points)[:, 0]), kind="stable").tolist()
+        rows = [
+            (
+                f"{self.points[r, 1]:+d}",
+                f"{self.points[r, 0]:+d}",
+                self.model.conjunctions.describe(r),
+            )
+            for r in order
+        ]
+        return ("yes", "no", "rule"), rows
+
+
+def scaled_scorecard(
+    model: RuleEnsemble | Scorecard,
+    *,
+    pdo: float = 20.0,
+    base_score: float = 600.0,
+    base_odds: float = 50.0,
+    good: Label | None = None,
+    positive_points: bool = True,
+) -> ScaledScorecard:
+    """A card on the scale of credit scores: `pdo` points double the odds, and `base_score` means
+    odds of `base_odds` to 1.
+
+    The score is offset + factor * log-odds with factor = pdo / log 2 and offset = base_score -
+    factor * log(base_odds) (Siddiqi, Credit Risk Scorecards, 2006). The points of every rule and of
+    the start are rounded to whole numbers, and the card's own model predicts from these.
+
+    Args:
+        model: of two classes without linear terms, or a scorecard.
+        pdo: the points that double the odds; the larger, the less is lost by rounding.
+        base_score, base_odds: a score and the odds of `good` that it stands for.
+        good: the class of high scores; None for the first class, as the second is the one that
+            alarms are about.
+        positive_points: a rule that lowers the score gives its points to the rows that do not
+            satisfy it, and the start gets less; scores stay.
+
+    Raises:
+        TypeError: for another model, or arguments that are not numbers.
+        ValueError: for a model without rules or two classes or with linear terms, numbers out of
+            range (pdo from 1 to a million), or a class that does not exist.
+
+    Example:
+        >>> import numpy as np
+        >>> import jaxrules as jr
+        >>> schema = jr.Schema((jr.Feature("income"), jr.Feature("late")), classes=("good", "bad"))
+        >>> C = jr.Condition
+        >>> rules = jr.Conjunctions.build(schema, [[C.above(0, 30)], [C.above(1, 0)]])
+        >>> weights = np.array([[-1.4], [0.7]])
+        >>> model = jr.RuleEnsemble(rules, weights, np.array([-2.0]), link="logistic")
+        >>> card = jr.scaled_scorecard(model)
+        >>> print(card)
+        Scorecard: 20 points double the odds of good; 525 at the start
+        yes  no   rule
+        +40  +0   income > 30
+        +0   +20  late > 0
+        >>> card.score([{"income": 40, "late": 1}, {"income": 40, "late": 0}]).tolist()
+        [565, 585]
+    """
+    if isinstance(model, Scorecard):
+        model = model.model
+    checks.instance("model", model, RuleEnsemble, "jaxrules.scorecard")
+    _check_of_two(model)
+    factor = checks.number("pdo", pdo, at_least=1, at_most=1e6) / math.log(2.0)
+    start = checks.number("base_score", base_score, at_least=-1e9, at_most=1e9)
+    odds = checks.number("base_odds", base_odds, at_least=1e-9, at_most=1e9)
+    offset = start - factor * math.log(odds)
+    classes = model.schema.classes or ()
+    chosen = classes[0] if good is None else good
+    known = isinstance(chosen, (str, bool, int, float, np.generic)) and chosen in classes
+    checks.require(known, f"good must be one of the classes {classes}, got {good!r}")
+    # The model's scores are the log-odds of the second class.
+    sign = 1.0 if classes.index(chosen) else -1.0
+    doubled = 2.0 if model.link == "exponential" else 1.0
+    worth = sign * factor * doubled
+    points = np.rint(worth * np.asarray(model.weights, np.float64)[:, 0]).astype(np.int64)
+    base = round(offset + worth * float(np.asarray(model.intercept)[0]))
+    card = dataclasses.replace(
+        model,
+        weights=(sign / factor * points)[:, None],
+        intercept=np.array([sign * (base - offset) / factor]),
+        link="logistic",
+        loss=logistic.name,
+        threshold=0.0,
+    )
+    held, others = points, np.zeros_like(points)
+    if checks.flag("positive_points", positive_points):
+        held, others = np.maximum(points, 0), np.maximum(-points, 0)
+        base += int(np.minimum(points, 0).sum())
+    return ScaledScorecard(card, base, np.stack([others, held], axis=1), factor, offset, chosen)
+
+
+def _check_of_two(model: RuleEnsemble) -> None:
+    """Refuse a model that cannot become a card."""
+    checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
+    checks.require(
+        model.linear is None,
+        "model has linear terms, which cannot have points; fit it without linear_terms",
+    )
+    checks.require(len(model.conjunctions) > 0, "model has no rules")
+    warn_of_threshold(model)
+
+
 def scorecard(
     model: RuleEnsemble,
     X: TableLike,
@@ -120,13 +270,7 @@ def scorecard(
     """
     checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
     limit = checks.integer("max_points", max_points, at_least=1, at_most=1000)
-    checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
-    checks.require(
-        model.linear is None,
-        "model has linear terms, which cannot have points; fit it without linear_terms",
-    )
-    checks.require(len(model.conjunctions) > 0, "model has no rules")
-    warn_of_threshold(model)
+    _check_of_two(model)
     data = data_for(model, X, y, logistic, sample_weight)
     merged = Activations.of(model.conjunctions, data.table)
     weight = merged.totals(data.weights)

@@ -20,6 +20,7 @@ from jaxrules.users.export.program import program_of
 from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
 from jaxrules.users.reporting.figures import FigureRows, joined, quality_json, rules_json
 from jaxrules.users.reporting.subject import Entry, Subject
+from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 _STEPS = 300
 """The most steps of a fit's history in the chart."""
@@ -109,7 +110,7 @@ def _described(entry: Entry) -> Json:
     """A model's size, meaning, settings and certificate."""
     model, fit, cut = entry.model, entry.fit, getattr(entry.model, "cut", None)
     if isinstance(model, RuleEnsemble):
-        heading = model.heading
+        heading = model.heading + _points_text(entry.card)
     elif isinstance(model, RuleList):
         heading = "The first rule that holds decides" + ("." if cut is None else f"; {cut}.")
     else:
@@ -128,6 +129,16 @@ def _described(entry: Entry) -> Json:
         "settings": settings,
         "fit": None if fit is None else _fit(fit),
     }
+
+
+def _points_text(card: Scorecard | ScaledScorecard | None) -> str:
+    """What a point of a card is worth."""
+    if card is None:
+        return ""
+    if isinstance(card, Scorecard):
+        return f"; a point of the card is worth {display.number(card.scale, 4)}"
+    toward = display.plain(str(card.good))
+    return f"; a point towards {toward} is worth {display.number(1 / card.factor, 4)}"
 
 
 def _fit(fit: Fit[Any]) -> Json:

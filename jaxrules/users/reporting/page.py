@@ -60,11 +60,12 @@ def report(
     optimistic: pass held-out rows (not for a comparison). Every row counts the same.
 
     Args:
-        result: a `Fit` or a model; a path, that is a list of fits or models, or a `CoordinatePath`,
-            whose steps are shown; the result of `jaxrules.exact_list.near_optimal` (its best 20
-            lists); or of `jaxrules.compare`, which is refitted to X and y, the rows of the
-            comparison, by its best method that yields rules or a linear model. Its quality is that
-            on held-out rows: the models of the folds are fitted again, too.
+        result: a `Fit`, a model or a scorecard; a path, that is a list of fits or models, or a
+            `CoordinatePath`, whose steps are shown; the result of
+            `jaxrules.exact_list.near_optimal` (its best 20 lists); or of `jaxrules.compare`, which
+            is refitted to X and y, the rows of the comparison, by its best method that yields rules
+            or a linear model. Its quality is that on held-out rows: the models of the folds are
+            fitted again, too.
         X: rows with the columns of fit.
         y: their labels or numbers, shape (rows,).
         path: of the file, which is replaced if it exists; None writes no file.
@@ -105,7 +106,8 @@ def _page(data: Json, subject: Subject) -> str:
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    models = "\n\n".join(str(entry.model) for entry in subject.entries[subject.start :][:1])
+    shown = subject.entries[subject.start :][:1]
+    models = "\n\n".join(str(entry.card or entry.model) for entry in shown)
     parts = {
         "TITLE": html.escape(data["title"]),
         "STYLE": _source("page.css"),

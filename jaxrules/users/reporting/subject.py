@@ -20,6 +20,7 @@ from jaxrules.tools.checks import require
 from jaxrules.tools.fits import Fit
 from jaxrules.users.comparison import Comparison
 from jaxrules.users.comparison.methods import model_of
+from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 Model = RuleEnsemble | RuleList | ModelSequence
 Kind = Literal["model", "path", "comparison", "near-optimal"]
@@ -29,11 +30,12 @@ MOST_LISTS = 20
 
 
 class Entry(NamedTuple):
-    """One model of a report, and the fit that it comes from."""
+    """One model of a report, and the fit or the card that it comes from."""
 
     label: str
     model: Model
     fit: Fit[Any] | None = None
+    card: Scorecard | ScaledScorecard | None = None
 
     @property
     def complexity(self) -> int:
@@ -98,15 +100,16 @@ def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
 
 def _entry(given: Any, name: str) -> Entry:
     fit = given if isinstance(given, Fit) else None
-    model = given if fit is None else fit.model
+    card = given if isinstance(given, (Scorecard, ScaledScorecard)) else None
+    model = given.model if isinstance(given, (Fit, Scorecard, ScaledScorecard)) else given
     if not isinstance(model, Model):
         hint = "; pass its fit_" if hasattr(given, "fit_") else ""
         raise TypeError(
-            f"{name} must be a Fit, a model, a list of fits, a Comparison or near-optimal lists, "
-            f"got {type(given).__name__}{hint}"
+            f"{name} must be a Fit, a model, a scorecard, a list of fits, a Comparison or "
+            f"near-optimal lists, got {type(given).__name__}{hint}"
         )
     model.validate()
-    return Entry(_size(model), model, fit)
+    return Entry(_size(model), model, fit, card)
 
 
 def _size(model: Model) -> str:
