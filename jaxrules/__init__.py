@@ -92,6 +92,8 @@ if TYPE_CHECKING:
     from jaxrules.users.inspection import operating_point as operating_point
     from jaxrules.users.inspection import rule_report as rule_report
     from jaxrules.users.inspection import scores_by_group as scores_by_group
+    from jaxrules.users.monitoring import Drift as Drift
+    from jaxrules.users.monitoring import drift as drift
     from jaxrules.users.orientation import oriented as oriented
     from jaxrules.users.reasons import Reason as Reason
     from jaxrules.users.reasons import Reasons as Reasons
@@ -129,6 +131,7 @@ _ON_USE = {
     "users.export": "to_dataframe to_pmml to_python to_sql",
     "users.importances": "ColumnImportance feature_importance local_importance",
     "users.inspection": "Importance importance operating_point rule_report scores_by_group",
+    "users.monitoring": "Drift drift",
     "users.orientation": "oriented",
     "users.reasons": "Reason Reasons reasons",
     "users.reporting": "Report report",

@@ -899,6 +899,7 @@ def functions() -> list[Entry]:
         "load": {},
         **dict.fromkeys(("importance", "rule_report", "feature_importance", "reasons"), shown),
         "scaled_scorecard": {"model": ENSEMBLE},
+        "drift": {"model": ENSEMBLE, "before": X, "after": X},
         "oriented": {**shown, "side": "smaller"},
         "local_importance": {**shown, "row": X[:1]},
         "scorecard": {**shown, "y": LABELS},

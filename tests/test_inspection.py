@@ -2,6 +2,7 @@
 groups, operating points.
 """
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
+from scipy.stats.contingency import relative_risk
 
 import jaxrules as jr
 
@@ -111,6 +114,47 @@ def test_groups_of_categories_and_of_more_classes(rule_list: jr.RuleList, table:
     )
     with pytest.raises(ValueError, match="predicts numbers"):
         jr.scores_by_group(numbers, np.ones((2, 2)), [0, 1], [0, 1])
+
+
+def test_ratios_of_groups_have_the_intervals_of_scipy() -> None:
+    income = np.array([10.0] * 30 + [40.0] * 70 + [10.0] * 45 + [40.0] * 25 + [40.0] * 10)
+    group = np.array(["f"] * 100 + ["m"] * 70 + ["x"] * 10)
+    schema = jr.Schema((jr.Feature("income"),), classes=("repaid", "default"))
+    rules = jr.Conjunctions.build(schema, [[jr.Condition.at_most(0, 30)]])
+    model = jr.RuleEnsemble(rules, np.array([[2.0]]), np.array([-1.0]), link="logistic")
+    y = np.where(income > 20, "repaid", "default")
+    found = jr.scores_by_group(model, income[:, None], y, group)
+    assert found.favourable == "repaid"
+    well = {"f": (70, 100), "m": (25, 70), "x": (10, 10)}
+    for one, ratio in zip(found, found.ratios, strict=True):
+        assert ratio is not None
+        k, n = well[one.group]
+        ends = binomtest(k, n).proportion_ci(method="wilson")
+        assert (ratio.share, ratio.low, ratio.high) == pytest.approx((k / n, ends.low, ends.high))
+        assert ratio.ratio == pytest.approx(k / n)
+        assert ratio.four_fifths == (k / n >= 0.8)
+        if one.group == "x":
+            assert (ratio.ratio_low, ratio.ratio_high) == (None, None)
+            continue
+        katz = relative_risk(k, n, 10, 10).confidence_interval(0.95)
+        assert (ratio.ratio_low, ratio.ratio_high) == pytest.approx((katz.low, katz.high))
+    assert str(found).startswith(
+        "3 groups; favourable: repaid; 2 below 4/5 of the largest share, 2 of them beyond chance"
+    )
+    assert "70.0%" in str(found)
+    assert found._repr_html_().count("<tr") >= 4
+    assert pickle.loads(pickle.dumps(found)).ratios == found.ratios
+    # Weights that multiply all rows change nothing.
+    double = jr.scores_by_group(model, income[:, None], y, group, np.full(180, 2.0))
+    assert double.ratios == found.ratios
+    other = jr.scores_by_group(model, income[:, None], y, group, favourable="default")
+    assert [one and one.ratio for one in other.ratios] == pytest.approx([0.3 / (45 / 70), 1, 0])
+    assert other.ratios[2] is not None
+    assert other.ratios[2].ratio_low is None  # no such row
+    with pytest.raises(ValueError, match="favourable must be one of the classes"):
+        jr.scores_by_group(model, income[:, None], y, group, favourable="hired")
+    weight = np.where(group == "m", 0.0, 1.0)
+    assert jr.scores_by_group(model, income[:, None], y, group, weight).ratios[1] is None
 
 
 # Operating points

@@ -245,40 +245,209 @@ class GroupScores(NamedTuple):
     false_negative_rate: float | None
 
 
+class GroupRatio(NamedTuple):
+    """How often the rows of a group get the favourable prediction.
+
+    Attributes:
+        share: of the rows, by weight.
+        low, high: its 95 % interval (Wilson 1927).
+        ratio: the share divided by that of the group with the largest one.
+        ratio_low, ratio_high: its 95 % interval (Katz et al. 1978); None for the group with the
+            largest share, and where a share is 0.
+    """
+
+    share: float
+    low: float
+    high: float
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+    @property
+    def four_fifths(self) -> bool:
+        """Whether the ratio is at least 4/5, the threshold of the US Uniform Guidelines (1978)."""
+        return self.ratio is None or self.ratio >= _FOUR_FIFTHS
+
+
+_FOUR_FIFTHS = 0.8
+_QUANTILE = 1.959963984540054
+"""Of the normal distribution, for intervals of 95 %."""
+
+
+class GroupTable(tuple[GroupScores, ...]):
+    """The scores of the groups, in order, and their ratios; prints as a table.
+
+    Attributes:
+        favourable: the favourable prediction; None for models of more classes, without one.
+        ratios: per group; None for a group without weight, or without a favourable prediction.
+    """
+
+    favourable: Label | None
+    ratios: tuple[GroupRatio | None, ...]
+
+    def __new__(
+        cls,
+        scores: Iterable[GroupScores],
+        favourable: Label | None,
+        ratios: Iterable[GroupRatio | None],
+    ) -> GroupTable:
+        made = super().__new__(cls, scores)
+        made.favourable, made.ratios = favourable, tuple(ratios)
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.favourable, self.ratios
+
+    def __str__(self) -> str:
+        return f"{self._caption()}\n{display.text_table(*self._rows())}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self._caption(), *self._rows())
+
+    def _caption(self) -> str:
+        broken = [one for one in self.ratios if one is not None and not one.four_fifths]
+        of = display.counted(len(self), "group")
+        if self.favourable is None:
+            return of
+        said = display.plain(str(self.favourable))
+        if not broken:
+            return f"{of}; favourable: {said}; all ratios are at least 4/5"
+        sure = sum((one.ratio_high or 0.0) < _FOUR_FIFTHS for one in broken)
+        return (
+            f"{of}; favourable: {said}; {len(broken)} below 4/5 of the largest share, {sure} of "
+            "them beyond chance"
+        )
+
+    def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        header = (
+            *("group", "rows", "accuracy", "favourable", "95 %", "ratio", "95 %"),
+            *("false positives", "false negatives"),
+        )
+        rows = []
+        for one, ratio in zip(self, self.ratios, strict=True):
+            share = (
+                ("", "", "", "")
+                if ratio is None
+                else (
+                    f"{ratio.share:.1%}",
+                    f"{ratio.low:.1%} to {ratio.high:.1%}",
+                    "" if ratio.ratio is None else f"{ratio.ratio:.2f}",
+                    ""
+                    if ratio.ratio_low is None
+                    else f"{ratio.ratio_low:.2f} to {ratio.ratio_high:.2f}",
+                )
+            )
+            rates = (one.false_positive_rate, one.false_negative_rate)
+            rows.append(
+                (
+                    display.plain(str(one.group)),
+                    str(one.rows),
+                    "" if one.accuracy is None else f"{one.accuracy:.1%}",
+                    *share,
+                    *("" if rate is None else f"{rate:.1%}" for rate in rates),
+                )
+            )
+        return header, rows
+
+
 def scores_by_group(
     model: Any,
     X: TableLike,
     y: ArrayLike,
     groups: ArrayLike,
     sample_weight: ArrayLike | None = None,
-) -> tuple[GroupScores, ...]:
-    """Accuracy and error rates of each group of rows, in the order that `groups` declares (an
-    ordered categorical, an Enum of polars), else sorted.
+    *,
+    favourable: Label | None = None,
+) -> GroupTable:
+    """Accuracy, error rates and favourable predictions of each group of rows, in the order that
+    `groups` declares (an ordered categorical, an Enum of polars), else sorted.
 
     For two classes also the share of rows predicted as the second class (alarms), the share
     of these among rows of the first class (false positives), and the share of other
     predictions among rows of the second (false negatives). None without such rows (of
-    positive weight), or for more classes.
+    positive weight), or for more classes. The ratios of the shares with a favourable prediction
+    to the largest of them, with intervals, show whether the four-fifths rule holds.
 
     Args:
         model: any model with classes.
         X, y: the data.
         groups: the group of each row, or the name of a column of `X`.
-        sample_weight: weight of every row, shape (rows,).
+        sample_weight: weight of every row, shape (rows,). Intervals take (sum w)^2 / sum w^2 for
+            the number of rows.
+        favourable: the class that rows would rather be predicted as; None for the first of two, as
+            the second is the one of alarms.
 
     Raises:
         ValueError: if an argument does not fit the rows, or the model predicts numbers.
+
+    Example:
+        >>> import jaxrules as jr
+        >>> X = [{"income": 10 * i} for i in range(8)]
+        >>> y = ["default"] * 4 + ["repaid"] * 4
+        >>> model = jr.exact_list.fit(X, y, max_rules=1, positive="default").model
+        >>> found = jr.scores_by_group(model, X, y, ["f", "m"] * 4)
+        >>> [one.alarms for one in found], [one.ratio for one in found.ratios]
+        ([0.5, 0.5], [1.0, 1.0])
     """
     checks.concrete("X", X)
     check_order(X, y=y, groups=groups, sample_weight=sample_weight)
     predicted, classes = np.asarray(predict(model, X)), model.schema.classes
     checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
+    if favourable is not None:
+        known = isinstance(favourable, (str, bool, int, float, np.generic))
+        checks.require(
+            known and favourable in classes,
+            f"favourable must be one of the classes {classes}, got {favourable!r}",
+        )
+    elif len(classes) == 2:
+        favourable = classes[0]
     truth, weights = (
         known_labels(y, classes, len(predicted)),
         check_sample_weight(sample_weight, len(predicted)),
     )
     names, group = group_of_rows(model, X, groups, len(predicted))
-    return scores_of_groups(predicted, truth, names.tolist(), group, classes, weights)
+    scores = scores_of_groups(predicted, truth, names.tolist(), group, classes, weights)
+    ratios: Sequence[GroupRatio | None] = [None] * len(names)
+    if favourable is not None:
+        ratios = _ratios(predicted == favourable, group, len(names), weights)
+    return GroupTable(scores, favourable, ratios)
+
+
+def _ratios(
+    well: NDArray[np.bool_], group: NDArray[np.intp], n: int, weights: NDArray[np.float64]
+) -> list[GroupRatio | None]:
+    """The shares of the groups, and their ratios to the largest."""
+    total = np.bincount(group, weights, n)
+    squares = np.bincount(group, weights**2, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.bincount(group, weights * well, n) / total  # NaN without weight
+        sizes = total**2 / squares
+    best = int(np.nanargmax(shares)) if (total > 0).any() else 0
+    found: list[GroupRatio | None] = []
+    for k, (share, size) in enumerate(zip(shares.tolist(), sizes.tolist(), strict=True)):
+        if not total[k] > 0:
+            found.append(None)
+            continue
+        z2 = _QUANTILE**2 / size
+        middle = (share + z2 / 2) / (1 + z2)
+        half = np.sqrt(max(z2 * share * (1 - share) + z2**2 / 4, 0.0)) / (1 + z2)
+        ends = float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
+        largest, ratio = float(shares[best]), None
+        low: float | None = None
+        high: float | None = None
+        if largest > 0:
+            ratio = share / largest
+        if ratio and k != best:
+            # The logarithm of a ratio of shares has the variance sum of (1 - p) / (n p).
+            variance = (1 - share) / (size * share) + (1 - largest) / (float(sizes[best]) * largest)
+            # Beyond e^50 the interval says nothing, and must not overflow.
+            spread = float(np.exp(min(_QUANTILE * np.sqrt(max(variance, 0.0)), 50.0)))
+            low, high = ratio / spread, ratio * spread
+        found.append(GroupRatio(share, *ends, ratio, low, high))
+    return found
 
 
 def scores_of_groups(

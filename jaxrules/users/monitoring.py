@@ -1,0 +1,230 @@
+"""Monitoring: how far the scores and the rules of a model have moved between two tables.
+
+The population stability index compares the shares p and q of the rows in the same bins:
+PSI = sum (q - p) log(q / p). Below .1 counts as stable, from .25 on as a change that calls for
+action (Siddiqi, Credit Risk Scorecards, 2006).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import Schema, Table, TableLike, check_order, check_sample_weight, conform
+from jaxrules.models.rule_models import (
+    RuleEnsemble,
+    RuleList,
+    decision_function,
+    not_a_model,
+    predict,
+)
+from jaxrules.tools import checks, display
+from jaxrules.users.scorecards import ScaledScorecard, Scorecard
+
+_STABLE, _ACTION = 0.1, 0.25
+
+
+class Moved(NamedTuple):
+    """The shares of the rows before and after, of one bin of scores or of one rule.
+
+    Attributes:
+        text: the bin or rule.
+        before, after: the shares.
+        psi: of a rule, for the two bins "holds" and "does not"; of a bin of scores, its summand.
+    """
+
+    text: str
+    before: float
+    after: float
+    psi: float
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """What has moved between two tables; prints as a table.
+
+    Attributes:
+        psi: of the scores; of a rule list of the rules that decide.
+        scores: the bins of the scores, ascending.
+        rules: the rules, those that moved most first.
+        rows: of the two tables.
+    """
+
+    psi: float
+    scores: tuple[Moved, ...]
+    rules: tuple[Moved, ...]
+    rows: tuple[int, int]
+
+    def __str__(self) -> str:
+        scores, rules = (display.text_table(_header(w), _cells(m)) for w, m in self._parts())
+        return "\n".join([self._caption(), scores, *([rules] if self.rules else [])])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        tables = [
+            display.html_table(self._caption() if k == 0 else "", _header(what), _cells(moved))
+            for k, (what, moved) in enumerate(self._parts())
+        ]
+        return "".join(tables)
+
+    def _parts(self) -> tuple[tuple[str, tuple[Moved, ...]], tuple[str, tuple[Moved, ...]]]:
+        return ("scores", self.scores), ("rule", self.rules)
+
+    def _caption(self) -> str:
+        grade = "stable" if self.psi < _STABLE else "moved" if self.psi < _ACTION else "act"
+        before, after = self.rows
+        counts = f"{display.counted(before, 'row')} before, {after} after"
+        return f"PSI of the scores {self.psi:.3f} ({grade}); {counts}"
+
+
+def _header(what: str) -> tuple[str, str, str, str]:
+    return what, "before", "after", "PSI"
+
+
+def _cells(moved: tuple[Moved, ...]) -> list[tuple[str, str, str, str]]:
+    return [(one.text, f"{one.before:.1%}", f"{one.after:.1%}", f"{one.psi:.3f}") for one in moved]
+
+
+def drift(
+    model: Any,
+    before: TableLike,
+    after: TableLike,
+    *,
+    n_bins: int = 10,
+    weight_before: ArrayLike | None = None,
+    weight_after: ArrayLike | None = None,
+) -> Drift:
+    """The population stability indices of the scores and of every rule between two tables.
+
+    Bins of the scores are the values themselves if there are no more than `n_bins` in `before`,
+    else its quantiles; of a rule list the rules that decide, of several classes the predicted
+    class. To every bin half a row is added, so that an empty one gives no infinite index.
+
+    Args:
+        model: any model, or a scorecard.
+        before: rows to compare with, such as those of fit.
+        after: later rows.
+        n_bins: the most bins of scores.
+        weight_before, weight_after: of every row, which counts as so many rows, shape (rows,).
+
+    Raises:
+        TypeError: for anything but a model.
+        ValueError: if rows do not fit the model, or there are none.
+
+    Example:
+        >>> import numpy as np
+        >>> import jaxrules as jr
+        >>> schema = jr.Schema((jr.Feature("income"),), classes=("repaid", "default"))
+        >>> rules = jr.Conjunctions.build(schema, [[jr.Condition.at_most(0, 30)]])
+        >>> model = jr.RuleEnsemble(rules, np.array([[2.0]]), np.array([-1.0]), link="logistic")
+        >>> before, after = np.arange(100)[:, None], np.arange(10, 90)[:, None]
+        >>> print(jr.drift(model, before, after))
+        PSI of the scores 0.011 (stable); 100 rows before, 80 after
+        scores  before  after  PSI
+        -1      69.0%   73.8%  0.003
+        1       31.0%   26.2%  0.007
+        rule          before  after  PSI
+        income <= 30  31.0%   26.2%  0.011
+    """
+    if isinstance(model, (Scorecard, ScaledScorecard)):
+        model = model.model
+    if not isinstance(getattr(model, "schema", None), Schema):
+        not_a_model(model)
+    n_bins = checks.integer("n_bins", n_bins, at_least=2, at_most=1000)
+    check_order(before, weight_before=weight_before)
+    check_order(after, weight_after=weight_after)
+    tables = _table("before", before, model), _table("after", after, model)
+    weights = [
+        _weights("weight_before", weight_before, tables[0]),
+        _weights("weight_after", weight_after, tables[1]),
+    ]
+    names, codes = _bins(model, tables, n_bins)
+    counts = [
+        np.bincount(code, weight, len(names)) for code, weight in zip(codes, weights, strict=True)
+    ]
+    sizes = [float(weight.sum()) for weight in weights]
+    shares = [count / size for count, size in zip(counts, sizes, strict=True)]
+    scores = _moved(names, shares, _summands(*counts))
+    rules: tuple[Moved, ...] = ()
+    if isinstance(model, (RuleEnsemble, RuleList)):
+        held = [
+            weight @ model.conjunctions.satisfied(table)
+            for weight, table in zip(weights, tables, strict=True)
+        ]
+        both = [np.stack([size - holds, holds]) for size, holds in zip(sizes, held, strict=True)]
+        shares = [holds / size for holds, size in zip(held, sizes, strict=True)]
+        texts = [model.conjunctions.describe(r) for r in range(len(model.conjunctions))]
+        listed = _moved(texts, shares, _summands(*both).sum(axis=0))
+        rules = tuple(sorted(listed, key=lambda one: -one.psi))
+    total = float(sum(one.psi for one in scores))
+    return Drift(total, scores, rules, (tables[0].n_rows, tables[1].n_rows))
+
+
+def _table(name: str, X: TableLike, model: Any) -> Table:
+    checks.concrete(name, X)
+    try:
+        table = conform(X, model.schema)
+    except (TypeError, ValueError) as error:  # which speaks of X
+        raise type(error)(f"{name}, read as an X: {error}") from error
+    checks.require(table.n_rows > 0, f"{name} has no rows")
+    return table
+
+
+def _weights(name: str, given: ArrayLike | None, table: Table) -> NDArray[np.float64]:
+    try:
+        return check_sample_weight(given, table.n_rows)
+    except (TypeError, ValueError) as error:  # which speaks of sample_weight
+        raise type(error)(f"{name}, read as a sample_weight: {error}") from error
+
+
+def _moved(
+    texts: list[str], shares: list[NDArray[np.float64]], psi: NDArray[np.float64]
+) -> tuple[Moved, ...]:
+    before, after = (share.tolist() for share in shares)
+    return tuple(map(Moved, texts, before, after, psi.tolist()))
+
+
+def _summands(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(q - p) log(q / p) of counts in bins along the first axis, half a row added to each."""
+    p, q = ((one + 0.5) / (one + 0.5).sum(axis=0) for one in (p, q))
+    return np.asarray((q - p) * np.log(q / p))
+
+
+def _bins(
+    model: Any, tables: tuple[Table, Table], n_bins: int
+) -> tuple[list[str], list[NDArray[np.intp]]]:
+    """The bins as text, and the bin of every row."""
+    if isinstance(model, RuleList):
+        n = len(model.conjunctions)
+        names = [f"{r + 1}: {model.conjunctions.describe(r, ' AND ')}" for r in range(n)]
+        return [*names, "otherwise"], [model.position(table) for table in tables]
+    if isinstance(model, RuleEnsemble) and model.n_outputs > 1:
+        classes = model.schema.classes or ()
+        labels = [np.asarray(predict(model, table)).tolist() for table in tables]
+        place = {label: k for k, label in enumerate(classes)}
+        codes = [np.array([place[label] for label in one], np.intp) for one in labels]
+        return [display.plain(str(label)) for label in classes], codes
+    # Sums that differ by rounding alone are one score.
+    scores = [np.asarray(decision_function(model, table), np.float64) for table in tables]
+    scale = max(float(np.abs(one).max(initial=0.0)) for one in scores) or 1.0
+    scores = [np.round(one / scale, 12) * scale for one in scores]
+    values = np.unique(scores[0])
+    if len(values) <= n_bins:
+        # A later score belongs to the nearest of these.
+        edges = (values[:-1] + values[1:]) / 2
+        names = [display.number(float(value)) for value in values]
+    else:
+        shares = np.arange(1, n_bins) / n_bins
+        edges = np.unique(np.quantile(scores[0], shares, method="lower"))
+        words = [display.number(float(edge)) for edge in edges]
+        names = [
+            f"to {words[0]}",
+            *(f"to {word}" for word in words[1:]),
+            f"above {words[-1]}",
+        ]
+    return names, [np.searchsorted(edges, one, side="left") for one in scores]
