@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import sqlite3
 from typing import Any
 
 import numpy as np
@@ -194,6 +196,42 @@ def test_a_class_of_several() -> None:
             assert one.label == label
             total = one.reference + sum(reason.points for reason in one.reasons)
             assert total == pytest.approx(scores[i, k])
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_sql_lists_the_reasons(several: bool) -> None:
+    weights = np.arange(12) - 5.5 if several else [-2, 1, -0.5, 0.25]
+    model = ensemble(weights, classes=("a", "b", "c") if several else SCHEMA.classes)
+    table = jr.Table(model.schema, rows(40).columns)
+    columns = table.to_columns()
+    # A category that fit did not see has no name in the table.
+    given = [
+        tuple(None if value != value else value for value in row)
+        for row in zip(*columns.values(), strict=True)
+    ]
+    for label in model.schema.classes or ():
+        sql = jr.to_sql(model, "reasons", label=label)
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            database.execute("CREATE TABLE people (income REAL, job TEXT, member BOOLEAN)")
+            database.executemany("INSERT INTO people VALUES (?, ?, ?)", given)
+            found = database.execute(f"SELECT {sql} FROM people ORDER BY rowid").fetchall()
+        expected = jr.reasons(model, table, label=label, most=None)
+        texts = ["; ".join(reason.text for reason in one.reasons) for one in expected]
+        assert [text for (text,) in found] == texts
+        assert any("; " in text for text in texts)
+
+
+def test_sql_has_no_reasons_of_other_models() -> None:
+    with pytest.raises(ValueError, match="what='reasons' is for models without linear terms"):
+        jr.to_sql(ensemble([-2, 1, -0.5, 0.25], linear=True), "reasons")
+    shares = np.array([[0.5, 0.5], [0.2, 0.8]])
+    listed = jr.RuleList(
+        ensemble([1, 1, 1, 1]).conjunctions.take([0]), np.array([0, 1], np.int32), shares
+    )
+    with pytest.raises(TypeError, match="model is a RuleList, but what='reasons'"):
+        jr.to_sql(listed, "reasons")
+    with pytest.raises(ValueError, match="label must be one of the classes"):
+        jr.to_sql(ensemble(np.zeros(12), classes=("a", "b", "c")), "reasons")
 
 
 def test_bad_input() -> None:

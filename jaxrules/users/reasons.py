@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import Label, Table, TableLike, conform
 from jaxrules.models.rule_models import LinearTerms, RuleEnsemble, not_a_model, predict
+from jaxrules.rules.conditions import Conjunctions
 from jaxrules.tools import checks, display
 from jaxrules.users.orientation import complements
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
@@ -203,7 +204,7 @@ class _Parts:
         self.slopes = np.zeros(0)
         if model.linear is not None:
             self.slopes = factor * np.asarray(model.linear.coefficients, np.float64)[:, output]
-        self._others = complements(self.rules)
+        self._words = reason_words(self.rules)
 
     def added(self, table: Table) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Which rules hold, shape (rows, rules), and what every part adds, shape (rows, parts)."""
@@ -237,8 +238,13 @@ class _Parts:
             value = float(self.linear.column(part - n, table[row : row + 1])[0])
             name = self.schema.features[self.linear.feature[part - n]].as_number
             return f"{display.plain(name)} at {display.number(value)}"
-        words = self.rules.texts([part])[part]
-        if held[part]:
-            return words
-        other = self._others[part]
-        return f"not ({words})" if other is None else other.describe(self.schema)
+        return self._words[part][int(held[part])]
+
+
+def reason_words(rules: Conjunctions) -> list[tuple[str, str]]:
+    """For every rule, the reason that it does not hold, and that it holds."""
+    words = rules.texts(range(len(rules)))
+    return [
+        (f"not ({words[r]})" if other is None else other.describe(rules.schema), words[r])
+        for r, other in enumerate(complements(rules))
+    ]

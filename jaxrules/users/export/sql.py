@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from jaxrules.data.table import MISSING, Label
+from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools import checks
 from jaxrules.users.export.program import (
     FirstMatch,
@@ -23,8 +24,9 @@ from jaxrules.users.export.program import (
     one_of,
     program_of,
 )
+from jaxrules.users.reasons import reason_words
 
-What = Literal["prediction", "score", "probability"]
+What = Literal["prediction", "score", "probability", "reasons"]
 DialectName = Literal["ansi", "duckdb", "postgres", "sqlite", "snowflake", "bigquery", "spark"]
 
 _LARGEST_EXPONENT = 700.0
@@ -114,9 +116,11 @@ def to_sql(
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
         what: "prediction": the label, value or expected count; "score": see
             `jaxrules.decision_function`; or "probability", for which scores beyond 700 count as
-            700.
-        label: the class of the score or probability, None for the second of two. Required for more
-            classes; each class has its own expression.
+            700. "reasons": of a rule ensemble without linear terms, the text of all reasons of
+            `jaxrules.reasons` (points lost against the best case), the most first, separated by
+            semicolons; without rules that no row can satisfy.
+        label: the class of the score, probability or reasons, None for the second of two. Required
+            for more classes; each class has its own expression.
         table: the table's name or alias, put before every column: ``"people"."age"``.
         dialect: the database's SQL. "ansi" has names in double quotes, as DuckDB, PostgreSQL and
             SQLite read them, and Snowflake if no text has a backslash. BigQuery and Spark take
@@ -125,15 +129,17 @@ def to_sql(
 
     Raises:
         TypeError: for anything but a model, or for the score of a rule list.
-        ValueError: for an unknown `what`, `label` or `dialect`, the probability of a number, a
-            name that SQL cannot write, or two columns of one name where case is ignored.
+        ValueError: for an unknown `what`, `label` or `dialect`, the probability of a number, the
+            reasons of linear terms, a name that SQL cannot write, or two columns of one name where
+            case is ignored.
     """
     what = checks.choice("what", what, get_args(What))
     dialect = checks.choice("dialect", dialect, get_args(DialectName))
     program = program_of(model)
     if what == "prediction" and label is not None:
         raise ValueError(
-            "label is only for what='score' or 'probability'; a prediction covers all classes"
+            "label is only for what='score', 'probability' or 'reasons'; a prediction covers all "
+            "classes"
         )
     if table is not None and not isinstance(table, str):
         raise TypeError(f"table must be text, got {type(table).__name__}")
@@ -144,8 +150,15 @@ def to_sql(
         )
     if what == "score" and isinstance(program, FirstMatch):
         raise TypeError("a RuleList has no scores; use what='prediction' or 'probability'")
+    if what == "reasons":
+        if not isinstance(model, RuleEnsemble):
+            kind = type(model).__name__
+            raise TypeError(f"model is a {kind}, but what='reasons' is for rule ensembles")
+        checks.require(not program.terms, "what='reasons' is for models without linear terms")
     _check_names(program, dialect)
     writer = _Writer(program, _DIALECTS[dialect], table)
+    if what == "reasons":
+        return writer.guarded(writer.reasons(chosen, reason_words(model.conjunctions)))
     return writer.guarded(writer.expression(what, chosen))
 
 
@@ -194,7 +207,7 @@ _MOST = _number(sys.float_info.max)
 never at most this, in none of them."""
 
 
-_AND, _OR, _PLUS = "\n AND ", "\n OR ", "\n + "
+_AND, _OR, _PLUS, _CONCATENATED = "\n AND ", "\n OR ", "\n + ", "\n || "
 
 
 def _joined(parts: Sequence[str], operator: str) -> str:
@@ -277,6 +290,25 @@ class _Writer:
         if what == "prediction":
             return self.prediction(program, scores)
         return (_score_of if what == "score" else _probability)(program, scores, chosen)
+
+    def reasons(self, chosen: Label | None, words: Sequence[tuple[str, str]]) -> str:
+        """The reasons towards a class as text, the most points first; `words`: see
+        `reason_words`.
+        """
+        program = self.program
+        assert isinstance(program, Sum)
+        scored = program.scored
+        output, sign = (scored.index(chosen), 1) if chosen in scored else (0, -1)
+        # A rule adds its whole weight or nothing, so that one order of the rules fits all rows.
+        rules = sorted(program.rules, key=lambda rule: -abs(rule.weights[output]))
+        parts = []
+        for rule in rules:
+            if weight := sign * rule.weights[output]:
+                text = self.literal(f"; {words[rule.position][weight > 0]}")
+                says = f"{text} ELSE ''" if weight > 0 else f"'' ELSE {text}"
+                parts.append(f"CASE WHEN {self.holds(rule)} THEN {says} END")
+        # Without the separator of the first one.
+        return f"SUBSTR({_joined(parts, _CONCATENATED)}, 3)" if parts else "''"
 
     # Rules
 
