@@ -9,11 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from supports import best_support
 
 import jaxrules as jr
+from jaxrules.ensembles.lire.all_conjunctions import AllConjunctions, OptimalOptions, Propositions
+from jaxrules.learning.training import training_data
 from jaxrules.losses import loss_by_name
+from jaxrules.rules.conditions import propositions_of
+from jaxrules.solvers.rule_search.enumeration import large_sums
+from jaxrules.solvers.rule_search.space import SearchSpace
+from jaxrules.tools.bits import pack
+from jaxrules.tools.runs import Run
 
 LOSSES = ("logistic", "squared", "exponential", "poisson")
 Floats = np.ndarray
@@ -111,6 +121,201 @@ def check(case: Case) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_brute_force(loss: str, seed: int) -> None:
     check(Case.of(seed, loss))
+
+
+# The parts of the proof
+
+
+def proof_of(case: Case) -> AllConjunctions:
+    """The search of a case before it begins."""
+    options = OptimalOptions(**case.options)
+    data = training_data(
+        case.X, case.y, loss_by_name(case.options["loss"]), sample_weight=case.weight
+    )
+    pool = propositions_of(data.table, max_cut_points=5)
+    space = SearchSpace.of_codes(*pool.cell_codes(data.table))
+    made = Propositions(pool, space, np.zeros((0, len(pool)), bool))
+    return AllConjunctions(data, made, options, Run("test"))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", [0, 4, 8, 12])  # without max_rules
+def test_relaxation_is_that_of_a_conic_solver(loss: str, seed: int) -> None:
+    cp = pytest.importorskip("cvxpy")
+    case = Case.of(seed, loss)
+    proof = proof_of(case)
+    proof.generate()
+    R, _ = columns_of(case.X, case.options["max_length"])
+    w, y = case.weight / case.weight.sum(), case.target
+    a, z, s = (cp.Variable(R.shape[1]) for _ in range(3))
+    scores = R @ a + cp.Variable()
+    losses = {
+        "squared": lambda: cp.square(y - scores),
+        "logistic": lambda: cp.logistic(-cp.multiply(y, scores)),
+        "exponential": lambda: cp.exp(-cp.multiply(y, scores)),
+        "poisson": lambda: cp.exp(scores) - cp.multiply(y, scores),
+    }[loss]()
+    limits = [z >= 0, z <= 1]
+    limits += [cp.quad_over_lin(a[j], z[j]) <= s[j] for j in range(R.shape[1])]
+    cost = w @ losses + proof.price / 2 * cp.sum(s) + proof.gamma * cp.sum(z)
+    least = float(cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL))
+    assert proof.relaxation is not None
+    assert proof.relaxation <= least + 1e-6
+    assert proof.relaxation == pytest.approx(least, abs=2e-5 * proof.constant_loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(20, 28))
+def test_screening_keeps_every_rule_of_the_optimum(loss: str, seed: int) -> None:
+    case = Case.of(seed, loss)
+    proof, (least, support) = proof_of(case), case.optimum()
+    proof.generate()
+    proof.screen()
+    if proof.bound >= proof.goal or proof.best.objective + proof.floor <= least * (1 + 1e-9):
+        assert proof.best.objective + proof.floor == pytest.approx(least, abs=1e-5)
+    assert proof.bound + proof.floor <= least + 1e-9
+    if not proof.complete or proof.best.objective + proof.floor < least + 1e-5:
+        return  # the optimum is known already
+    R, _ = columns_of(case.X, case.options["max_length"])
+    kept = {row.tobytes() for row in proof.pool.bits}
+    first = np.unique(proof.pattern, return_index=True)[1]
+    for rows in R[first][:, list(support)].T > 0:
+        assert {pack(rows[None]).tobytes(), pack(~rows[None]).tobytes()} & kept
+
+
+@given(
+    st.integers(0, 10_000), st.integers(1, 3), st.sampled_from([0.0, 0.3, 1.0, 3.0]),
+    st.sampled_from([3, 10_000]),
+)  # fmt: skip
+def test_large_sums_are_all_of_them(seed: int, length: int, least: float, most: int) -> None:
+    rng = np.random.default_rng(seed)
+    masks = rng.random((12, 5)) < 0.5
+    space = SearchSpace.of(masks)
+    terms = rng.normal(size=space.activations.n_patterns)
+    found = large_sums(space, terms, least, length, most=most)
+    truth = {
+        chosen: float(terms @ space.selected_groups(chosen))
+        for size in range(1, length + 1)
+        for chosen in itertools.combinations(range(5), size)
+    }
+    listed = {tuple(sorted(set(rule))): value for rule, value in zip(
+        found.propositions.tolist(), found.sums.tolist(), strict=True
+    )}  # fmt: skip
+    assert len(listed) == len(found.sums) <= most
+    for chosen, value in listed.items():
+        assert value == pytest.approx(truth[chosen], abs=1e-12)
+    assert found.threshold >= least
+    assert listed.keys() >= {one for one, v in truth.items() if abs(v) > found.threshold + 1e-12}
+
+
+# Options and limits
+
+
+def table(n: int = 120) -> tuple[Any, Any]:
+    """A number with gaps, a category and a number, and two classes."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 4, n)),
+            "colour": rng.choice(["red", "green", "blue"], n),
+            "age": rng.integers(0, 3, n),
+        }
+    )
+    score = 3.0 * (frame["colour"] == "red") * (frame["age"] > 0)
+    return frame, np.where(score + rng.logistic(size=n) > 0.3, "yes", "no")
+
+
+def test_categories_missing_values_and_required_columns() -> None:
+    X, y = table()
+    how = {"missing": "own_category", "global_penalty": 0.04, "l2_penalty": 4.0}
+    free = jr.lire.optimal(X, y, **how)
+    assert free.status == "optimal"
+    used = {name for rule in free.model.conjunctions for name in
+            (X.columns[c.feature] for c in rule)}  # fmt: skip
+    assert "size" not in used
+    with_size = jr.lire.optimal(X, y, required=["size"], **how)
+    assert with_size.status == "optimal"
+    assert any(c.feature == 0 for rule in with_size.model.conjunctions for c in rule)
+    assert with_size.objective > free.objective
+    without = jr.lire.optimal(X, y, forbidden=["colour"], **how)
+    assert without.status == "optimal"
+    assert all(c.feature != 1 for rule in without.model.conjunctions for c in rule)
+    assert without.objective > free.objective
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(30, 33))
+def test_required_against_brute_force(loss: str, seed: int) -> None:
+    case = Case.of(seed, loss)
+    last = case.X.shape[1] - 1
+    least, _ = case.optimum(lambda used: any(last in columns for columns in used))
+    fit = case.fit(required=[last])
+    assert fit.status == "optimal"
+    # Of conjunctions for the same rows, brute force knows the columns of one.
+    assert fit.objective <= least + 1e-5 * max(abs(least), 0.1)
+    assert any(c.feature == last for rule in fit.model.conjunctions for c in rule)
+
+
+def test_several_classes_one_against_the_rest() -> None:
+    X, _ = table()
+    y = X["colour"].to_numpy()
+    fit = jr.lire.optimal(X[["size", "age", "colour"]], y, missing="own_category")
+    assert fit.model.n_outputs == 3
+    assert fit.bound is not None
+    assert fit.bound <= fit.objective
+    assert (jr.predict(fit.model, X[["size", "age", "colour"]]) == y).all()
+
+
+def test_a_pool_that_is_too_large_leaves_a_gap() -> None:
+    case = Case.of(9, "squared")
+    whole = case.fit()
+    assert whole.status == "optimal"
+    part = case.fit(max_candidates=1)
+    assert part.status == "max_iterations"
+    assert not part.details.complete
+    assert part.bound is not None
+    assert part.bound <= whole.objective <= part.objective + 1e-9
+    stopped = case.fit(max_nodes=1)
+    assert stopped.bound is not None
+    assert stopped.bound <= whole.objective <= stopped.objective + 1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_bound_is_true_whenever_time_ends(loss: str) -> None:
+    case = Case.of(5, loss)
+    best = case.fit()
+    for ticks in (0, 3, 10, 20, 40, 80, 160):
+        fit = case.fit(time_limit=jr.Deadline(ticks, clock=itertools.count().__next__))
+        assert fit.bound is not None
+        assert fit.bound <= best.objective + 1e-9
+        assert fit.objective >= best.objective - 1e-7
+        assert fit.status in ("optimal", "time_limit")
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"global_penalty": 0.0}, "global_penalty must be"),
+        ({"l2_penalty": 0.0}, "l2_penalty must be"),
+        ({"max_length": 0}, "max_length must be"),
+        (
+            {"max_rules": 1, "required": ["size", "age"]},
+            "required names 2 columns, but max_rules=1",
+        ),
+        ({"forbidden": ["size", "colour", "age"]}, "forbidden names every column"),
+    ],
+)
+def test_bad_input(how: dict[str, Any], words: str) -> None:
+    X, y = table()
+    with pytest.raises(ValueError, match=words):
+        jr.lire.optimal(X, y, missing="own_category", **how)
+
+
+@pytest.mark.parametrize("name", ["monotone", "first"])
+def test_constraints_that_it_lacks_name_what_has_them(name: str) -> None:
+    X, y = table()
+    with pytest.raises(TypeError, match=rf"lire\.optimal cannot enforce {name}; .*lire"):
+        jr.lire.optimal(X, y, missing="own_category", **{name: 0.1})
 
 
 @pytest.mark.slow

@@ -83,6 +83,8 @@ _PRICED, _ADDED = 20_000, 100
 _ROUNDS = 60
 _RELAXED = 1e-6
 """Accuracy of a relaxation in the column generation, relative to the loss of the best constant."""
+_BISECTIONS = 8
+"""The most solutions of a relaxation that look for the surcharge of `max_rules`."""
 _MOST_ENTRIES = 100_000_000
 """Entries of the matrix of branch-and-bound: a node then takes a tenth of a second or two."""
 _BYTES = 48.0
@@ -357,8 +359,9 @@ class AllConjunctions:
         whole = self.merged if len(made.pool) else MergedRows(data.target, shares, 0.0)
         self.floor = _floor(data.loss, whole.target, whole.weight)
         self.price = self.ridge / float(data.weights.sum())  # r
-        self.entry = float(np.sqrt(2 * self.price * self.gamma))
-        """|g| from which a conjunction counts in the bound."""
+        self.surcharge = 0.0  # see `Relaxation`
+        self.relaxed = np.zeros(0), 0.0
+        """The solution of the last relaxation, on the first rules of its pool."""
         self.bound, self.closed = 0.0, False
         self.relaxation: float | None = None
         self.n_candidates, self.complete, self.nodes = 0, False, 0
@@ -499,21 +502,44 @@ class AllConjunctions:
             if turn in (0, 1, 3):
                 self._descend(self.pool)
             run.phase = "relaxation"
-            relaxed = Relaxation(search)
-            size = len(relaxed.columns)
-            weights = np.append(weights, np.zeros(size - len(weights)))
-            free = np.full(size, relaxed.kernels.FREE, np.int8)
-            most = size if self.options.max_rules is None else min(size, self.options.max_rules)
-            solved = relaxed.solve(
-                Node(0.0, 0, free, (0, most), weights, intercept), _RELAXED * self.constant_loss
-            )
-            weights, intercept = solved.weights, solved.intercept
-            used = np.flatnonzero(weights)
+            weights, intercept = self._relaxed(search, weights, intercept)
+            self.relaxed, used = (weights, intercept), np.flatnonzero(weights)
             held = Activations(self.pool.bits[used], self.pattern).holds()
             scores = intercept + search.problem.shift + (2.0 * held - 1.0).T @ weights[used]
             if run.stopped() or not self._price(self._dual_point(scores)):
                 break
         self._descend(self.pool)
+
+    def _relaxed(
+        self, search: SupportSearch, weights: Floats, intercept: float
+    ) -> tuple[Floats, float]:
+        """The minimum of the relaxation over a pool, from a first guess. If `max_rules` binds, the
+        surcharge is set so that it has no more of them.
+        """
+        relaxed, most = Relaxation(search, self.surcharge), self.options.max_rules
+        size = len(relaxed.columns)
+        weights = np.append(weights, np.zeros(size - len(weights)))
+        free = np.full(size, relaxed.kernels.FREE, np.int8)
+        largest = size if most is None else min(size, most)
+        low, high = 0.0, self.constant_loss
+        for turn in range(_BISECTIONS):
+            node = Node(0.0, 0, free, (0, largest), weights, intercept)
+            solved = relaxed.solve(node, _RELAXED * self.constant_loss)
+            weights, intercept = solved.weights, solved.intercept
+            rules = float(solved.share.sum())
+            enough = self.surcharge == 0.0 or rules > 0.98 * largest
+            if most is None or (rules <= largest and enough) or self.run.stopped():
+                break
+            if rules > largest:
+                low = self.surcharge
+            else:
+                high = self.surcharge
+            if turn < _BISECTIONS - 1:
+                # Surcharges differ by orders of magnitude.
+                middle = (low * high) ** 0.5 if low > 0 else high / 100
+                self.surcharge = middle if middle > 1e-3 * self.gamma else 0.0
+                relaxed.charged = relaxed.data._replace(gamma=self.gamma + self.surcharge)
+        return weights, intercept
 
     def _dual_point(self, scores: Floats) -> DualPoint:
         """-L*(theta) for the gradient of the loss at these scores with the best intercept."""
@@ -531,28 +557,32 @@ class AllConjunctions:
         """Bound the problem by a dual point; add the conjunctions above the threshold to the pool.
         False if there are none outside it.
         """
-        entry = self.entry * (1 - 1e-9)
+        entry = float(np.sqrt(2 * self.price * (self.gamma + self.surcharge)))
         found = large_sums(
-            self.space, point.theta, entry, self.length, most=_PRICED, stopped=self.run.stopped
-        )
+            self.space, point.theta, entry * (1 - 1e-9), self.length, most=_PRICED,
+            stopped=self.run.stopped,
+        )  # fmt: skip
         if not np.isfinite(found.threshold):
             return False
         order = np.argsort(-np.abs(found.sums), kind="stable")
         before, rules = len(self.pool.rules), found.propositions[order]
-        pool = self._with(self.pool, rules)
+        pool, most = self._with(self.pool, rules), self.options.max_rules
         sums = Activations(pool.bits, self.pattern).covered(point.theta)
-        if found.threshold <= entry:  # all are listed
-            terms = np.sort(np.minimum(0.0, self.gamma - self._worth(sums)))
-            most = self.options.max_rules
+        listed, rest = np.sort(self._worth(sums))[::-1], self._worth(found.threshold)
+        if most is not None:  # those that are not listed have a w of at most `rest`
+            listed = np.append(listed, np.full(max(most - len(listed), 0), rest))[:most]
+            listed = np.maximum(listed, rest)
+        if most is not None or rest <= self.gamma:
+            terms = np.minimum(0.0, self.gamma - listed)
             charge = float(terms[: None if most is None else most - 1].sum())
-            point = point._replace(charge=charge, bound=point.value + float(terms[:most].sum()))
+            point = point._replace(charge=charge, bound=point.value + float(terms.sum()))
             if self.point is None or point.bound > self.point.bound:
                 self.point = point
             self._prove(point.bound)
         else:
             largest = float(np.abs(found.sums).max())
             self._prove(min(1.0, entry / largest) * point.value - _ROUNDING * self.constant_loss)
-        new = before + np.flatnonzero(np.abs(sums[before:]) > self.entry * (1 + _AT_THRESHOLD))
+        new = before + np.flatnonzero(np.abs(sums[before:]) > entry * (1 + _AT_THRESHOLD))
         if not len(new):
             return False
         new = new[np.argsort(-np.abs(sums[new]), kind="stable")[:_ADDED]]
@@ -601,7 +631,13 @@ class AllConjunctions:
         )  # fmt: skip
         if not np.isfinite(found.threshold):
             return
-        pool = self._with(Pool(self.best.rules, self.best.bits), found.propositions)
+        # The rules of the best model and of the relaxation come first, as they are written.
+        weights, intercept = self.relaxed
+        weights = np.append(weights, np.zeros(len(self.pool.rules) - len(weights)))
+        first = np.flatnonzero((weights != 0) | self._in_best(self.pool))
+        begun = Pool(self.pool.rules[first], self.pool.bits[first])
+        self.relaxed = weights[first], intercept
+        pool = self._with(begun, found.propositions)
         self.pool, left_out = self._largest(pool, point, most)
         left_out = max(left_out, found.threshold if found.threshold > threshold else 0.0)
         self.outside = self._with_at_most(point, left_out) if left_out > threshold else self.goal
@@ -622,17 +658,24 @@ class AllConjunctions:
         wanted = self.options.max_candidates or max(1000, _MOST_ENTRIES // n_groups)
         return int(max(1, min(wanted, by_memory)))
 
+    def _in_best(self, pool: Pool) -> NDArray[np.bool_]:
+        """Which rules the best model has."""
+        ours = set(map(tuple, self.best.rules.tolist()))
+        return np.array([tuple(rule) in ours for rule in pool.rules.tolist()], bool)
+
     def _largest(self, pool: Pool, point: DualPoint, most: int) -> tuple[Pool, float]:
         """At most this many conjunctions, those of the best model and of the largest |g|, and the
         largest |g| that is left out.
         """
+        most = max(most, len(self.best.rules))
         if len(pool.rules) <= most:
             return pool, 0.0
         sums = np.abs(Activations(pool.bits, self.pattern).covered(point.theta))
-        sums[: len(self.best.rules)] = np.inf
-        order = np.argsort(-sums, kind="stable")
-        kept = np.sort(order[: max(most, len(self.best.rules))])
-        return Pool(pool.rules[kept], pool.bits[kept]), float(sums[order[len(kept)]])
+        order = np.argsort(-np.where(self._in_best(pool), np.inf, sums), kind="stable")
+        kept = np.sort(order[:most])
+        weights, intercept = self.relaxed
+        self.relaxed = weights[kept[kept < len(weights)]], intercept
+        return Pool(pool.rules[kept], pool.bits[kept]), float(sums[order[most]])
 
     # Proof
 
@@ -650,9 +693,9 @@ class AllConjunctions:
         self._descend(self.pool, _RESTARTS)
         if self.complete and self.best.objective < before:
             sums = np.abs(Activations(self.pool.bits, self.pattern).covered(point.theta))
-            kept = sums >= self._threshold(point) * (1 - 1e-9)
+            kept = self._in_best(self.pool) | (sums >= self._threshold(point) * (1 - 1e-9))
+            kept[: len(self.relaxed[0])] = True
             self.pool = Pool(self.pool.rules[kept], self.pool.bits[kept])
-            self.pool = self._with(self.pool, self.best.rules, self.best.bits)
             self.outside, self.n_candidates = self.goal, len(self.pool.rules)
         if run.stopped():
             self.closed = self.bound >= self.goal
@@ -662,7 +705,12 @@ class AllConjunctions:
         # No loss is below 0: a better model has fewer rules than this.
         most = int(self.best.objective / self.gamma) + 1
         search.most = most if search.most is None else min(search.most, most)
-        tree = BranchAndBound(search, self._known(self.pool, search), self._bounded)
+        weights, intercept = self.relaxed
+        weights = np.append(weights, np.zeros(len(self.pool.rules) - len(weights)))
+        tree = BranchAndBound(
+            search, self._known(self.pool, search), self._bounded, self.surcharge,
+            (weights, intercept),
+        )  # fmt: skip
         tree.run(self.options.max_nodes)
         self.nodes = tree.nodes
         search.observe(tree.best)

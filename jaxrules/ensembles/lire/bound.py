@@ -72,6 +72,7 @@ _ACCURACY = 1e-7  # predicted decrease, relative to the incumbent, at which a re
 _ACCURACY_OF_GAP = 0.01  # or relative to the gap of the node
 _NEWTON_STEPS = 40
 _ENTRIES = 20_000_000  # entries of the matrix read between two checks of the clock
+_MANY = 500  # columns, of which some hundreds may move at once
 _LEAST_RISE = 1e-4  # estimates of a rise are at least this share of the node's gap
 _PASSES = 3  # the most solutions of one node, repeated while it fixes columns
 
@@ -122,9 +123,15 @@ class NodeBounds(NamedTuple):
 
 
 class Relaxation:
-    """The relaxation of one problem and its dual, on the columns that may enter a support."""
+    """The relaxation of one problem and its dual, on the columns that may enter a support.
 
-    def __init__(self, search: SupportSearch) -> None:
+    Args:
+        surcharge: is added to gamma where the relaxation is solved, not where its dual bounds. If
+            the largest size binds, the relaxation does not know it; with the multiplier of that
+            limit as a surcharge it suggests a better dual point.
+    """
+
+    def __init__(self, search: SupportSearch, surcharge: float = 0.0) -> None:
         from jaxrules.ensembles.lire import bound_kernels  # numba loads when it is needed
 
         problem = search.problem
@@ -163,6 +170,7 @@ class Relaxation:
             float(search.gamma),
             float(search.lam),
         )
+        self.charged = self.data._replace(gamma=self.data.gamma + surcharge)
 
     def solve(self, node: Node, accuracy: float) -> RelaxedSolution:
         """The relaxation's minimum, by proximal Newton steps on the columns that move."""
@@ -171,10 +179,11 @@ class Relaxation:
             node.intercept,
             self.data.columns.size,
         )
-        at_once = max(1, _ENTRIES // size)
+        # A step reads the entries once, and the squares of the columns that move.
+        at_once = max(1, _ENTRIES // (size * (1 + len(weights) // _MANY)))
         for _ in range(0, _NEWTON_STEPS, at_once):
             intercept, share, rise, done = self.kernels.relax(
-                self.data,
+                self.charged,
                 node.state,
                 node.sizes[1],
                 weights,
@@ -204,6 +213,9 @@ class BranchAndBound:
     """The search for a proof that no support is better than an incumbent, or for one that is.
 
     Attributes:
+        surcharge: of its `Relaxation`.
+        guess: weights of the relaxation's columns and an intercept, where the first relaxation
+            starts; None for the constant. From there, thousands of columns would move at once.
         bound: the proved lower bound on all supports so far; it never falls.
         best: the incumbent.
         nodes: the number of nodes explored.
@@ -216,7 +228,10 @@ class BranchAndBound:
         search: SupportSearch,
         best: Incumbent,
         proved: Callable[[float], None] = lambda bound: None,
+        surcharge: float = 0.0,
+        guess: tuple[Floats, float] | None = None,
     ) -> None:
+        self.surcharge, self.guess = surcharge, guess
         self.search, self.best, self.proved = search, best, proved
         self.bound, self.nodes, self.closed = 0.0, 0, False
         self._finished = np.inf  # the least bound of the nodes that are done
@@ -227,12 +242,13 @@ class BranchAndBound:
         search is stopped.
         """
         search = self.search
-        self._relaxation = relaxation = Relaxation(search)
+        self._relaxation = relaxation = Relaxation(search, self.surcharge)
         n, self._required = len(relaxation.columns), search.problem.required[:, relaxation.columns]
         largest = n if search.most is None else min(n, search.most)
         fixed = np.isin(relaxation.columns, search.problem.fixed)
         state = np.where(fixed, relaxation.kernels.IN, relaxation.kernels.FREE).astype(np.int8)
-        root = Node(0.0, 0, state, (int(fixed.sum()), largest), np.zeros(n), relaxation.centre)
+        weights, intercept = self.guess or (np.zeros(n), relaxation.centre)
+        root = Node(0.0, 0, state, (int(fixed.sum()), largest), weights, intercept)
         # Waiting nodes have the bound of the node that they were split from.
         waiting, number = [root], 0
         while waiting and waiting[0].bound < self._goal:
