@@ -10,7 +10,9 @@ problem, and what the optimum gains over boosting and LIRE.
   conjunction has a binary variable; tangents of loss and perspective are added until the gap is
   closed.
 - gains: objective and test risk (log-loss; squared error in shares of the variance) of the optimum,
-  of boosting and of LIRE with as many rules of the same propositions and the same ridge.
+  of boosting with as many rules of the same propositions (per_unit=False, as conditions cost
+  nothing here), and of LIRE with as many rules of its trees, longer ones with other thresholds. All
+  have the same ridge.
 
 Limits are CPU seconds too; one process.
 """
@@ -199,8 +201,9 @@ def gains(seconds: float, splits: int) -> None:
         gamma, ridge = best.details.global_penalty, best.details.l2_penalty
         size = max(1, len(best.model.conjunctions))
         boosted = jr.boosting.fit(
-            X, y, max_rules=size, max_length=2, max_cut_points=5, l2_penalty=ridge
-        )
+            X, y, max_rules=size, max_length=2, max_cut_points=5, l2_penalty=ridge,
+            per_unit=False,
+        )  # fmt: skip
         lire = jr.lire.fit(
             X, y, max_rules=size, global_penalty=gamma, local_penalty=0.0, l2_penalty=ridge
         )

@@ -138,6 +138,7 @@ def proof_of(case: Case) -> AllConjunctions:
     return AllConjunctions(data, made, options, Run("test"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", [0, 4, 8, 12])  # without max_rules
 def test_relaxation_is_that_of_a_conic_solver(loss: str, seed: int) -> None:
@@ -164,6 +165,7 @@ def test_relaxation_is_that_of_a_conic_solver(loss: str, seed: int) -> None:
     assert proof.relaxation == pytest.approx(least, abs=2e-5 * proof.constant_loss)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(20, 28))
 def test_screening_keeps_every_rule_of_the_optimum(loss: str, seed: int) -> None:
