@@ -28,6 +28,8 @@ from paper_reproductions.framework import (
     Store,
 )
 from paper_reproductions.framework import Settings as Asked
+from paper_reproductions.lire import claims as lire
+from paper_reproductions.lltboost import claims as lltboost
 from paper_reproductions.papers import archive_of, available_papers, load_paper
 from paper_reproductions.report import CLAIMS, claims_table, write
 from paper_reproductions.sections import Section
@@ -202,6 +204,57 @@ def test_nothing_is_claimed_of_nothing(name, tmp_path):
     empty = Results(Store(tmp_path), Asked())
     for claim in load_paper(name).claims:
         assert claim.weighed(empty).verdict == "not measured", claim.sentence
+
+
+class Swapped(Results):
+    """Archived results of which two methods have each other's numbers."""
+
+    def __init__(self, name: str, first: str, second: str) -> None:
+        archive = archive_of(name)
+        super().__init__(archive, archive.settings)
+        self.names = {first: second, second: first}
+
+    def __getitem__(self, experiment: Experiment) -> Rows:
+        return Rows(
+            {**row, "method": self.names.get(str(row.get("method")), row.get("method"))}
+            for row in super().__getitem__(experiment)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "section", "word"),
+    [
+        ("lire", "LIRE, published search", "RuleFit", "Section 5.3", "lower support sizes than"),
+        ("lire", "LIRE, published search", "GLRM", "Section 5.3", "stably achieved lower"),
+        ("optimal_rule_boosting", "optimal", "greedy", "Section 4", "sign-tests"),
+        ("optimal_rule_boosting", "optimal", "greedy", "Abstract", "consistently outperforms"),
+        ("lltboost", "LLTBoost", "TGB", "Section 1", "more than two"),
+    ],
+)
+def test_methods_that_trade_places_trade_verdicts(name, first, second, section, word):
+    (claim,) = [c for c in load_paper(name).claims if c.section == section and word in c.sentence]
+    archive = archive_of(name)
+    before = claims.counts(claim.compare(Results(archive, archive.settings)))
+    after = claims.counts(claim.compare(Swapped(name, first, second)))
+    assert before["shown"] > before["against"]
+    assert after["shown"] < before["shown"]
+    assert after["against"] > before["against"]
+
+
+def test_curves_of_accuracy_are_compared_where_both_have_models():
+    def curve(sizes, offset, fold):
+        return [{"fold": fold, "support": n, "accuracy": offset + 0.1 * math.log(n)} for n in sizes]
+
+    first = Rows([*curve((2, 8, 64), 0.3, 0), *curve((2, 3), 0.3, 1)])
+    second = Rows([*curve((4, 128), 0.25, 0), *curve((4, 128), 0.25, 1)])
+    assert lire.advantage(first, second, "support") == pytest.approx([0.05])
+    assert lire.advantage(first, first, "support") == pytest.approx([0.0, 0.0])
+
+
+def test_targets_that_are_not_reached_count_against_their_method():
+    inf = math.inf
+    assert lltboost.ratios([inf, inf, 2.0, 3.0], [inf, 4.0, inf, 6.0]) == [1.0, inf, 0.0, 0.5]
+    assert lltboost.differences([inf, inf, 2.0, 3.0], [inf, 4.0, inf, 6.0]) == [0, inf, -inf, -3]
 
 
 def test_a_report_begins_with_its_claims(tmp_path):

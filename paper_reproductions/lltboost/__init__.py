@@ -26,7 +26,7 @@ PAPER = Paper(
         is r + sum_i (k_i + sum_j ||w_ij||_0), for rules on single columns r + 2 sum_i k_i. A boosted ensemble is
         measured with 1 to 10 rules.
 
-        LLTBoost has jaxrules' defaults, one setting for all sets; rows of the bootstrap sample that are equal stay
+        LLTBoost has {protocol.LLTBOOST_SETTING}, one setting for all sets; rows of the bootstrap sample that are equal stay
         together when a quarter of them is held out. TGB is jaxrules.boosting with the gradient-sum objective, greedy
         search over all thresholds, from the best constant, stagewise as in the paper; "tolerance": one more proposition
         has to raise the objective by 30 %, as LLTBoost demands; "corrective": all weights are refitted after every

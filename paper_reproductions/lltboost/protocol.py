@@ -5,7 +5,9 @@ and a row for every model.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -54,13 +56,7 @@ def loss_of(train: Dataset) -> str:
 
 READINGS: dict[str, dict[str, Any]] = {
     "LLTBoost": {"l2_penalty": 1e-3},
-    "LLTBoost, to the letter": {
-        "refit_propositions": False,
-        "refit_on_all_rows": False,
-        "l2_penalty": 1e-4,
-        "risk_tolerance": -0.05,
-        "objective_tolerance": 0.1,
-    },
+    "LLTBoost, to the letter": dict(jr.lltboost.PAPER),
     "LLTBoost, no held-out rows": {"l2_penalty": 1e-3, "validation_fraction": 0.0},
     "LLTBoost, single columns": {"l2_penalty": 1e-3, "max_nonzeros": 1},
 }
@@ -92,13 +88,33 @@ TGBS: dict[str, dict[str, Any]] = {
 
 LTRNETS: dict[str, dict[str, Any]] = {
     "LTRNet": {"l2_penalty": 1e-3, "restarts": 6, "combine_starts": False},
-    "LTRNet, to the letter": {
-        "training": "soft",
-        "refit": False,
-        "prune": False,
-        "restarts": 6,
-    },
+    "LTRNet, to the letter": dict(jr.ltrnet.PAPER),
 }
+RIDGE = "LLTBoost, default ridge"
+RIDGE_SETS = ("Liver",)
+"""Where the fixed ridge of `READINGS` and the default one, which follows the noise, differ most."""
+OWN_OUTPUT = "DRNet, own output"
+OWN_OUTPUT_SETS, OWN_OUTPUT_REPEATS = ("Banknote", "Liver", "Magic"), 10
+ROUNDED = "LTRNet, rounded weights"
+ROUNDED_SETS, ROUNDED_REPEATS = ("Housing", "Banknote", "Liver"), 3
+STEEPNESS = (3.0, 10.0)
+"""jaxrules' and a larger one; the paper names none."""
+SMALL_WEIGHT = 0.1
+"""Rules of less weight than this share of the largest are dropped: how the paper rounds each weight
+vector, taken for that of the rules, too.
+"""
+
+
+def in_words(given: Mapping[str, Any], options: type) -> str:
+    """How settings differ from the defaults of a learner's options."""
+    defaults = {one.name: one.default for one in fields(options)}
+    other = [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
+    return "jaxrules' defaults" + (f" but for {', '.join(other)}" if other else "")
+
+
+OPEN_SETTINGS: dict[str, Mapping[str, Any]] = {**READINGS, RIDGE: {}}
+"""Of LLTBoost, by reading."""
+LLTBOOST_SETTING = in_words(READINGS["LLTBoost"], jr.lltboost.Options)
 
 
 def lltboost_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings], Models]:
@@ -108,9 +124,8 @@ def lltboost_paths(options: dict[str, Any]) -> Callable[[Dataset, int, Settings]
             train.X,
             train.y,
             loss=loss_of(train),
-            max_rules=published.RULES_AT_MOST,
             seed=seed,
-            **options,
+            **{"max_rules": published.RULES_AT_MOST, **options},
         )
         yield {"oracle": 0.0, "seconds": time.perf_counter() - began}, path
 
@@ -177,6 +192,7 @@ METHODS: dict[str, Callable[[Dataset, int, Settings], Models]] = {
     **{name: tgb_paths(options) for name, options in TGBS.items()},
     **{name: ltrnet_paths(options) for name, options in LTRNETS.items()},
     "DRNet": drnet_fits,
+    RIDGE: lltboost_paths({}),
 }
 CLASSIFIERS = ("DRNet",)
 """Methods for two classes only."""
@@ -353,6 +369,90 @@ ties = Experiment(
 )
 
 
+def _cells(method: str, names: Iterable[str], repeats: int, **more: Any) -> Callable[..., Any]:
+    """A method on some sets, in the first repetitions, in all with ``--slow``."""
+
+    def asked(settings: Settings) -> list[Cell]:
+        most = published.REPEATS if settings.slow else repeats
+        return [
+            Cell.of(data=name, repeat=repeat, method=method, **dict(zip(more, values, strict=True)))
+            for repeat in settings.first_folds(most, quick=3)
+            for name in names
+            if name in sets(settings)
+            for values in product(*more.values())
+        ]
+
+    return asked
+
+
+ridge = Experiment(
+    "default ridge", _cells(RIDGE, RIDGE_SETS, published.REPEATS), measure, data.files
+)
+
+
+def own_output_loss(model: jr.RuleList, test: Dataset) -> float:
+    """The log loss of what the network itself puts out, sigma(sum_j r_j - 1/2): of the number of
+    the set's rules that hold, not of the yes or no that they make.
+    """
+    held = model.conjunctions.satisfied(test.X).sum(axis=1) - 0.5
+    positive = test.y == np.array(model.schema.classes)[1]
+    return float(np.logaddexp(0.0, np.where(positive, -held, held)).mean())
+
+
+def measure_own_output(cell: Cell, settings: Settings) -> list[Row]:
+    """As `measure`, DRNet with the log loss of the network's own output."""
+    train, test = data.sample(cell["data"], cell["repeat"], settings.seed)
+    return [
+        {
+            **chosen,
+            "size": size,
+            **scored(fit.model, test),
+            "risk": own_output_loss(fit.model, test),
+        }
+        for chosen, fits in drnet_fits(train, cell["repeat"], settings)
+        for size, fit in enumerate(fits, start=1)
+    ]
+
+
+own_output = Experiment(
+    "own output",
+    _cells(OWN_OUTPUT, OWN_OUTPUT_SETS, OWN_OUTPUT_REPEATS),
+    measure_own_output,
+    data.files,
+)
+
+
+def without_small_weights(model: jr.RuleEnsemble) -> jr.RuleEnsemble:
+    """The rules of at least `SMALL_WEIGHT` of the largest weight."""
+    size = np.abs(np.asarray(model.weights))[:, 0]
+    kept = np.flatnonzero(size >= SMALL_WEIGHT * size.max(initial=0.0))
+    return replace(
+        model,
+        conjunctions=model.conjunctions.take(kept),
+        weights=np.asarray(model.weights)[kept],
+    )
+
+
+def measure_rounded(cell: Cell, settings: Settings) -> list[Row]:
+    """LTRNet to the letter at a steepness, without and with rules of small weight."""
+    train, test = data.sample(cell["data"], cell["repeat"], settings.seed)
+    paths = ltrnet_paths({**jr.ltrnet.PAPER, "steepness": cell["steepness"]})
+    return [
+        {**chosen, "size": size, "dropped": dropped, **scored(model, test)}
+        for chosen, fits in paths(train, cell["repeat"], settings)
+        for size, fit in enumerate(fits, start=1)
+        for dropped, model in enumerate((fit.model, without_small_weights(fit.model)))
+    ]
+
+
+rounded = Experiment(
+    "rounded weights",
+    _cells(ROUNDED, ROUNDED_SETS, ROUNDED_REPEATS, steepness=STEEPNESS),
+    measure_rounded,
+    data.files,
+)
+
+
 def measure_size(cell: Cell, settings: Settings) -> Row:
     """Columns and rows of a data set."""
     loaded = data.load(cell["data"])
@@ -365,5 +465,5 @@ sizes = Experiment(
     measure_size,
     data.files,
 )
-ALL = (boosting, networks, slow)
+ALL = (boosting, networks, slow, ridge, own_output)
 """The repetitions of the tables."""

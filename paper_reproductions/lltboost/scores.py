@@ -47,11 +47,16 @@ def _median_error(share: float, size: int) -> float:
     return float(np.median(samples, axis=1).std() / half)
 
 
-def z_of(ours: Interval, paper: Interval, share: float, size: int) -> tuple[float, float]:
-    """The difference of two medians in standard errors, and that error, both of `size` repetitions.
-    A median's error is taken from its order statistics.
+def z_of(
+    ours: Interval, paper: Interval, share: float, size: int, paper_size: int
+) -> tuple[float, float]:
+    """The difference of two medians in standard errors, and that error; `size` and `paper_size` are
+    numbers of repetitions. A median's error is taken from its order statistics.
     """
-    error = _median_error(share, size) * math.hypot(half_width(ours), half_width(paper))
+    error = math.hypot(
+        _median_error(share, size) * half_width(ours),
+        _median_error(share, paper_size) * half_width(paper),
+    )
     difference = ours[1] - paper[1]
     if difference == 0:
         return 0.0, error

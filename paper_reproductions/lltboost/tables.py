@@ -11,12 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+import jaxrules as jr
 from paper_reproductions.framework import Exhibit, Results, Rows
 from paper_reproductions.lltboost import protocol, published, scores
 from paper_reproductions.lltboost.published import Interval
 from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
-PAPER = {"TGB": "tgb", "DRNet": "drnet", "LTRNet, to the letter": "ltrnet", "LLTBoost": "lltboost"}
+LETTER = "LTRNet, to the letter"
+PAPER = {"TGB": "tgb", "DRNet": "drnet", LETTER: "ltrnet", "LLTBoost": "lltboost"}
 """The paper's methods, as columns of its tables."""
 SHOWN = (*PAPER, "LTRNet")
 """The paper's methods, and the LTRNet of jaxrules, which is another and stands beside them
@@ -32,7 +34,10 @@ STEPS = (
 )
 """From the baseline to the method: what is added one after the other."""
 EXACT = ("TGB, exact search", "TGB, all, exact search")
-OPEN = tuple(name for name in protocol.READINGS if name != "LLTBoost, single columns")
+OPEN = (
+    *(name for name in protocol.READINGS if name != "LLTBoost, single columns"),
+    protocol.RIDGE,
+)
 RISKS = "LLTBoost's risk with 1, 2, 3, 5, 10 rules"
 SHARES = {"complexity": 0.4, "risk": 0.3}
 """Order statistics beside the median: the 4th and the 7th of ten, the 3rd and the 8th."""
@@ -50,7 +55,15 @@ TARGETS = (
     ("0/1 loss at it", published.ERROR, "error"),
 )
 """Of Tables 2 and 3: the paper's numbers, and what is measured."""
+DROPPED = f"rule below {protocol.SMALL_WEIGHT:.0%} of the largest weight"
+SIGMOID = "the network's own output"
+DEFAULT_RIDGE = "the default ridge"
+"""Variants of LTRNet, DRNet and LLTBoost."""
 BOUNDS = "order statistics, shown beside their median"
+
+
+def _if_any(name: str, rows: Rows) -> dict[str, Rows]:
+    return {name: rows} if rows else {}
 
 
 class Measured:
@@ -61,14 +74,33 @@ class Measured:
         self.rows = Rows(row for part in protocol.ALL for row in results[part].where(data=name))
         self.more = results[protocol.more].where(data=name)
         cuts, ties = (results[part].where(data=name) for part in (protocol.cuts, protocol.ties))
-        self.variants = {
-            f"{number} cut points": cuts.where(cuts=number) for number in cuts.values("cuts")
-        } | {f"the {first} side first": ties.where(first=first) for first in ties.values("first")}
-        """Of TGB, by how they differ from it."""
+        rounded = results[protocol.rounded].where(data=name)
+        self.variants: dict[str, dict[str, Rows]] = {
+            "TGB": {
+                **{
+                    f"{number} cut points": cuts.where(cuts=number)
+                    for number in cuts.values("cuts")
+                },
+                **{
+                    f"the {first} side first": ties.where(first=first)
+                    for first in ties.values("first")
+                },
+            },
+            LETTER: {
+                f"steepness {a:g}" + (f", no {DROPPED}" if dropped else ""): part
+                for a in rounded.values("steepness")
+                for dropped in (0, 1)
+                if (part := rounded.where(steepness=a, dropped=dropped))
+            },
+            "DRNet": _if_any(SIGMOID, results[protocol.own_output].where(data=name)),
+            "LLTBoost": _if_any(DEFAULT_RIDGE, results[protocol.ridge].where(data=name)),
+        }
+        """By the method, and by how they differ from it."""
 
     @functools.cache  # noqa: B019 (as many objects as data sets)
     def of(self, method: str) -> Rows:
-        return self.variants.get(method) or self.rows.where(method=method)
+        found = (variants[method] for variants in self.variants.values() if method in variants)
+        return next(found, None) or self.rows.where(method=method)
 
     def complexities(self, method: str, target: float, measure: str = "risk") -> list[float]:
         """The smallest complexity at this risk, per repetition."""
@@ -174,7 +206,7 @@ def compared(
     elif method == "LLTBoost":
         tolerance = ROUNDING[kind]
     else:
-        z, error = scores.z_of(ours, paper, SHARES[kind], published.REPEATS)
+        z, error = scores.z_of(ours, paper, SHARES[kind], len(values), published.REPEATS)
         if error > MOST_ERROR * paper[1]:
             apart = UNCERTAIN
         else:
@@ -278,13 +310,14 @@ def show_table_2(results: Results, canvas: Canvas) -> Section:
         Medians over the repetitions, in square brackets order statistics, of ten the 4th and the 7th as the paper has
         them; "inf" where a target is not reached. {_infinite(at_risk, at_error)} {_wins(at_risk)} TGB, LTRNet and DRNet
         are shown at the best of their settings, chosen by the test risk itself, as in the paper; LLTBoost has one
-        setting, jaxrules' defaults.
+        setting, {protocol.LLTBOOST_SETTING}.
     """
     tables = (
         at_risk,
         at_error,
         _own_targets(measured),
         *_variants(measured),
+        *_networks(measured),
         *_account(measured),
         *_readings(measured, "complexity"),
         *_luck(measured),
@@ -338,7 +371,8 @@ def _variants(measured: Sequence[Measured]) -> list[ComparisonTable]:
     values: dict[tuple[str, str], Value | str] = {}
     labels = []
     for one in measured:
-        for variant in ("TGB", *one.variants) if one.variants else ():
+        variants = one.variants["TGB"]
+        for variant in ("TGB", *variants) if variants else ():
             target = scores.mean_risk(one.of(variant), "risk")
             if target is None:
                 continue
@@ -363,6 +397,45 @@ def _variants(measured: Sequence[Measured]) -> list[ComparisonTable]:
     return _shown(
         "TGB by what the paper leaves open", labels, columns, values, " ".join(note.split())
     )
+
+
+def _networks(measured: Sequence[Measured]) -> list[ComparisonTable]:
+    """LTRNet and DRNet by what the paper leaves open: its numbers of Tables 2 and 3."""
+    found: list[ComparisonTable] = []
+    for method, note in ((LETTER, LTRNET_NOTE), ("DRNet", DRNET_NOTE)):
+        values: dict[tuple[str, str], Value | str] = {}
+        labels = []
+        for one in measured:
+            variants = one.variants[method]
+            for variant in (method, *variants) if variants else ():
+                label = f"{one.name}, {variant}"
+                labels.append(label)
+                repeats = len(one.of(variant).values("repeat"))
+                values[label, "repetitions"] = str(repeats)
+                for column, paper, measure in TARGETS:
+                    row = paper.get(one.name)
+                    if row is None or (method == "DRNet" and measure == "error"):
+                        continue
+                    kind = _kind(paper)
+                    score = one.complexities if kind == "complexity" else one.risks
+                    scored = score(variant, row.target, measure)
+                    printed = getattr(row, PAPER[method])
+                    values[label, column] = str(compared(scored, printed, kind, variant))
+        columns = ("repetitions", *(column for column, _, _ in TARGETS))
+        title = f"{method} by what the paper leaves open"
+        found += _shown(title, labels, columns, values, " ".join(note.split()))
+    return found
+
+
+LTRNET_NOTE = f"""
+The paper rounds weight vectors at {protocol.SMALL_WEIGHT:.0%} of their largest entry, and does not say whether the
+weights of the rules are one of them: "no {DROPPED}" drops these rules. It names no steepness.
+"""
+DRNET_NOTE = """
+The paper does not say which probabilities of DRNet its log loss has. The network's own output is sigma(r - 1/2) for r
+rules that hold, of those that are left when redundant ones are dropped; in the first row of a set it is that of shares
+of the training rows, of other random draws of the networks.
+"""
 
 
 def _account(measured: Sequence[Measured]) -> list[ComparisonTable]:
@@ -471,8 +544,11 @@ def _readings(measured: Sequence[Measured], kind: str) -> list[ComparisonTable]:
         [one.name for one in measured],
         OPEN,
         values,
-        "To the letter: the L1 solution itself, weights from the training part alone, eps_s = "
-        "-0.05, eps_p = 0.1.",
+        "; ".join(
+            f"{name}: {protocol.in_words(options, jr.lltboost.Options)}"
+            for name, options in protocol.OPEN_SETTINGS.items()
+        )
+        + ".",
     )
 
 
@@ -533,7 +609,7 @@ def _reasons(
     measured: Sequence[Measured], paper: Mapping[str, published.Row], measure: str = "risk"
 ) -> dict[tuple[str, str], str]:
     """By data set: of LLTBoost's median, whether ten repetitions may give it by chance, by the
-    further ones; of TGB's, which variants agree with the paper.
+    further ones; of all methods', which variants agree with the paper.
     """
     kind, found = _kind(paper), {}
     for one in measured:
@@ -551,19 +627,47 @@ def _reasons(
                 "median of ten drawn from "
                 f"them is above the paper's in {chance:.0%} of the cases"
             ) + (": more than chance, and unexplained." if chance > 0.5 else ".")
-        score = one.complexities if kind == "complexity" else one.risks
-        tried = [
-            (compared(score(v, row.target, measure), row.tgb, kind, v), v) for v in one.variants
-        ]
-        agreeing = [
-            (abs(value.difference or 0.0), f"{value.ours:.{value.digits}f} with {variant}")
-            for value, variant in tried
-            if isinstance(value, Value) and value.tolerance is not None and not value.departs
-        ]
-        if agreeing:
-            nearest = " and ".join(text for _, text in sorted(agreeing)[:2])
-            found[one.name, "TGB"] = f"The paper leaves open how TGB searches: it is {nearest}."
+        for method, said in OPEN_IN.items():
+            # What DRNet puts out changes its log loss alone.
+            if method == "DRNet" and measure == "error":
+                continue
+            if nearest := _nearest(one, method, row, kind, measure):
+                found[one.name, method] = f"{said} {nearest}."
     return found
+
+
+OPEN_IN = {
+    "TGB": "The paper leaves open how TGB searches: it is",
+    LETTER: "The paper leaves open the steepness, and whether small weights are rounded: it is",
+    "DRNet": "The paper leaves open which probabilities its log loss has: it is",
+    "LLTBoost": f"LLTBoost has {protocol.LLTBOOST_SETTING}: it is",
+}
+"""What the variants of a method are for."""
+
+
+def _nearest(one: Measured, method: str, row: published.Row, kind: str, measure: str) -> str:
+    """The nearest two of the variants that agree with the paper, in words."""
+    score = one.complexities if kind == "complexity" else one.risks
+    printed, judged = getattr(row, PAPER[method]), "LLTBoost" if method == "LLTBoost" else ""
+    tried = [
+        (compared(score(v, row.target, measure), printed, kind, judged or v), v)
+        for v in one.variants[method]
+    ]
+    agreeing = [
+        (
+            abs(value.difference or 0.0),
+            f"{value.ours:.{value.digits}f} with {variant}{_of_few(one, variant)}",
+        )
+        for value, variant in tried
+        if isinstance(value, Value) and value.tolerance is not None and not value.departs
+    ]
+    return " and ".join(text for _, text in sorted(agreeing)[:2])
+
+
+def _of_few(one: Measured, variant: str) -> str:
+    """How many repetitions a variant has, if fewer than the paper's."""
+    repeats = len(one.of(variant).values("repeat"))
+    return "" if repeats >= published.REPEATS else f" ({repeats} repetitions)"
 
 
 def _kind(paper: Mapping[str, published.Row]) -> str:
@@ -688,6 +792,9 @@ _EXPERIMENTS = (
     protocol.slow,
     protocol.cuts,
     protocol.ties,
+    protocol.ridge,
+    protocol.own_output,
+    protocol.rounded,
 )
 EXHIBITS = (
     Exhibit("table", 2, "Complexity at a risk target", _EXPERIMENTS, show_table_2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from pathlib import Path
@@ -206,8 +207,77 @@ def test_variants_of_tgb_are_reasons_where_they_agree(tmp_path):
     housing = tables.Measured(Results(store, Settings(folds=2)), "Housing")
     reasons = tables._reasons([housing], published.COMPLEXITY)
     assert reasons == {
-        ("Housing", "TGB"): "The paper leaves open how TGB searches: it is 37.0 with 50 cut points."
+        ("Housing", "TGB"): "The paper leaves open how TGB searches: it is 37.0 with 50 cut points "
+        "(2 repetitions)."
     }
+
+
+def test_variants_of_the_networks_and_the_ridge_are_reasons_where_they_agree(tmp_path):
+    store = Store(tmp_path)
+
+    def write(experiment, method, complexity, risk, data="Liver", **more):
+        for repeat in range(10):
+            cell = Cell.of(data=data, repeat=repeat, method=method, **more)
+            dropped = {"dropped": 1} if experiment is protocol.rounded else {}
+            risks = {"risk": risk + repeat * 1e-3, "error": risk / 2}
+            row = {"size": 1, "oracle": 0.0, "rules": 2, **risks}
+            store.write(experiment, cell, {**row, **dropped, "complexity": complexity}, 1.0)
+
+    write(protocol.ridge, protocol.RIDGE, 37, 0.63)
+    write(protocol.own_output, protocol.OWN_OUTPUT, 10, 0.665)
+    write(protocol.rounded, protocol.ROUNDED, 33, 0.636, steepness=10.0)
+    liver = tables.Measured(Results(store, Settings(slow=True)), "Liver")
+    assert tables._reasons([liver], published.RISK) == {
+        ("Liver", "LLTBoost"): f"LLTBoost has {protocol.LLTBOOST_SETTING}: it is 0.635 with the "
+        "default ridge.",
+        ("Liver", "DRNet"): "The paper leaves open which probabilities its log loss has: it is "
+        "0.669 with the network's own output.",
+        ("Liver", tables.LETTER): "The paper leaves open the steepness, and whether small weights "
+        "are rounded: it is 0.641 with steepness 10, no rule below 10% of the largest weight.",
+    }
+    assert ("Liver", "DRNet") not in tables._reasons([liver], published.ERROR, "error")
+    titles = [table.title for table in tables._networks([liver])]
+    assert titles == [f"{m} by what the paper leaves open" for m in (tables.LETTER, "DRNet")]
+
+
+def test_settings_are_said_from_the_options():
+    assert protocol.in_words({}, jr.lltboost.Options) == "jaxrules' defaults"
+    given = {"l2_penalty": 0.5, "max_length": jr.lltboost.Options().max_length}
+    said = protocol.in_words(given, jr.lltboost.Options)
+    assert said == "jaxrules' defaults but for l2_penalty=0.5"
+    assert "l2_penalty=0.001" in protocol.LLTBOOST_SETTING
+    assert protocol.LLTBOOST_SETTING in load_paper("lltboost").protocol
+
+
+def test_the_own_output_of_a_rule_set_counts_its_rules():
+    """sigma(r - 1/2) by hand, of the rules of a model that hold."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = ((X[:, 0] > 0.3) | (X[:, 1] > 0.5)).astype(int)
+    model = jr.drnet.fit(X, y, max_rules=3, iterations=60).model
+    twice = [0, *range(len(model.conjunctions))]
+    model = jr.RuleList(
+        model.conjunctions.take(np.array(twice)),
+        model.labels[[*twice, -1]],
+        model.probabilities[[*twice, -1]],
+    )
+    held = model.conjunctions.satisfied(jr.as_table(X)).sum(axis=1)
+    assert held.max() > 1, "rows with several rules"
+    p = 1 / (1 + np.exp(-(held - 0.5)))
+    expected = -np.log(np.where(y == 1, p, 1 - p)).mean()
+    test = Dataset("two", jr.as_table(X), y, "binary")
+    assert protocol.own_output_loss(model, test) == pytest.approx(expected)
+
+
+def test_rules_of_small_weight_are_dropped():
+    X = np.arange(10.0)[:, None]
+    y = np.where(X[:, 0] > 5, 3.0, 0.0) + np.where(X[:, 0] > 8, 0.2, 0.0)
+    model = jr.boosting.fit(X, y, max_rules=2, l2_penalty=0.0).model
+    weights = np.array([[1.0], [-0.05]])[: len(model.weights)]
+    kept = protocol.without_small_weights(dataclasses.replace(model, weights=weights))
+    assert np.asarray(kept.weights).tolist() == [[1.0]]
+    assert kept.conjunctions.describe(0) == model.conjunctions.describe(0)
+    assert np.asarray(kept.intercept) == pytest.approx(np.asarray(model.intercept))
 
 
 @pytest.mark.parametrize(("first", "rows"), [("small", 2), ("large", 8)])
