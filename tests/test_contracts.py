@@ -697,19 +697,17 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (None, ValueError, "must be .*got None"),
     ),
     "end": COEFFICIENTS,
-    "offset": (([1.0], ValueError, "has shape"), ("none", TypeError, "")),
-    "exposure": (([1.0], ValueError, "has shape"), ("none", TypeError, "")),
-    "forbidden": (
-        ("size", TypeError, "must be a list"),
-        (["weight"], ValueError, "names 'weight'"),
-        ([7], ValueError, "names column 7"),
-        ([1.5], TypeError, "must name columns"),
+    **dict.fromkeys(
+        ("offset", "exposure"), (([1.0], ValueError, "has shape"), ("none", TypeError, ""))
     ),
-    "required": (
-        ("size", TypeError, "must be a list"),
-        (["weight"], ValueError, "names 'weight'"),
-        ([7], ValueError, "names column 7"),
-        ([1.5], TypeError, "must name columns"),
+    **dict.fromkeys(
+        ("forbidden", "required"),
+        (
+            ("size", TypeError, "must be a list"),
+            (["weight"], ValueError, "names 'weight'"),
+            ([7], ValueError, "names column 7"),
+            ([1.5], TypeError, "must name columns"),
+        ),
     ),
     "monotone": (
         ("size", TypeError, "must map columns"),
@@ -729,9 +727,9 @@ BAD: dict[str, tuple[Bad, ...]] = {
             (pool().take([0, 1, 2]), ValueError, "has 3 rules, but max_rules=3"),
         ),
     ),
-    "glrm.first": (([], TypeError, "must be Conjunctions"),),
-    "lire.first": (([], TypeError, "must be Conjunctions"),),
-    "rulefit.first": (([], TypeError, "must be Conjunctions"),),
+    **dict.fromkeys(
+        ("glrm.first", "lire.first", "rulefit.first"), (([], TypeError, "must be Conjunctions"),)
+    ),
     "first_labels": (
         ("yes", TypeError, "must be a list of labels"),
         (["yes"], ValueError, "must hold one of"),

@@ -54,6 +54,7 @@ from jaxrules.models.rule_models import LinearTerms, RuleEnsemble, decision_func
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools import checks, placement
+from jaxrules.tools.bits import distinct
 from jaxrules.tools.fits import Fit, OneVsRestDetails, Settings, Status
 from jaxrules.tools.runs import Deadline, Run
 
@@ -433,19 +434,15 @@ def equal_rows(data: TrainingData) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             new = np.ones(len(order), bool)
             new[last + 1] = False
             return np.flatnonzero(new), np.cumsum(new) - 1
-    # A hash of each row: to sort one number per row is much less work than to sort rows. Equal
-    # hashes count as equal rows; of n rows, about n^2 / 2^65 pairs collide.
-    key = np.zeros(data.table.n_rows, np.uint64)
-    for column in columns:
+    words = np.empty((len(columns), data.table.n_rows), np.uint64)
+    for word, column in zip(words, columns, strict=True):
         numbers = column.astype(np.float64) + 0.0  # -0.0 is 0.0
         # One pattern of bits for every NaN: missing values are equal.
-        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
-        key = (key ^ bits) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    _, earliest, group = np.unique(key, return_index=True, return_inverse=True)
-    # In the order of contents, as nothing random may depend on the order of hashes.
-    distinct = data[earliest]
-    order = content_order(distinct.table, distinct.target, np.ones(len(earliest)))
+        word[:] = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
+    earliest, group = distinct(words.T)
+    # In the order of contents, so that nothing random depends on the given order.
+    some = data[earliest]
+    order = content_order(some.table, some.target, np.ones(len(earliest)))
     return earliest[order], np.argsort(order)[group]
 
 
