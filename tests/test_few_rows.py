@@ -19,7 +19,6 @@ import jaxrules as jr
 from jaxrules.data import table as tables
 from jaxrules.data.table import Feature, Schema, conform
 from jaxrules.rules import lowered
-from jaxrules.rules.conditions import Halfspace
 
 C = jr.Condition
 MIXED = (
@@ -122,7 +121,7 @@ def models() -> list[Any]:
         [C(0, 25.0, 41.0, True, False)],
         [],
         [C.is_missing(4, True)],
-        [Halfspace((0, 1, 4), (1.0, -2.5, 0.5), 20.0, (-1, 1, -1))],
+        [C.at_least(jr.Direction((0, 1, 4), (1.0, -2.5, 0.5), (-1, 1, -1)), 20.0)],
     ]
     many = [[C.above(0, float(k))] for k in range(70)]  # two words of bits
     conjunctions = jr.Conjunctions.build(schema, rules)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
-from jaxrules.rules.conditions import Condition, Halfspace
+from jaxrules.rules.conditions import Condition
 from jaxrules.tools.fits import Status
 from jaxrules.users.scorecards import Scorecard
 
@@ -41,7 +41,7 @@ def rows(n: int = 80, gaps: bool = True) -> jr.Table:
 
 
 _ends = st.sampled_from([-np.inf, 10.0, 20.0, 22.0, 30.0, np.inf])
-_direction = Halfspace((0, 1), (1.0, 10.0), 0.0, (-1, 1)).direction
+_direction = jr.Direction((0, 1), (1.0, 10.0), (-1, 1))
 
 
 @settings(max_examples=200, deadline=None)
