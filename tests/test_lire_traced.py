@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import optimize
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import jaxrules as jr
@@ -45,6 +46,12 @@ def problem_of(seed: int, loss: str, encoding: Any = "signed", **options: Any) -
     satisfied, target, weight = data_of(seed, loss)
     activations = Activations.of_matrix(satisfied)
     return make_problem(activations, target, weight, loss_by_name(loss), encoding, **options)
+
+
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Descents are made side by side, as on an accelerator."""
+    monkeypatch.setattr(traced, "lanes_pay", lambda: True)
 
 
 def both(
@@ -214,6 +221,7 @@ def test_a_support_that_fills_its_slots_goes_on_with_more(monkeypatch: pytest.Mo
 # Many at once
 
 
+@pytest.mark.usefixtures("lanes")
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_a_descent_goes_on_when_one_beside_it_fills_its_slots(
     loss: str, monkeypatch: pytest.MonkeyPatch
@@ -229,6 +237,7 @@ def test_a_descent_goes_on_when_one_beside_it_fills_its_slots(
         assert found.objective == pytest.approx(alone.objective, abs=1e-9)
 
 
+@pytest.mark.usefixtures("lanes")
 def test_penalties_ridges_starts_and_folds_side_by_side() -> None:
     _, target, weight = data_of(5)
     whole = problem_of(5, "logistic")
@@ -334,6 +343,44 @@ def test_a_fit_of_either_engine(loss: str) -> None:
     assert found.objective == pytest.approx(recomputed, abs=1e-12)
 
 
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_sequences_of_ridges_and_restarts_are_lanes(
+    side_by_side: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made at once, and that it does not matter how."""
+    widths = []
+
+    def counted(
+        searches: Any, starts: Any, promising: Any = (), descend_all: Any = descend_all
+    ) -> Any:
+        widths.append(len(searches))
+        return descend_all(searches, starts, promising)
+
+    monkeypatch.setattr(traced, "lanes_pay", lambda: side_by_side)
+    monkeypatch.setattr(batches, "descend_all", counted)
+    monkeypatch.setattr(TracedSearch, "falls", (2, 3, 4))
+    options: dict[str, Any] = {"loss": "exponential", "l2_penalty": 0.0, "global_penalty": 0.01}
+    found = fitted(engine="jax", restarts=20, seed=1, **options)
+    # The ridge that all begin with, what follows, the ends (merged if equal), and restarts
+    assert widths[:4] == [1, 3, 2, 1]
+    assert widths[widths.index(16) :] in ([16], [16, 4])
+    assert found.objective <= fitted(engine="numpy", seed=1, **options).objective * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_the_program_ends_no_higher_than_numpy(loss: str) -> None:
+    """Where optima are many: correlated rules, few rows, and in the paper's problem no ridge."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:150, :10], y[:150]
+    rules = jr.extract_rules(RandomForestClassifier(6, max_depth=4, random_state=0).fit(X, y), X)
+    options = {"l2_penalty": 0.0 if loss == "exponential" else 1.0, "global_penalty": 0.005}
+    expected, found = (
+        lire.fit(X, y, rules=rules, loss=loss, engine=engine, **options)
+        for engine in ("numpy", "jax")
+    )
+    assert found.objective <= expected.objective * 1.001
+
+
 def test_auto_is_jax_on_an_accelerator_and_on_a_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"global_penalty": 0.01, "restarts": 0}
     with jax.default_device("cpu"):
@@ -346,6 +393,7 @@ def test_auto_is_jax_on_an_accelerator_and_on_a_mesh(monkeypatch: pytest.MonkeyP
     assert fitted(**options).details.engine == "jax"
 
 
+@pytest.mark.usefixtures("lanes")
 @pytest.mark.parametrize("memory", [None, 1])
 def test_a_path_side_by_side(memory: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in batches of one, where memory is short."""
@@ -380,6 +428,7 @@ def test_a_path_hands_its_models_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(second[1].model.conjunctions) > 0
 
 
+@pytest.mark.usefixtures("lanes")
 def test_a_path_of_several_classes_side_by_side() -> None:
     satisfied, _, _ = data_of(8)
     X, y = satisfied.astype(float), satisfied[:, 0].astype(int) + satisfied[:, 1]
@@ -394,6 +443,7 @@ def test_a_path_of_several_classes_side_by_side() -> None:
         assert ours.details.engine == ("jax",) * 3
 
 
+@pytest.mark.usefixtures("lanes")
 @pytest.mark.parametrize("given", [True, False])
 def test_folds_side_by_side(given: bool) -> None:
     options: dict[str, Any] = {

@@ -47,7 +47,7 @@ class Member:
         if previous.watch.best is None or self.watch.run.stopped():
             return
         self.watch.start, self.search.moves = "previous", self.options.max_iterations
-        reached = yield DescentRequest(self.search, self.at_these(previous.watch.best))
+        (reached,) = yield [DescentRequest(self.search, self.at_these(previous.watch.best))]
         self.exhausted |= self.search.moves <= 0
         if reached is self.watch.best:
             self.watch.certified = self.search.certified
@@ -81,22 +81,23 @@ def side_by_side(tasks: Sequence[Descents[None]]) -> None:
     asked = dict(_answers((task, None) for task in tasks))
     while asked:
         lanes = defaultdict(list)
-        for task, descent in asked.items():
-            problem = descent.search.problem
-            lanes[id(problem.activations), problem.encoding].append((task, descent))
+        for task, descents in asked.items():
+            problem = descents[0].search.problem  # all of a task are of one problem
+            lanes[id(problem.activations), problem.encoding].append((task, descents))
         asked = {}
         for together in lanes.values():
-            searches = [cast(TracedSearch, descent.search) for _, descent in together]
-            starts = [descent.start for _, descent in together]
-            found = descend_all(searches, starts, [descent.promising for _, descent in together])
-            answered = zip((task for task, _ in together), found, strict=True)
-            asked |= dict(_answers(answered))
+            descents = [one for _, some in together for one in some]
+            searches = [cast(TracedSearch, one.search) for one in descents]
+            starts, promising = zip(*((one.start, one.promising) for one in descents), strict=True)
+            found = iter(descend_all(searches, starts, promising))
+            answers = [(task, [next(found) for _ in some]) for task, some in together]
+            asked |= dict(_answers(answers))
 
 
 def _answers(
-    answered: Iterable[tuple[Descents[None], Incumbent | None]],
-) -> Iterator[tuple[Descents[None], DescentRequest]]:
-    """What each task asks for next, given the result of its last descent; finished tasks are left
+    answered: Iterable[tuple[Descents[None], list[Incumbent] | None]],
+) -> Iterator[tuple[Descents[None], list[DescentRequest]]]:
+    """What each task asks for next, given the results of its last descents; finished tasks are left
     out.
     """
     for task, reached in answered:

@@ -7,6 +7,7 @@ of a path, the ends of descents along falling ridges, and the best model perturb
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -25,17 +26,18 @@ from jaxrules.tools.runs import Run
 Floats = NDArray[np.float64]
 Outcome = TypeVar("Outcome")
 
-_RESTARTS = 20
 _PROMISING = 1.1
 """A descent that must be promising is abandoned unless its first moves lead below this factor times
 the best objective.
 """
 _IDLE = 8
 """After this many abandoned restarts in a row, there are no more."""
+_IMPROVED = 1e-6
+"""If restarts made together do not lower the objective by this share, there are no more."""
 _ON_SAMPLE = 8
 """The number of restarts on a sample of the patterns, where they are cheap."""
-_RIDGES = np.geomspace(1, 1e-3, 7), np.geomspace(1, 1e-3, 13)
-"""Ridges that fall to 0, in long and in short steps: neither is better on all problems."""
+_RIDGES = 1.0, 1e-3
+"""The first and the last of ridges that fall to 0, see `SupportSearch.falls`."""
 
 
 class GivenStart(NamedTuple):
@@ -111,9 +113,9 @@ class DescentRequest(NamedTuple):
     promising: float = np.inf
 
 
-Descents = Generator[DescentRequest, Incumbent, Outcome]
-"""Yields descents to make, and is sent their results: they may be made one after another, or side
-by side with those of other penalties.
+Descents = Generator[list[DescentRequest], list[Incumbent], Outcome]
+"""Yields descents to make, each of a search of its own, and is sent their results: they may be made
+one after another, or side by side, also with those of other penalties.
 """
 
 
@@ -122,7 +124,7 @@ def in_turn(descents: Descents[Outcome]) -> Outcome:
     try:
         asked = next(descents)
         while True:
-            asked = descents.send(asked.search.descend(asked.start, asked.promising))
+            asked = descents.send([one.search.descend(one.start, one.promising) for one in asked])
     except StopIteration as end:
         return cast(Outcome, end.value)
 
@@ -135,32 +137,39 @@ def minimise(
     """
     exhausted, run, idle = False, watch.run, 0
     begun = _first_incumbents(output, search, watch)
-    starts, reached = _starts(output, search, watch, options, begun), None
-    while (start := _following(starts, reached)) is not None:
-        if isinstance(start, DescentRequest):  # to make a start
-            reached = yield start
+    starts, found = _starts(output, search, watch, options, begun), None
+    while (start := _following(starts, found)) is not None:
+        if isinstance(start, list):  # descents to make a start
+            found = yield start
             continue
         watch.start, run.phase = start.name, "restarts" if start.name == "restart" else "search"
-        search.moves = options.max_iterations
         promising = (
             _PROMISING * watch.best.objective
             if start.promises and watch.best is not None
             else np.inf
         )
-        reached = yield DescentRequest(search, start.incumbent, promising)
-        exhausted |= search.moves <= 0
-        if reached is watch.best:
-            watch.certified = search.certified
-        idle = idle + 1 if start.name == "restart" and reached.objective >= promising else 0
-        if run.stopped() or idle == _IDLE:
+        searches = [search, *(copy.copy(search) for _ in start.incumbents[1:])]
+        for one in searches:
+            one.moves = options.max_iterations
+        asked = zip(searches, start.incumbents, strict=True)
+        found = yield [DescentRequest(one, begin, promising) for one, begin in asked]
+        for one, reached in zip(searches, found, strict=True):
+            exhausted |= one.moves <= 0
+            if reached is watch.best:
+                watch.certified = one.certified
+        promised = any(reached.objective < promising for reached in found)
+        idle = 0 if promised or start.name != "restart" else idle + len(found)
+        if run.stopped() or idle >= _IDLE:
             break
     return exhausted
 
 
-def _following(starts: Starts[None], reached: Incumbent | None) -> _Start | DescentRequest | None:
-    """The next start, or descent to make one, given the last result; None at the end."""
+def _following(
+    starts: Starts[None], found: list[Incumbent] | None
+) -> _Start | list[DescentRequest] | None:
+    """The next start, or descents to make one, given the last results; None at the end."""
     try:
-        return next(starts) if reached is None else starts.send(reached)
+        return next(starts) if found is None else starts.send(found)
     except StopIteration:
         return None
 
@@ -186,12 +195,12 @@ def _first_incumbents(output: Output, search: SupportSearch, watch: Watch) -> In
 
 class _Start(NamedTuple):
     name: str
-    incumbent: Incumbent
-    promises: bool = False  # whether the descent from it must be promising
+    incumbents: list[Incumbent]  # from which descents are made side by side
+    promises: bool = False  # whether descents from them must be promising
 
 
-Starts = Generator[_Start | DescentRequest, Incumbent, Outcome]
-"""Yields starts, and descents to make them; is sent the result of each."""
+Starts = Generator[_Start | list[DescentRequest], list[Incumbent], Outcome]
+"""Yields starts, and descents to make them; is sent the results of each."""
 
 
 def _starts(
@@ -208,53 +217,62 @@ def _starts(
     small, restarts = search.problem.size <= SMALL, options.restarts
     ridges = small and not search.l2_penalty and output.signed is None and restarts != 0
     if output.previous is not None:
-        yield _Start(
-            "previous", search.start_from(output.previous.columns, output.previous.weights)
-        )
+        previous = search.start_from(output.previous.columns, output.previous.weights)
+        yield _Start("previous", [previous])
     if ridges:
         yield from _falling(search)
     if output.sample is not None:
         again = options if restarts is not None else replace(options, restarts=_ON_SAMPLE)
         found = yield from _searched(output.sample, search, watch.run, again, False)
         if found is not None:
-            yield _Start("sample", search.start_from(found.columns, found.weights))
+            yield _Start("sample", [search.start_from(found.columns, found.weights)])
     elif output.previous is None or small:
-        yield _Start("empty", search.start_empty(), ridges)
+        yield _Start("empty", [search.start_empty()], ridges)
     if begun is not None:
-        yield _Start("given", begun)
+        yield _Start("given", [begun])
     watch.run.phase = "start"
     if output.sample is None:
         for columns, weights in output.l1_start.starts(search.gamma, watch.run):
-            yield _Start("l1", search.start_from(columns, weights), ridges)
+            yield _Start("l1", [search.start_from(columns, weights)], ridges)
     if output.signed is not None:
         found = yield from _searched(output.signed, search, watch.run, options)
         if found is not None:  # signed weights are half as large
-            yield _Start("signed", search.start_from(found.columns, 2 * found.weights))
+            yield _Start("signed", [search.start_from(found.columns, 2 * found.weights)])
     if restarts is None:
-        restarts = _RESTARTS if small and not watch.certified else 0
+        restarts = search.restarts if small and not watch.certified else 0
     rng = np.random.default_rng(options.seed)
-    for restart in range(restarts):
+    for first in range(0, restarts, search.at_once):
         if watch.best is None or not (watch.best.columns != ONES).any():
             return
-        yield _Start(
-            "restart", search.perturb(watch.best, rng, exchange=restart % 2 == 0), promises=True
-        )
+        some, before = range(first, min(first + search.at_once, restarts)), watch.best.objective
+        kicked = [search.perturb(watch.best, rng, exchange=k % 2 == 0) for k in some]
+        yield _Start("restart", kicked, promises=True)
+        if len(some) > 1 and watch.best.objective > (1 - _IMPROVED) * before:
+            return
 
 
 def _falling(search: SupportSearch) -> Starts[None]:
     """The results of descents along falling ridges: with a ridge there are fewer local optima."""
-    start = begun = search.start_empty()
-    for ridges in _RIDGES:
-        best = begun
-        for ridge in ridges if begun is start else ridges[1:]:  # both begin alike
-            with_ridge = dataclasses.replace(
-                search, l2_penalty=ridge, observe=lambda incumbent: None
-            )
-            best = yield DescentRequest(
-                with_ridge, with_ridge.start_from(best.columns, best.weights)
-            )
-            begun = best if begun is start else begun
-        yield _Start("ridge", search.start_from(best.columns, best.weights))
+
+    def at(ridge: float, best: Incumbent) -> DescentRequest:
+        with_ridge = dataclasses.replace(search, l2_penalty=ridge, observe=lambda incumbent: None)
+        return DescentRequest(with_ridge, with_ridge.start_from(best.columns, best.weights))
+
+    (begun,) = yield [at(_RIDGES[0], search.start_empty())]  # all sequences begin alike
+    for first in range(0, len(search.falls), search.at_once):
+        steps = search.falls[first : first + search.at_once]
+        ridges, best = [np.geomspace(*_RIDGES, n)[1:] for n in steps], [begun] * len(steps)
+        for step in range(max(steps) - 1):
+            if search.stopped():
+                break
+            going = [k for k, falling in enumerate(ridges) if step < len(falling)]
+            found = yield [at(ridges[k][step], best[k]) for k in going]
+            for k, reached in zip(going, found, strict=True):
+                best[k] = reached
+        ends = {np.sort(one.columns).tobytes(): one for one in best}
+        yield _Start(
+            "ridge", [search.start_from(one.columns, one.weights) for one in ends.values()]
+        )
 
 
 def _searched(

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.extraction import depends_on_labels, rule_pool
 from jaxrules.ensembles.in_time import FORESTS, model_in_time
-from jaxrules.ensembles.lire.batches import Member, minimise_all
+from jaxrules.ensembles.lire.batches import Member, minimise_all, side_by_side
 from jaxrules.ensembles.lire.bound import BranchAndBound
 from jaxrules.ensembles.lire.candidates import LireCandidates
 from jaxrules.ensembles.lire.descents import Watch, in_turn
@@ -361,7 +361,9 @@ class _LireTask:
             member = self.member(data.output, prices, run)
         search, watch, tree = member.search, member.watch, None
         with run:
-            if not self.members:
+            if options.traced and not self.members:
+                side_by_side([member.descents()])
+            elif not self.members:
                 in_turn(member.descents())
             if options.search == "optimal" and watch.best is not None:
                 run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations

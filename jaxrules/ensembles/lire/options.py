@@ -158,17 +158,19 @@ class _LireShared(ScoreOptions):
             rows and rules), where they are cheap and lower the objective, unless ``swap_optimal``
             holds; else none. With restarts and without a ridge, the search on small data starts
             with two descents along falling ridges, whose results hardly depend on the order of
-            rows; other starts must then be as promising.
+            rows; other starts must then be as promising. With ``engine="jax"`` it makes up to 80
+            restarts, 16 at a time from the best model so far until none of them is better, and 16
+            descents along ridges: side by side on an accelerator, one after another on a CPU.
         max_iterations: the most moves of the search from each start.
         engine: what computes the search: "numpy", or "jax", which makes a whole descent one
             compiled program. "auto" is "jax" inside `jaxrules.rows_over`, or if JAX's default
-            device is an accelerator; on a CPU it is "numpy", which compiles nothing. The two try
-            moves in a different order and may end in different local optima. With "jax", `path`
-            searches all penalties side by side, `cross_validate` those of a fold or, if rules are
-            given, those of all folds; a time limit or Ctrl-C then ends them all, and each fit has
-            its own status. On its first use the program takes some seconds to compile. A fit under
-            a time limit waits for it as long as time allows, and then returns the best of the L1
-            solutions, which need no compilation.
+            device is an accelerator; on a CPU it is "numpy", which compiles nothing. The two may
+            end in different local optima, see `restarts`. With "jax", `path` searches all penalties
+            together, `cross_validate` those of a fold or, if rules are given, those of all folds:
+            side by side, on a CPU one after another. A time limit or Ctrl-C then ends them all, and
+            each fit has its own status. On its first use the program takes some seconds to compile.
+            A fit under a time limit waits for it as long as time allows, and then returns the best
+            of the L1 solutions, which need no compilation.
         seed: for the trees that rules come from, restarts and liblinear.
     """
 

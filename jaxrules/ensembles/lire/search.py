@@ -29,9 +29,9 @@ matrix, which is computed once, in float64; the rows are not read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,8 +104,15 @@ class SupportSearch:
         moves: the number of moves left.
         certified: whether no addition, drop or swap improves the result of the last `descend`: all
             were refitted, or their predictions are exact.
+        restarts: their number on small problems.
+        falls: the lengths of sequences of falling ridges, see `descents`: neither long nor short
+            steps are better on all problems.
+        at_once: the number of restarts from one model, and of sequences, that are made together.
     """
 
+    restarts: ClassVar[int] = 20
+    falls: ClassVar[Sequence[int]] = (7, 13)
+    at_once: ClassVar[int] = 1
     problem: SupportProblem
     gamma: float
     lam: float
