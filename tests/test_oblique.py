@@ -179,7 +179,8 @@ def test_columns_far_from_zero_are_measured_from_a_round_number() -> None:
     X["flag"] = pd.Categorical(["a"] * 39 + ["b"])
     columns = Standardised.of(jr.as_table(X, missing="own_category"), np.ones(40))
     names = columns.names(jr.as_table(X, missing="own_category"))
-    origins = {name: origin for name, origin in zip(names, columns.origins, strict=True) if origin}
+    each = columns.origins(np.arange(len(names)))
+    origins = {name: origin for name, origin in zip(names, each, strict=True) if origin}
     assert origins == {
         "year": 2000.0,
         "seconds": 1_600_000_000.0,

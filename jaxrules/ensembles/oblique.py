@@ -130,11 +130,17 @@ class Standardised:
         return cls(values[kept], absent, tuple(encoded[j] for j in kept), centre[kept], scale[kept])
 
     @cached_property
-    def origins(self) -> Floats:
-        """For a column whose numbers are far from 0 relative to their spread, a round number near
-        their median, else 0, (columns,).
+    def _origins(self) -> dict[int, float]:
+        return {}
+
+    def origins(self, on: NDArray[np.int_]) -> Floats:
+        """For each of these columns whose numbers are far from 0 relative to their spread, a round
+        number near their median, else 0, (len(on),). Percentiles take long on many rows, and rules
+        use few of the columns.
         """
-        return np.array([self._origin(j) for j in range(len(self.values))])
+        for j in set(on.tolist()) - self._origins.keys():
+            self._origins[j] = self._origin(j)
+        return np.array([self._origins[j] for j in on.tolist()])
 
     def _origin(self, j: int) -> float:
         if self.encoded[j].category is not None:
@@ -206,7 +212,7 @@ def readable(
     if len(on) > 1:
         features = tuple(c.feature for c in encoded)
         codes = tuple(_code(c.category) for c in encoded)
-        origins = columns.origins[on]
+        origins = columns.origins(on)
         threshold = float(weights @ (columns.centre[on] - origins)) - b
         made = partial(_direction, features, codes, tuple(origins.tolist()), side * weights)
         # Too few digits show in the rows next to the threshold.
