@@ -79,13 +79,25 @@ print(f"{alarm[sick].mean():.1%} of the malignant cases raise an alarm")
 print(jr.to_sql(model))
 
 # %% [markdown]
+# ## A scale, and what moves later
+#
+# The usual scale of credit scores: 20 points double the odds of the harmless class. `drift`
+# compares the scores and rules of later rows with those of fit.
+
+# %%
+print(jr.scaled_scorecard(card, pdo=20, base_score=600, base_odds=50))
+print(jr.drift(card, train.X, test.X))
+
+# %% [markdown]
 # ## One case
 #
-# Which rules hold for it, and what they add:
+# Which rules hold for it, and what they add; and its reason codes, the points of the card that move
+# it towards an alarm, also of rules that do not hold:
 
 # %%
 row = test.X[np.flatnonzero(alarm)[:1]]
 explanation = jr.explain(model, row)[0]
 print(explanation)
+print(jr.reasons(card, row)[0])
 jr.plots.waterfall(explanation)
 plt.show()

@@ -221,6 +221,27 @@ def test_sql_lists_the_reasons(several: bool) -> None:
         assert any("; " in text for text in texts)
 
 
+@pytest.mark.parametrize("classes", [("a", "b", "c"), SCHEMA.classes, None])
+def test_a_python_module_lists_the_reasons(classes: Any) -> None:
+    weights = np.arange(12) - 5.5 if classes and len(classes) == 3 else [-2, 1, -0.5, 0.25]
+    model = ensemble(weights, classes=classes)
+    table = jr.Table(model.schema, rows(40).columns)
+    module: dict[str, Any] = {}
+    exec(jr.to_python(model), module)
+    columns = table.to_columns()
+    given = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    for label in classes or (None,):
+        expected = jr.reasons(model, table, label=label, most=None)
+        for row, one in zip(given, expected, strict=True):
+            assert module["reasons"](row, label) == [(r.text, r.points) for r in one.reasons]
+    if classes == SCHEMA.classes:
+        assert module["reasons"](given[0]) == module["reasons"](given[0], "default")
+    with pytest.raises(ValueError, match="label must be one of"):
+        module["reasons"](given[0], "declined")
+    linear = jr.to_python(ensemble([-2, 1, -0.5, 0.25], linear=True))
+    assert "def reasons" not in linear
+
+
 def test_sql_has_no_reasons_of_other_models() -> None:
     with pytest.raises(ValueError, match="what='reasons' is for models without linear terms"):
         jr.to_sql(ensemble([-2, 1, -0.5, 0.25], linear=True), "reasons")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxrules.data.table import MISSING, are_numbers
+from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.users.export.program import (
     FirstMatch,
     Program,
@@ -17,6 +18,7 @@ from jaxrules.users.export.program import (
     one_of,
     program_of,
 )
+from jaxrules.users.reasons import reason_words
 
 
 def to_python(model: Any) -> str:
@@ -33,6 +35,9 @@ def to_python(model: Any) -> str:
     - ``probabilities(row)``: a dict by class. Not for models that predict numbers.
     - ``explain(row)``: a dict of these, of the ``parts``: the rules that hold, as text, with their
       contributions, and of the ``threshold`` of `jaxrules.with_threshold`, as text, or None.
+
+    - ``reasons(row, label)``: pairs of text and points, as `jaxrules.reasons` against the best
+      case. For rule ensembles without linear terms; without rules that no row can satisfy.
 
     Sums are taken in the same order as in jaxrules: scores and labels are the same.
 
@@ -91,6 +96,11 @@ def to_python(model: Any) -> str:
             f"TERMS = (  # (as text, its coefficient in each score, its value)\n{''.join(terms)})"
         ]
         blocks += _functions(program)
+        if isinstance(model, RuleEnsemble) and not program.terms:
+            words = reason_words(model.conjunctions)
+            absent = "".join(f"    {words[rule.position][0]!r},\n" for rule in program.rules)
+            blocks += [f"ABSENT = (  # as text, that each rule does not hold\n{absent})"]
+            blocks += [_reasons(program)]
     read = _READ.replace("    return x\n", _SPECIAL, 1) if special else _READ
     return "\n\n\n".join([*blocks, read]) + "\n"
 
@@ -194,6 +204,17 @@ def _functions(program: Sum) -> list[str]:
     return [*blocks, _EXPLAIN.replace("SHARES", "probabilities(row)")]
 
 
+def _reasons(program: Sum) -> str:
+    """The function reasons of a sum of rules."""
+    places: dict[Any, tuple[int, float]] = {
+        label: (output, 1.0) for output, label in enumerate(program.scored)
+    }
+    classes, default = program.schema.classes or (), "None"
+    if len(classes) == 2:
+        places[classes[0]], default = (0, -1.0), repr(classes[1])
+    return _REASONS.replace("PLACES", repr(places)).replace("LABEL", default)
+
+
 # What the module is made of
 
 _HEAD = '''\
@@ -224,6 +245,24 @@ def score(row):
 
 def in_form(totals):
     return FORM'''
+
+_REASONS = '''\
+OUTPUTS = PLACES  # by class: its score, and the sign with which it counts
+
+
+def reasons(row, label=LABEL):
+    """The rules that move the score towards a class, as text, also those that do not hold, with the
+    points that they add against the best case, the most first.
+    """
+    if label not in OUTPUTS:
+        raise ValueError(f"label must be one of {list(OUTPUTS)}, got {label!r}")
+    output, sign = OUTPUTS[label]
+    x, found = read(row), []
+    for (text, weights, holds), absent in zip(RULES, ABSENT):
+        weight, held = sign * weights[output], bool(holds(x))
+        if weight and held == (weight > 0):
+            found.append((text if held else absent, abs(weight)))
+    return sorted(found, key=lambda one: -one[1])'''
 
 _VALUE = '''\
 def predict(row):
