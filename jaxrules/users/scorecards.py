@@ -371,15 +371,22 @@ class _PointsProblem:
             # Far from the minimum the curvature may nearly vanish: steps are cut to the length 8.
             # The objective is convex, so that a minimum is the least.
             step = 8.0 / np.maximum(np.abs(ds) + np.abs(db), 8.0)
+            new = self._value(xs, r, s + step * ds, b + step * db)
+            # A rise below the precision of the sums is none: at the minimum, halving would never
+            # end it (40 times the work, for every card).
+            most = value[active] + _TINY
+            worse = np.flatnonzero(new > most)
             for _ in range(_HALVINGS):  # until the objective does not rise
-                new = self._value(xs, r, s + step * ds, b + step * db)
-                worse = new > value[active]
-                if not worse.any():
+                if not len(worse):
                     break
-                step = np.where(worse, step / 2, step)
-            step = np.where(worse, 0.0, step)
+                step[worse] /= 2
+                scale_of, start_of = s + step * ds, b + step * db
+                new[worse] = self._value(xs[worse], r[worse], scale_of[worse], start_of[worse])
+                worse = worse[new[worse] > most[worse]]
+            step[worse] = 0.0
+            new[worse] = value[active][worse]
             scale[active], intercept[active] = s + step * ds, b + step * db
-            gained = np.where(worse, 0.0, value[active] - new)
+            gained = value[active] - new
             value[active] -= gained
             active = active[gained > _CONVERGED]
             if not len(active):
