@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from supports import best_support
+from supports import best_losses, best_support
 
 import jaxrules as jr
 from jaxrules.ensembles.lire.all_conjunctions import AllConjunctions, OptimalOptions, Propositions
@@ -158,11 +158,12 @@ def test_relaxation_is_that_of_a_conic_solver(loss: str, seed: int) -> None:
     }[loss]()
     limits = [z >= 0, z <= 1]
     limits += [cp.quad_over_lin(a[j], z[j]) <= s[j] for j in range(R.shape[1])]
-    cost = w @ losses + proof.price / 2 * cp.sum(s) + proof.gamma * cp.sum(z)
+    price, gamma = proof.unit * proof.price, proof.unit * proof.gamma
+    cost = w @ losses + price / 2 * cp.sum(s) + gamma * cp.sum(z)
     least = float(cp.Problem(cp.Minimize(cost), limits).solve(solver=cp.CLARABEL))
     assert proof.relaxation is not None
     assert proof.relaxation <= least + 1e-6
-    assert proof.relaxation == pytest.approx(least, abs=2e-5 * proof.constant_loss)
+    assert proof.relaxation == pytest.approx(least, abs=2e-5 * proof.unit * proof.constant_loss)
 
 
 @pytest.mark.full
@@ -173,10 +174,10 @@ def test_screening_keeps_every_rule_of_the_optimum(loss: str, seed: int) -> None
     proof, (least, support) = proof_of(case), case.optimum()
     proof.generate()
     proof.screen()
-    if proof.bound >= proof.goal or proof.best.objective + proof.floor <= least * (1 + 1e-9):
-        assert proof.best.objective + proof.floor == pytest.approx(least, abs=1e-5)
-    assert proof.bound + proof.floor <= least + 1e-9
-    if not proof.complete or proof.best.objective + proof.floor < least + 1e-5:
+    if proof.bound >= proof.goal or proof.stated(proof.best.objective) <= least * (1 + 1e-9):
+        assert proof.stated(proof.best.objective) == pytest.approx(least, abs=1e-5)
+    assert proof.stated(proof.bound) <= least + 1e-9
+    if not proof.complete or proof.stated(proof.best.objective) < least + 1e-5:
         return  # the optimum is known already
     R, _ = columns_of(case.X, case.options["max_length"])
     kept = {row.tobytes() for row in proof.pool.bits}
@@ -292,6 +293,43 @@ def test_the_bound_is_true_whenever_time_ends(loss: str) -> None:
         assert fit.bound <= best.objective + 1e-9
         assert fit.objective >= best.objective - 1e-7
         assert fit.status in ("optimal", "time_limit")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(40, 43))
+def test_near_optimal_supports_are_all_of_them(loss: str, seed: int) -> None:
+    case = Case.of(seed, loss)
+    found = jr.lire.near_optimal(case.X, case.y, case.weight, within=0.08, **case.options)
+    R, _ = columns_of(case.X, case.options["max_length"])
+    w, most = case.weight / case.weight.sum(), case.options["max_rules"]
+    gamma, ridge = case.options["global_penalty"], case.options["l2_penalty"]
+    values: list[float] = []
+    for size in range(min(4, 1 + (most or 4), 1 + R.shape[1])):
+        supports = np.array(list(itertools.combinations(range(R.shape[1]), size)), int)
+        supports = supports.reshape(len(supports), size)
+        losses = best_losses(
+            loss_by_name(case.options["loss"]), R, case.target, w, ridge / case.weight.sum(),
+            supports,
+        )  # fmt: skip
+        values += (losses + gamma * size).tolist()
+    truth = np.sort(values)
+    truth = truth[truth <= truth[0] + 0.08 * abs(truth[0]) + 1e-9]
+    small = np.array([len(one) <= 3 for one in found.supports])
+    assert found.complete
+    assert found.objectives[small] == pytest.approx(truth, abs=1e-6)
+    assert found.bound <= found.optimum <= found.threshold
+    assert (found.occurrences > 0).all()
+    assert len(found[0].conjunctions) == len(found.supports[0])
+    assert f"{len(found)} support" in str(found)
+
+
+def test_near_optimal_supports_that_are_too_many() -> None:
+    case = Case.of(40, "logistic")
+    found = jr.lire.near_optimal(case.X, case.y, within=0.5, limit=2, **case.options)
+    assert len(found) == 2
+    assert not found.complete
+    assert found.status == "max_iterations"
+    assert "There may be more" in str(found)
 
 
 @pytest.mark.parametrize(

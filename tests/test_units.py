@@ -165,6 +165,7 @@ AGAINST_SUMS = {
     "boosting": {"l2_penalty": 4.0},
     "boosting.published": {"l2_penalty": 4.0},
     "lire": {"l2_penalty": 4.0, "global_penalty": 0.01, "local_penalty": 0.02},
+    "lire.optimal": {"l2_penalty": 4.0, "global_penalty": 0.03},
     "ssrl": {"literal_penalty": 0.5},
     "ssrl.published": {"literal_penalty": 0.5},
     "exact_list": {"literal_penalty": 0.5},

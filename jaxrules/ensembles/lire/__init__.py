@@ -32,11 +32,13 @@ In the order of reading:
 - `fitting`: `fit`, `path` and `cross_validate`, with `options`; `solution`: from chosen columns to
   a model, and the details of a fit;
 - `published`: the paper's Algorithm 1 as its author runs it;
-- `all_conjunctions`: `optimal`, the best ensemble over all conjunctions, proved.
+- `all_conjunctions`: `optimal`, the best ensemble over all conjunctions, proved; `near_optimal`:
+  all that are nearly as good.
 """
 
 from jaxrules.ensembles.lire.all_conjunctions import OptimalDetails, optimal
 from jaxrules.ensembles.lire.fitting import cross_validate, fit, path
+from jaxrules.ensembles.lire.near_optimal import NearOptimalEnsembles, near_optimal
 from jaxrules.ensembles.lire.objective import best_weight, objective, penalty_increase
 from jaxrules.ensembles.lire.options import PAPER
 from jaxrules.ensembles.lire.published import published
@@ -45,11 +47,13 @@ from jaxrules.ensembles.lire.solution import LireDetails, PublishedDetails
 __all__ = [
     "PAPER",
     "LireDetails",
+    "NearOptimalEnsembles",
     "OptimalDetails",
     "PublishedDetails",
     "best_weight",
     "cross_validate",
     "fit",
+    "near_optimal",
     "objective",
     "optimal",
     "path",

@@ -41,7 +41,7 @@ Poisson loss, all losses are measured from the least value that any score gives.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
@@ -52,14 +52,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lire.bound import TOLERANCE, BranchAndBound, Node, Relaxation
 from jaxrules.ensembles.lire.moves import ONES
-from jaxrules.ensembles.lire.options import RIDGES, default_penalty, or_none
+from jaxrules.ensembles.lire.options import RIDGES, default_share, or_none
 from jaxrules.ensembles.lire.problem import SupportProblem, make_problem
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.learning.options import ScoreOptions, learner, option, options
 from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
 from jaxrules.losses import Loss, MergedRows, best_shift, mean_loss, merge_rows, squared
 from jaxrules.models.rule_models import RuleEnsemble
-from jaxrules.rules.conditions import PropositionPool, all_propositions
+from jaxrules.rules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations, available_memory
 from jaxrules.solvers.rule_search.enumeration import large_sums
@@ -111,10 +111,11 @@ class OptimalOptions(ScoreOptions):
         loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; or "logistic", "exponential", "squared" or "poisson".
         global_penalty: gamma, the penalty on a rule, positive. None: that of `jaxrules.lire.fit`.
-            The larger it is, the sooner the optimum is proved.
+            The larger it is, the sooner the optimum is proved. For the Poisson loss it is a share
+            of the deviance of the best constant.
         l2_penalty: mu, the ridge on the weights of the rules, relative to the sum of the losses,
-            positive. None: 8, or 1 for the exponential loss. The larger it is, the tighter the
-            bound.
+            positive. None: 8, 1 for the exponential loss, or 8 times the mean for Poisson's. The
+            larger it is, the tighter the bound.
         max_rules: the most rules, of each class for classes one-vs-rest; None for any number.
         max_length: the most propositions of a rule. An interval has two.
         max_cut_points: the most cut points per numeric column, at quantiles; None for all values.
@@ -186,9 +187,9 @@ def optimal(
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
-    >>> found = optimal(X, X[:, 0] & X[:, 1], global_penalty=0.01)
-    >>> print(found.status, found.model.conjunctions.describe(0))
-    optimal x0 > 0 & x1 > 0
+    >>> found = optimal(X, X[:, 0] & X[:, 1], global_penalty=0.1)
+    >>> print(found.status, len(found.model.conjunctions), found.model.conjunctions.describe(0))
+    optimal 1 x0 >= 1 & x1 >= 1
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
@@ -210,7 +211,24 @@ def optimal(
             propositions that do not fit in memory.
     """
     run = options.run()
-    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
+    data, made = prepared(X, y, sample_weight, options, run)
+    return one_against_rest(data, run, partial(_fit_output, made=made, options=options))
+
+
+def prepared(
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    options: OptimalOptions,
+    run: Run,
+    **how: bool,
+) -> tuple[TrainingData, Propositions]:
+    """The data, and the propositions; none if time runs out.
+
+    Args:
+        how: of `jaxrules.learning.training.training_data`.
+    """
+    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss), **how)
     schema, table = data.table.schema, data.table
     constraints = Constraints.of(schema, options.forbidden, options.required)
     constraints.warn_of_constants(table)
@@ -237,7 +255,7 @@ def optimal(
         constraints.require_spoken(
             propositions.pool, "proposition; raise max_cut_points or drop it"
         )
-    return one_against_rest(data, run, partial(_fit_output, made=propositions, options=options))
+    return data, propositions
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +285,8 @@ def _fit_output(
     model, loss = proof.model()
     details = OptimalDetails(
         loss=loss,
-        global_penalty=proof.gamma,
-        l2_penalty=proof.ridge,
+        global_penalty=proof.gamma * proof.unit,
+        l2_penalty=proof.ridge * proof.unit,
         n_propositions=len(made.pool),
         relaxation=proof.relaxation,
         n_candidates=proof.n_candidates,
@@ -276,10 +294,9 @@ def _fit_output(
         nodes=proof.nodes,
     )
     status = Status.OPTIMAL if proof.closed else Status.MAX_ITERATIONS
-    bound = min(proof.bound, proof.best.objective) + proof.floor
-    return run.finish(
-        model, proof.best.objective + proof.floor, "min", status, bound, details=details
-    )
+    objective = proof.stated(proof.best.objective)
+    bound = min(proof.stated(proof.bound), objective)
+    return run.finish(model, objective, "min", status, bound, details=details)
 
 
 class Pool(NamedTuple):
@@ -332,8 +349,10 @@ class AllConjunctions:
     """The search for the best ensemble of one output, and its proof.
 
     Attributes:
-        gamma, ridge: the penalties gamma and mu.
-        floor: the least value of the loss, subtracted from all objectives and bounds here.
+        gamma, ridge: the penalties gamma and mu, in the unit of the search.
+        unit: of the loss; the search has the target in this unit if the loss is Poisson's.
+        floor: the least value of the loss, subtracted from all objectives and bounds here; see
+            `stated`.
         best: the best model so far.
         bound: proved so far for all models.
         relaxation: the bound before branch-and-bound; None if there is none.
@@ -347,16 +366,23 @@ class AllConjunctions:
         self.data, self.made, self.options, self.run = data, made, options, run
         self.space = made.space.groups
         self.pattern, self.length = made.space.activations.pattern, options.max_length
-        self.gamma, self.ridge = penalties(options, data)
         shares = data.weights / data.weights.sum()
-        # Centred here: without a Gram matrix, the search does not centre it.
-        self.shift = float(shares @ data.target) if data.loss.quadratic else 0.0
-        self.target = data.target - self.shift
+        mean = float(shares @ data.target)
+        # The squared loss is centred here: without a Gram matrix, the search does not centre it.
+        # The Poisson loss of y is that of y / mean times the mean, up to a constant, so that the
+        # unit of y changes nothing in the search: e^f - y f with f = g + log(mean).
+        self.unit, self.apart, self.shift = 1.0, 0.0, mean if data.loss.quadratic else 0.0
+        if data.loss.link == "log":
+            self.unit, self.shift = mean, float(np.log(mean))
+            self.apart = -mean * self.shift
+        self.target = data.target / self.unit - (mean if data.loss.quadratic else 0.0)
+        gamma, ridge = penalties(options, data)
+        self.gamma, self.ridge = gamma / self.unit, ridge / self.unit
         n_groups = made.space.activations.n_patterns
         self.merged = merge_rows(data.loss, self.target, shares, self.pattern, n_groups)
         # Of merged rows, it holds for conjunctions of these propositions: all, or none if time ran
         # out.
-        whole = self.merged if len(made.pool) else MergedRows(data.target, shares, 0.0)
+        whole = self.merged if len(made.pool) else MergedRows(self.target, shares, 0.0)
         self.floor = _floor(data.loss, whole.target, whole.weight)
         self.price = self.ridge / float(data.weights.sum())  # r
         self.surcharge = 0.0  # see `Relaxation`
@@ -366,11 +392,12 @@ class AllConjunctions:
         self.relaxation: float | None = None
         self.n_candidates, self.complete, self.nodes = 0, False, 0
         self.point: DualPoint | None = None
+        self.threshold: float | None = None
         self.outside = np.inf
         """The bound on models with a conjunction that is not listed."""
         self.pool = self._distinct(*self._no_rules())
         empty = self._search(self.pool).start_empty()
-        self.constant_loss = empty.loss
+        self.constant_loss = max(empty.loss, np.finfo(float).tiny)
         self.centre = float(empty.weights[0])
         self.best = Known(*self.pool, np.zeros(0), self.centre, np.inf)
 
@@ -451,14 +478,18 @@ class AllConjunctions:
 
     def _know(self, pool: Pool, search: SupportSearch, found: Incumbent) -> None:
         """Keep a model, and report it."""
+        self.best = self.as_known(pool, search, found)
+        self._report()
+
+    def as_known(self, pool: Pool, search: SupportSearch, found: Incumbent) -> Known:
+        """A model in terms of propositions."""
         rule = found.columns != ONES
         needed = rule & search.needed(found.columns, found.weights)
         places = search.problem.origin[found.columns[needed]]
         intercept = float(found.weights[~rule].sum()) + search.problem.shift
-        self.best = Known(
+        return Known(
             pool.rules[places], pool.bits[places], found.weights[needed], intercept, found.objective
         )
-        self._report()
 
     def _known(self, pool: Pool, search: SupportSearch) -> Incumbent:
         """The best model on a pool that has its rules."""
@@ -470,12 +501,20 @@ class AllConjunctions:
         return search.complete(search.start_from(columns, self.best.weights))
 
     def _report(self) -> None:
-        bound = self.bound + self.floor if self.bound > 0 else None
-        self.run.step(self.best.objective + self.floor, len(self.best.rules), bound=bound)
+        bound = self.stated(self.bound) if self.bound > 0 else None
+        self.run.step(self.stated(self.best.objective), len(self.best.rules), bound=bound)
+
+    def stated(self, value: float) -> float:
+        """An objective or bound of the search as one of the fit."""
+        return self.unit * (value + self.floor) + self.apart
 
     @property
     def goal(self) -> float:
-        """A model is better only if its objective is below this."""
+        """Models with an objective from this on are not looked for: no better ones, unless
+        `threshold` asks for others.
+        """
+        if self.threshold is not None:
+            return self.threshold + _ROUNDING * self.constant_loss
         return self.best.objective - TOLERANCE * abs(self.best.objective)
 
     # Column generation
@@ -597,7 +636,7 @@ class AllConjunctions:
     def _prove(self, bound: float) -> None:
         """Note a bound of the relaxation."""
         if bound > self.bound:
-            self.bound, self.relaxation = bound, bound + self.floor
+            self.bound, self.relaxation = bound, self.stated(bound)
             self._report()
 
     def _descend(self, pool: Pool, restarts: int = 0) -> None:
@@ -622,6 +661,7 @@ class AllConjunctions:
         point, run = self.point, self.run
         if point is None or run.stopped() or self.bound >= self.goal:
             return
+        self.complete = False
         run.phase = "screening"
         most = self._most_candidates()
         threshold = self._threshold(point)
@@ -701,21 +741,32 @@ class AllConjunctions:
             self.closed = self.bound >= self.goal
             return
         run.phase = "bound"
-        search = self._search(self.pool, merge=True)
-        # No loss is below 0: a better model has fewer rules than this.
-        most = int(self.best.objective / self.gamma) + 1
-        search.most = most if search.most is None else min(search.most, most)
-        weights, intercept = self.relaxed
-        weights = np.append(weights, np.zeros(len(self.pool.rules) - len(weights)))
+        search = self.tree_search()
         tree = BranchAndBound(
-            search, self._known(self.pool, search), self._bounded, self.surcharge,
-            (weights, intercept),
-        )  # fmt: skip
+            search, self.known(search), self._bounded, self.surcharge, self.guess()
+        )
         tree.run(self.options.max_nodes)
         self.nodes = tree.nodes
         search.observe(tree.best)
         self.bound = max(self.bound, min(tree.bound, self.outside))
         self.closed = self.bound >= self.goal or (tree.closed and self.outside >= self.goal)
+
+    def tree_search(self) -> SupportSearch:
+        """The search of branch-and-bound on the listed conjunctions."""
+        search = self._search(self.pool, merge=True)
+        # No loss is below 0: a model that is looked for has no more rules than this.
+        most = int(self.goal / self.gamma) + 1
+        search.most = most if search.most is None else min(search.most, most)
+        return search
+
+    def known(self, search: SupportSearch) -> Incumbent:
+        """The best model on the listed conjunctions."""
+        return self._known(self.pool, search)
+
+    def guess(self) -> tuple[Floats, float]:
+        """Weights of the listed conjunctions and an intercept from the last relaxation."""
+        weights, intercept = self.relaxed
+        return np.append(weights, np.zeros(len(self.pool.rules) - len(weights))), intercept
 
     def _bounded(self, bound: float) -> None:
         """A bound of branch-and-bound."""
@@ -726,34 +777,42 @@ class AllConjunctions:
 
     # The model
 
-    def model(self) -> tuple[RuleEnsemble, float]:
-        """The best model, with 0/1 rules, and its mean loss."""
-        data, best, loss = self.data, self.best, self.data.loss
+    def model(self, known: Known | None = None) -> tuple[RuleEnsemble, float]:
+        """The best model, or another one, with 0/1 rules, and its mean loss."""
+        data, loss, one = self.data, self.data.loss, known or self.best
         # b (2 r - 1) = 2 b r - b
-        weights = 2 * best.weights
-        intercept = best.intercept + self.shift - float(best.weights.sum())
-        rules = [sorted(set(rule)) for rule in best.rules.tolist()]
-        held = Activations(best.bits, self.pattern).holds()
-        lost = mean_loss(
-            loss, data.target, (intercept + weights @ held)[self.pattern], data.weights
-        )
+        weights = 2 * one.weights
+        intercept = one.intercept + self.shift - float(one.weights.sum())
+        held = Activations(one.bits, self.pattern).holds()
+        scores = (intercept + weights @ held)[self.pattern]
         settings = self.options.settings(
-            loss=loss, global_penalty=self.gamma, l2_penalty=self.ridge
+            loss=loss, global_penalty=self.gamma * self.unit, l2_penalty=self.ridge * self.unit
         )
         model = RuleEnsemble(
-            self.made.pool.conjunctions(rules, data.schema), weights[:, None],
-            np.array([intercept]), None, loss.link, settings, loss.name,
+            self.conjunctions(one.rules.tolist()), weights[:, None], np.array([intercept]), None,
+            loss.link, settings, loss.name,
         )  # fmt: skip
-        return model, lost
+        return model, mean_loss(loss, data.target, scores, data.weights)
+
+    def conjunctions(self, rules: Iterable[Sequence[int]]) -> Conjunctions:
+        """Conjunctions of propositions, which may be repeated."""
+        each = [sorted(set(rule)) for rule in rules]
+        return self.made.pool.conjunctions(each, self.data.schema)
 
 
 def penalties(options: OptimalOptions, data: TrainingData) -> tuple[float, float]:
-    """gamma and mu."""
+    """gamma and mu. By default, those of the Poisson loss follow the unit of y: gamma is relative
+    to the deviance of the best constant, and mu to the mean.
+    """
     gamma, ridge = options.global_penalty, options.l2_penalty
+    shares = data.weights / data.weights.sum()
+    counts = data.loss.link == "log"
     if gamma is None:
-        gamma = default_penalty(data, joint=False)
+        least = _floor(data.loss, data.target, shares) if counts else 0.0
+        gamma = default_share(data) * (data.constant_loss - least)
     if ridge is None:
         ridge = RIDGES.get(data.loss.name, RIDGES["logistic"])
+        ridge *= float(shares @ data.target) if counts else 1.0
     return gamma, ridge
 
 

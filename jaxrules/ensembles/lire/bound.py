@@ -231,7 +231,7 @@ class BranchAndBound:
         surcharge: float = 0.0,
         guess: tuple[Floats, float] | None = None,
     ) -> None:
-        self.surcharge, self.guess = surcharge, guess
+        self.surcharge, self.guess, self.passes = surcharge, guess, _PASSES
         self.search, self.best, self.proved = search, best, proved
         self.bound, self.nodes, self.closed = 0.0, 0, False
         self._finished = np.inf  # the least bound of the nodes that are done
@@ -273,7 +273,7 @@ class BranchAndBound:
         """Bound a node; returns its two halves, or nothing if it has no better support."""
         relaxation, objective = self._relaxation, self.best.objective
         out, inside, free = relaxation.kernels.OUT, relaxation.kernels.IN, relaxation.kernels.FREE
-        for _ in range(_PASSES):
+        for _ in range(self.passes):
             accuracy = _ACCURACY * abs(objective)
             if (node.state == free).any():  # else this bound is the last
                 accuracy = max(accuracy, _ACCURACY_OF_GAP * (objective - node.bound))

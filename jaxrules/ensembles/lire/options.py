@@ -86,8 +86,13 @@ class LirePrices(NamedTuple):
 
 def default_penalty(data: TrainingData, joint: bool) -> float:
     """The default gamma: more than a rule without effect explains by chance."""
+    return default_share(data) * data.constant_loss_of(joint)
+
+
+def default_share(data: TrainingData) -> float:
+    """The default gamma as a share of the loss of the best constant."""
     shares = data.weights / data.weights.sum()
-    return max(_SHARE, float(_NOISE * (shares @ shares))) * data.constant_loss_of(joint)
+    return max(_SHARE, float(_NOISE * (shares @ shares)))
 
 
 # The options

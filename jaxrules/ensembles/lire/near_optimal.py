@@ -1,0 +1,220 @@
+"""All rule ensembles that are nearly as good as the best one: the Rashomon set of supports.
+
+The proof of `all_conjunctions` goes on at a threshold above the optimum: screening lists every
+conjunction of which a support with an objective of at most the threshold may consist, and
+branch-and-bound splits every node until its support is decided, or its bound exceeds the threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import TableLike
+from jaxrules.ensembles.lire.all_conjunctions import (
+    AllConjunctions,
+    Known,
+    OptimalOptions,
+    prepared,
+)
+from jaxrules.ensembles.lire.bound import BranchAndBound, Node
+from jaxrules.ensembles.lire.search import SupportSearch
+from jaxrules.learning.options import learner, option, options
+from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.conditions import Conjunctions
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Status
+
+Floats = NDArray[np.float64]
+
+_SHOWN = 10
+"""Rules shown in the text."""
+
+
+@options
+class NearOptimalOptions(OptimalOptions):
+    """The options of `near_optimal`; the others mean what they mean for `optimal`.
+
+    Attributes:
+        within: the share of the optimum that the objective of a support may exceed it by.
+        limit: the most supports that are listed.
+    """
+
+    within: float = option(checks.number, default=0.01, at_least=0, at_most=1)
+    limit: int = option(checks.integer, default=1000, at_least=1)
+
+
+@dataclass(frozen=True, eq=False)
+class NearOptimalEnsembles:
+    """The supports whose objective, with their best weights, is within a share of the optimum, the
+    best first. Indexing gives them as models.
+
+    Attributes:
+        rules: the rules that occur in them, one of those that hold for the same rows or for exactly
+            the others.
+        models: the ensembles.
+        supports: the rules of each, as positions in `rules`.
+        objectives: (supports,), ascending.
+        optimum: the best objective known; `bound` is proved for all supports.
+        threshold: supports above it are not near-optimal.
+        status: OPTIMAL if all are listed; else what ended the search: TIME_LIMIT, INTERRUPTED, or
+            MAX_ITERATIONS (`limit`, `max_nodes`, `max_candidates` or memory).
+    """
+
+    rules: Conjunctions
+    models: tuple[RuleEnsemble, ...]
+    supports: tuple[tuple[int, ...], ...]
+    objectives: Floats
+    optimum: float
+    bound: float
+    threshold: float
+    status: Status
+
+    @property
+    def complete(self) -> bool:
+        """Whether all near-optimal supports are listed."""
+        return self.status is Status.OPTIMAL
+
+    def __len__(self) -> int:
+        return len(self.supports)
+
+    def __getitem__(self, index: int) -> RuleEnsemble:
+        """One of them as a model."""
+        return self.models[index]
+
+    @cached_property
+    def occurrences(self) -> NDArray[np.int64]:
+        """The number of supports that have each rule, (rules,)."""
+        return np.bincount(
+            [rule for support in self.supports for rule in support], minlength=len(self.rules)
+        )
+
+    @property
+    def in_all(self) -> Conjunctions:
+        """The rules that every listed support has."""
+        return self.rules.take(np.flatnonzero(self.occurrences == len(self)))
+
+    def __repr__(self) -> str:
+        return f"NearOptimalEnsembles({len(self)} supports, complete={self.complete})"
+
+    def __str__(self) -> str:
+        most, best = display.number(self.threshold), display.number(self.optimum)
+        count = display.counted(len(self), "support")
+        lines = [f"{count} with an objective of at most {most}; the best: {best}"]
+        if not self.complete:
+            lines.append("There may be more: raise the limits, or lower `within`.")
+        lines.append(f"{display.counted(len(self.in_all), 'rule')} in all of them")
+        order = np.argsort(-self.occurrences, kind="stable")[:_SHOWN]
+        shares = self.occurrences / len(self)
+        rows = [(display.share_text(float(shares[r])), self.rules.describe(r)) for r in order]
+        if rows:
+            lines += ["Share of the supports that have a rule:", *display.aligned(rows)]
+        if len(self.rules) > _SHOWN:
+            lines.append(f"and {len(self.rules) - _SHOWN} more rules")
+        return "\n".join([*lines, "The best:", str(self[0])])
+
+
+@learner(NearOptimalOptions)
+def near_optimal(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: NearOptimalOptions
+) -> NearOptimalEnsembles:
+    """All sets of conjunctions whose best ensemble has an objective within a share of the optimum
+    of `optimal`: how many are there, which rules are in all of them?
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
+    >>> found = near_optimal(X, X[:, 0] & X[:, 1], global_penalty=0.1, within=0.2)
+    >>> len(found), found.complete, found[0].conjunctions.describe(0)
+    (3, True, 'x0 >= 1 & x1 >= 1')
+
+    Args:
+        X, y, sample_weight: as for `optimal`; of classes, y has two.
+
+    Returns:
+        The supports, see `NearOptimalEnsembles`.
+
+    Raises:
+        TypeError, ValueError: as `optimal`; for more than two classes.
+    """
+    run = options.run()
+    data, made = prepared(X, y, sample_weight, options, run, binary=True)
+    proof = AllConjunctions(data, made, options, run)
+    found: list[Known] = []
+    with run:
+        proof.generate()
+        proof.screen()
+        proof.prove()
+        best, bound, proved = proof.best, min(proof.bound, proof.best.objective), proof.closed
+        threshold = best.objective + options.within * abs(proof.stated(best.objective)) / proof.unit
+        proof.threshold = threshold
+        proof.screen()
+        if proof.n_candidates and not run.stopped():
+            run.phase = "bound"
+            search = proof.tree_search()
+            tree = _Enumeration(proof, search, options.limit, found)
+            tree.run(options.max_nodes)
+            proved &= tree.closed and proof.complete and len(found) <= options.limit
+        else:
+            proved &= not len(made.pool)
+    found = found or [best]
+    found.sort(key=lambda one: one.objective)
+    found = found[: options.limit]
+    place: dict[tuple[int, ...], int] = {}
+    for one in found:
+        for rule in one.rules.tolist():
+            place.setdefault(tuple(rule), len(place))
+    objectives = np.array([proof.stated(one.objective) for one in found])
+    status = Status.OPTIMAL if proved else run.limit or Status.MAX_ITERATIONS
+    return NearOptimalEnsembles(
+        proof.conjunctions(list(place)),
+        tuple(proof.model(one)[0] for one in found),
+        tuple(tuple(place[tuple(rule)] for rule in one.rules.tolist()) for one in found),
+        objectives, proof.stated(best.objective), proof.stated(bound), proof.stated(threshold),
+        status,
+    )  # fmt: skip
+
+
+class _Enumeration(BranchAndBound):
+    """Branch-and-bound that decides every support below the threshold of a proof.
+
+    Args:
+        proof: with the listed conjunctions.
+        search: on them.
+        limit: it ends when it has found more.
+        found: the models, with their best weights.
+    """
+
+    def __init__(
+        self, proof: AllConjunctions, search: SupportSearch, limit: int, found: list[Known]
+    ) -> None:
+        super().__init__(
+            search, proof.known(search), surcharge=proof.surcharge, guess=proof.guess()
+        )
+        self.proof, self.limit, self.found = proof, limit, found
+        self.passes = 1  # a node whose last column is fixed must come back
+        self.full = False
+
+    @property
+    def _goal(self) -> float:
+        return -np.inf if self.full else self.proof.goal
+
+    def _explore(self, node: Node) -> list[Node]:
+        kernels = self._relaxation.kernels
+        if (node.state == kernels.FREE).any():
+            return super()._explore(node)
+        inside = node.state == kernels.IN
+        columns = np.append(0, self._relaxation.columns[inside])
+        if self.search.keeps(columns):
+            guess = np.append(node.intercept, node.weights[inside].astype(np.float64))
+            refitted = self.search.refit(columns, guess)
+            if refitted.objective <= self.proof.goal:
+                pool = self.proof.pool
+                self.found.append(self.proof.as_known(pool, self.search, refitted))
+                self.full = len(self.found) > self.limit
+        return []
+
+    def _try(self, *_: object) -> None:
+        """No model is looked for but those of decided supports."""
