@@ -16,10 +16,12 @@ from sklearn.linear_model import lars_path
 
 import jaxrules as jr
 from claims import check_elsewhere
+from jaxrules.ensembles.boosting.combinations import Combinations
 from jaxrules.ensembles.boosting.directions import (
     PRICE,
     ObliqueProposition,
     ObliqueSpace,
+    ObliqueStage,
     best_rule,
     improved,
 )
@@ -152,11 +154,28 @@ def test_an_improved_condition_is_better_and_uses_the_same_columns(seed: int, si
     rng = np.random.default_rng(seed)
     w = np.where(rng.permutation(len(space.values)) < size, rng.normal(size=len(space.values)), 0)
     before, others = ObliqueProposition(w, 0.1, False), rng.random(len(g)) < 0.8
-    after = improved(space, objective, g, h, before, others, np.ones(2, bool), never)
+    after = improved(ObliqueStage(space, objective, g, h, never), before, others, np.ones(2, bool))
     if after is not None:
         assert ((after.w != 0) == (w != 0)).all()
         values = [gain(objective, space.holds(one) & others) for one in (before, after)]
         assert values[1] > values[0]
+
+
+def test_a_condition_that_cannot_be_improved_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[int, int]] = []  # rules at the time, and the proposition
+    plain = Combinations._improved
+
+    def counted(self: Any, state: Any, r: int, k: int, stage: Any) -> Any:
+        tried.append((len(state.rules), state.rules[r][k]))
+        return plain(self, state, r, k, stage)
+
+    monkeypatch.setattr(Combinations, "_improved", counted)
+    monkeypatch.setattr("jaxrules.ensembles.boosting.combinations.improved", lambda *_: None)
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    y = (X[:, 0] + X[:, 1] > 0) + 0.5 * X[:, 2]
+    jr.boosting.fit(X, y, max_rules=8, max_nonzeros=2, l2_penalty=1.0)
+    sweeps = [size for size, place in tried if place == tried[0][1]]
+    assert sweeps == [1, 3, 7]  # it rests for one sweep, then for three
 
 
 def test_cuts_lie_between_distinct_values() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.boosting.directions import (
     ObliqueProposition,
     ObliqueSpace,
+    ObliqueStage,
     best_rule,
     improved,
     seconds_to_make,
@@ -86,18 +87,41 @@ class Combinations:
         return replace(found, propositions=places, objective=rule.worth)
 
     def swept(self, state: BoostedEnsemble, stopped: Callable[[], bool]) -> BoostedEnsemble:
-        """The ensemble after each condition of the learned rules was improved in turn, the others
-        fixed.
+        """The ensemble after the conditions of the learned rules were improved in turn, the others
+        fixed. One that could not be improved rests for 1, then 3, 7, ... sweeps.
         """
         for r in range(state.n_first, len(state.rules)):
+            stage = None  # serves all conditions of a rule until one of them changes
             for k in range(len(state.rules[r])):
                 if stopped():
                     return state
-                state = self._improved(state, r, k, stopped)
+                place = state.rules[r][k]
+                left, rest = state.resting.get(place, (0, 0))
+                if left or self._known(state, place) is None:
+                    state.resting = state.resting | {place: (max(left - 1, 0), rest)}
+                    continue
+                stage = stage or self._without(state, r, stopped)
+                better = self._improved(state, r, k, stage)
+                if better is state:
+                    state.resting = state.resting | {place: (2 * rest + 1, 2 * rest + 1)}
+                    continue
+                # The other conditions of this rule now decide on other rows.
+                state, stage = better, None
+                state.resting = {
+                    one: rests for one, rests in state.resting.items() if one not in state.rules[r]
+                }
         return state
 
+    def _without(self, state: BoostedEnsemble, r: int, stopped: Callable[[], bool]) -> ObliqueStage:
+        """The stage in which the conditions of rule r are improved: that of an ensemble without the
+        rule, whose other weights have taken over what they can.
+        """
+        without = state.replaced(r, []).refitted()
+        objective = objective_of(without, self.options)
+        return ObliqueStage(self.space, objective, *without.derivatives(), stopped)
+
     def _improved(
-        self, state: BoostedEnsemble, r: int, k: int, stopped: Callable[[], bool]
+        self, state: BoostedEnsemble, r: int, k: int, stage: ObliqueStage
     ) -> BoostedEnsemble:
         """With a better condition k in rule r, if there is one."""
         rule: tuple[int, ...] = state.rules[r]
@@ -105,13 +129,7 @@ class Combinations:
         one, others = self._known(state, rule[k]), state.candidates.selected(rest)
         if one is None:
             return state
-        # The derivatives that the condition is improved on are those of an ensemble without its
-        # rule, whose other weights have taken over what they can.
-        without = state.replaced(r, []).refitted()
-        better = improved(
-            self.space, objective_of(without, self.options), *without.derivatives(), one, others,
-            state.signs_of[list(rest)].all(axis=0), stopped,
-        )  # fmt: skip
+        better = improved(stage, one, others, state.signs_of[list(rest)].all(axis=0))
         if better is None:
             return state
         # A copy, because `_add` gives it more candidates: the ensemble keeps its own if the trial

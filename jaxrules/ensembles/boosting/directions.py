@@ -289,7 +289,7 @@ def row_terms(objective: Objective, n_rows: int) -> Floats:
 
 
 @dataclass(eq=False)
-class _Stage:
+class ObliqueStage:
     """The search of one stage: the space, and what a rule is worth."""
 
     space: ObliqueSpace
@@ -536,7 +536,7 @@ def best_rule(
         longest: the most conditions of a rule; None for any number.
         stopped: asked between the parts of the search.
     """
-    stage = _Stage(space, objective, gradient, curvature, stopped)
+    stage = ObliqueStage(space, objective, gradient, curvature, stopped)
     root = _ObliqueCandidate((), 0.0, 0.0, np.ones(2, bool))
     every = stage.everywhere[None]
     reused = _distinct(earlier, len(space.values))
@@ -564,7 +564,7 @@ def best_rule(
 
 
 def _extended(
-    stage: _Stage, level: list[_ObliqueCandidate], reused: Floats, reused_cuts: Floats
+    stage: ObliqueStage, level: list[_ObliqueCandidate], reused: Floats, reused_cuts: Floats
 ) -> list[_ObliqueCandidate]:
     """The best conjunctions of a level, each with one further condition."""
     space = stage.space
@@ -615,7 +615,7 @@ def _best_first(
     return [every[k] for k in best_first(values, _EQUAL)]
 
 
-def _best_on_all_rows(stage: _Stage, found: list[_ObliqueCandidate]) -> ObliqueRule | None:
+def _best_on_all_rows(stage: ObliqueStage, found: list[_ObliqueCandidate]) -> ObliqueRule | None:
     """The best of some rules on all rows, in full precision."""
     if not found:
         return None
@@ -637,27 +637,18 @@ def _best_on_all_rows(stage: _Stage, found: list[_ObliqueCandidate]) -> ObliqueR
 
 @one_blas_thread()
 def improved(
-    space: ObliqueSpace,
-    objective: Objective,
-    gradient: Floats,
-    curvature: Floats,
-    proposition: ObliqueProposition,
-    others: Rows,
-    signs: Signs,
-    stopped: Callable[[], bool],
+    stage: ObliqueStage, proposition: ObliqueProposition, others: Rows, signs: Signs
 ) -> ObliqueProposition | None:
     """A better condition on the same columns, with the other conditions of its rule fixed; None if
     none is found.
 
     Args:
-        space, objective, gradient, curvature: as for `best_rule`, for the ensemble without the
-            rule.
+        stage: of the ensemble without the rule.
         proposition: to be improved.
         others: the rows that satisfy the other conditions, (rows,).
         signs: whether a rule of these may have a negative, and a positive, weight, (2,).
-        stopped: asked between the parts of the search.
     """
-    stage = _Stage(space, objective, gradient, curvature, stopped)
+    space = stage.space
     held = others[space.screened]
     if held.sum() < _FEWEST_ROWS:
         return None

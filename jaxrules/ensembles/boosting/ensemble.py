@@ -82,6 +82,8 @@ class BoostedEnsemble:
         weights, coefficients: of the rules and of the linear terms, (rules, outputs) and (terms,
             outputs).
         intercept: (outputs,).
+        resting: for how many more sweeps a condition is left alone, and for how many it was when it
+            could not be improved last; see `Combinations.swept`.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class BoostedEnsemble:
         self.coefficients = np.zeros((0, outputs))
         self.scores = np.zeros(self.y.shape) + self.intercept
         self.gain = 0.0  # the predicted gain of the last rule, (2.3)
+        self.resting: dict[int, tuple[int, int]] = {}
         self._derivatives: tuple[Floats, Floats, Floats] | None = (
             None  # the scores they belong to, g, h
         )
