@@ -13,7 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from jaxrules.data.table import as_table
 from jaxrules.rules import rows as rows_by_rules
+from jaxrules.rules.conditions import all_propositions
 from jaxrules.solvers import rule_search
 from jaxrules.solvers.rule_search import (
     CorrectiveDecrease,
@@ -224,7 +226,7 @@ def test_shortest_equivalent(problem: Problem, seed: int) -> None:
     short = shortest_equivalent(space, rows)
     np.testing.assert_array_equal(space.selected_groups(short), rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxrules.solvers.rule_search.shortest._SOME_WORDS", 0)
+        patch.setattr("jaxrules.solvers.rule_search.shortest._SOME_WORDS", 1)
         assert shortest_equivalent(space, rows) == short
     if rows.any():
         shorter = (c for k in range(len(short)) for c in itertools.combinations(range(d), k))
@@ -867,3 +869,29 @@ def test_cells_of_nested_thresholds_are_those_that_their_matrix_distinguishes(la
     found = rule_space._cells(largest, above, cell.astype(np.uint16))
     same = (holds[:, None] == holds).all(axis=2)
     np.testing.assert_array_equal(found[:, None] == found, same)
+
+
+@given(st.integers(0, 2**31), st.integers(2, 200), st.integers(1, 6))
+@settings(max_examples=30)
+def test_sums_by_cells_are_those_of_extensions(seed: int, n: int, columns: int) -> None:
+    from jaxrules.solvers.rule_search.kernels.extensions import extension_sums, sums_by_cells
+
+    random = np.random.default_rng(seed)
+    X = random.integers(0, random.integers(2, 12), (n, columns)).astype(float)
+    X[0], X[-1] = -1.0, 20.0
+    table = as_table(X)
+    pool = all_propositions(table, max_cut_points=9)
+    space = SearchSpace.of_codes(*pool.cell_codes(table))
+    terms = random.normal(size=(2, 3, space.activations.n_patterns))
+    rows = random.random((4, space.activations.n_patterns)) < 0.5
+    owners = random.integers(0, 2, 4)
+    expected = np.empty((3, 4, len(space)))
+    extension_sums(space.masks, terms, owners, rows, expected)
+    cells = space.cells
+    if cells is None:
+        assert len(space) < 4 * len(space.partitions or [])
+        return
+    sums = np.empty_like(expected)
+    of_cells = np.empty((3, cells.number))
+    sums_by_cells(cells.of_rows, cells.ends, cells.parts, terms, owners, rows, of_cells, sums)
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)

@@ -174,7 +174,7 @@ def run_beams(
     stopped: Callable[[], bool] = never,
 ) -> tuple[list[Beam], Status]:
     """The beams of all rows of weights (terms as of `Objective.terms`), level by level."""
-    everything = pack(np.ones((1, len(space.masks)), bool))[0]
+    everything = pack(np.ones((1, space.activations.n_patterns), bool))[0]
     first = (
         objective.value(terms.sum(axis=2).T)
         if objective.empty_is_rule
@@ -216,16 +216,31 @@ def _extend(
     """Value and potential of every extension of sets of rows, (sets, propositions); of fewer sets
     if stopped.
     """
-    from jaxrules.solvers.rule_search.kernels.extensions import extension_sums
-
-    at_once = max(1, _BLOCK // max(1, terms.shape[1] * space.masks.size))
+    at_once = max(1, _BLOCK // max(1, terms.shape[1] * len(space) * space.activations.n_patterns))
     found = []
     for start in range(0, len(bits), at_once):
         if start and stopped():
             break
-        rows = unpack(np.stack(bits[start : start + at_once]), len(space.masks))
-        sums = np.empty((terms.shape[1], len(rows), len(space)))
-        extension_sums(space.masks, terms, owners[start : start + at_once], rows, sums)
+        rows = unpack(np.stack(bits[start : start + at_once]), space.activations.n_patterns)
+        sums = _sums(space, terms, owners[start : start + at_once], rows)
         found.append((objective.value(sums), objective.potential(sums)))
     value, potential = zip(*found, strict=True)
     return np.concatenate(value), np.concatenate(potential)
+
+
+def _sums(
+    space: SearchSpace, terms: Floats, owners: NDArray[np.intp], rows: NDArray[np.bool_]
+) -> Floats:
+    """Sums of terms over those of some rows on which each proposition holds, (terms, sets,
+    propositions).
+    """
+    from jaxrules.solvers.rule_search.kernels.extensions import extension_sums, sums_by_cells
+
+    sums = np.empty((terms.shape[1], len(rows), len(space)))
+    cells = space.cells
+    if cells is None:
+        extension_sums(space.masks, terms, owners, rows, sums)
+    else:
+        of_cells = np.empty((terms.shape[1], cells.number))
+        sums_by_cells(cells.of_rows, cells.ends, cells.parts, terms, owners, rows, of_cells, sums)
+    return sums

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ _MOST_CELLS = 256
 """The most cells of a partition: with more, the histogram of two would be larger than most
 tables.
 """
+_WORTH_CELLS = 4
+"""Propositions per partition from which sums over cells are cheaper than over propositions."""
 _TOGETHER = 64, 256
 """Columns of few values share a partition of at most this many cells and propositions."""
 
@@ -71,6 +73,21 @@ class Partition:
         from jaxrules.solvers.rule_search.kernels.pair_bounds import halves_of
 
         return halves_of(self.members)
+
+
+class Cells(NamedTuple):
+    """The cells of all partitions, numbered through.
+
+    Attributes:
+        of_rows: the cell of every merged row in each partition, (merged rows, partitions).
+        number: the number of cells.
+        ends, parts: the cells of proposition a are parts[ends[a] : ends[a + 1]].
+    """
+
+    of_rows: NDArray[np.uint32]
+    number: int
+    ends: NDArray[np.intp]
+    parts: NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -216,6 +233,21 @@ class SearchSpace:
             holds = rows.Activations(self.activations.bits[propositions], example).at(slice(None))
             found.append(Partition(cell.astype(np.uint8), propositions, holds.astype(np.float64)))
         return found
+
+    @functools.cached_property
+    def cells(self) -> Cells | None:
+        """The cells of all partitions; None if these have few propositions, or do not exist."""
+        parts = self.partitions
+        if not parts or len(self) < _WORTH_CELLS * len(parts):
+            return None
+        firsts = np.cumsum([0, *(len(part.members) for part in parts)], dtype=np.uint32)
+        of_rows = np.stack([part.cell for part in parts], axis=1) + firsts[:-1]
+        members: list[NDArray[np.uint32]] = [firsts[:0]] * len(self)
+        for part, first in zip(parts, firsts, strict=False):
+            for a, holds in zip(part.propositions.tolist(), part.members.T > 0, strict=True):
+                members[a] = first + np.flatnonzero(holds).astype(np.uint32)
+        ends = np.cumsum([0, *map(len, members)], dtype=np.intp)
+        return Cells(of_rows, int(firsts[-1]), ends, np.concatenate(members))
 
     def _number_held(self, together: NDArray[np.intp]) -> NDArray[np.intp]:
         """The number of some propositions on one column that hold for each group, `above` read as

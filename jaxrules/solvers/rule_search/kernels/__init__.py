@@ -6,5 +6,5 @@ nodes        the rows and masks of its nodes
 bounds       values and bounds of its nodes
 depth_first  its steps: `advance`
 published    one step of Algorithm 1 of "Better Short than Greedy": `augment`
-extensions   sums of a beam's extensions: `extension_sums`
+extensions   sums of a beam's extensions: `extension_sums`, `sums_by_cells`
 """
