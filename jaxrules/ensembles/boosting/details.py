@@ -62,7 +62,7 @@ class BoostingDetails(Details):
         stages: one per rule: objective, bound, gap, evaluations, pruning counts.
         propositions: the number of propositions searched; the bounds cover rules made of these.
         gains: by how much each rule raised the log-likelihood, beyond what a smaller ridge on the
-            rules before would have raised it, see `jaxrules.ensembles.boosting.size`; empty for a
+            rules before would have raised it, see `jaxrules.ensembles.size`; empty for a
             loss without a likelihood, and without refits.
         risks: the regularised risk after 0, 1, ... stages, with the ridge of the search.
         sample: the number of rows that the propositions come from; None for all.

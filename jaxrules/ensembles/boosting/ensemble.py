@@ -43,6 +43,7 @@ from jaxrules.ensembles.boosting.linear_terms import UNITS, LinearColumns, Linea
 from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import ridges
+from jaxrules.ensembles.size import negative_log_likelihood
 from jaxrules.learning.options import ONE_VS_REST
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import best_constant, best_shift, derivatives, softmax, uncoupled
@@ -420,13 +421,7 @@ class BoostedEnsemble:
 
     def negative_log_likelihood(self) -> float:
         """The sum of the losses; for squares, with the variance estimated."""
-        losses = float(self.sample_weight @ np.asarray(self.loss.value(self.y, self.scores)))
-        if not self.loss.quadratic:
-            return losses
-        # n / 2 log(mean square), the variance at its best value; a perfect fit has a mean square of
-        # 0, whose logarithm is not finite.
-        mean = max(losses / self.total_weight, float(np.finfo(np.float64).tiny))
-        return self.total_weight / 2 * math.log(mean)
+        return negative_log_likelihood(self.loss, self.y, self.scores, self.sample_weight)
 
     def step(self) -> EnsembleStep:
         """The current ensemble and risk."""

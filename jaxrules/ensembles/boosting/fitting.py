@@ -19,13 +19,13 @@ from jaxrules.ensembles.boosting.details import BoostingDetails
 from jaxrules.ensembles.boosting.options import CUT_POINTS, FEW_RULES, BoostingOptions
 from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_for, share_left
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
-from jaxrules.ensembles.boosting.size import check_likelihood
 from jaxrules.ensembles.boosting.stages import Boosted, boosted
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.oblique import n_encoded
+from jaxrules.ensembles.size import check_likelihood
 from jaxrules.learning.cross_validation import arguments_of
 from jaxrules.learning.in_time import fit_in_half
 from jaxrules.learning.options import learner

@@ -308,7 +308,7 @@ class BoostingOptions(_BoostingShared):
     Attributes:
         max_rules: the number of rules and linear terms (with multiclass="one_vs_rest", per class);
             fewer if no further rule reduces the risk. "auto": as many as gain more in likelihood
-            than a smaller ridge would, at most ten; `jaxrules.ensembles.boosting.size` has the
+            than a smaller ridge would, at most ten; `jaxrules.ensembles.size` has the
             criterion. Ten for losses other than the logistic, squared and Poisson one, and without
             refits. None: the same, at most 40, for these losses only. ``details["chosen"]`` reports
             the number, and `path` returns the fits of all sizes.

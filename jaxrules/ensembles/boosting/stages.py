@@ -21,9 +21,9 @@ from jaxrules.ensembles.boosting.linear_terms import (
 from jaxrules.ensembles.boosting.objective import objective_of
 from jaxrules.ensembles.boosting.pruning import pruned
 from jaxrules.ensembles.boosting.search import next_rule
-from jaxrules.ensembles.boosting.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.noise import Ridge
+from jaxrules.ensembles.size import best_size, gain_of_rule, has_likelihood
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.solvers.rule_search import Found

@@ -1,4 +1,4 @@
-"""The number of rules that the data choose: `max_rules="auto"` and `max_rules=None`.
+"""The number of rules that the data choose: `max_rules="auto"`, and `max_rules=None` of boosting.
 
 Under a ridge r, m copies of a rule with weight w / m each have the score of one rule and the ridge
 r w^2 / m. Near-copies are thus a way around the ridge, and the risk falls with every one of them.
@@ -14,15 +14,19 @@ near-copies would have gained, see `best_size`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxrules.losses import Loss, logistic, poisson, squared
 from jaxrules.tools import checks
 
-_PER_RULE = 1.25
+Floats = NDArray[np.float64]
+
+PER_RULE = 1.25
 """By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""
 
 
@@ -38,6 +42,23 @@ def check_likelihood(loss: Loss) -> None:
         "max_rules=None needs a loss with a likelihood (logistic, squared or poisson), not "
         f"{loss.name}; set max_rules, or use cross_validate",
     )
+
+
+def negative_log_likelihood(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
+    """The sum of the losses; for squares, with the variance estimated.
+
+    Args:
+        y: as the loss takes it.
+        scores: of every row.
+        weights: of the rows.
+    """
+    losses = float(weights @ np.asarray(loss.value(y, scores)))
+    if not loss.quadratic:
+        return losses
+    # n / 2 log(mean square), the variance at its best value; a perfect fit has a mean square of 0,
+    # whose logarithm is not finite.
+    total = float(weights.sum())
+    return total / 2 * math.log(max(losses / total, float(np.finfo(np.float64).tiny)))
 
 
 def gain_of_rule(before: Any, after: Any) -> float:
@@ -63,7 +84,7 @@ def best_size(sizes: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple
     # Of equal sums `argmax` takes the first, and so the smallest size. Sizes differ in their rules
     # only where columns are required, so each has gains of its own.
     best, paid = (
-        int(np.argmax([sum(part) - _PER_RULE * len(part) for part in parts]))
+        int(np.argmax([sum(part) - PER_RULE * len(part) for part in parts]))
         for parts in zip(*sizes, strict=True)
     )
     return best, max(best, paid)
