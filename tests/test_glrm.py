@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -619,3 +620,51 @@ def test_ctrl_c_on_drawn_rows_returns_their_rules(presses):
     )
     weights = np.abs(np.asarray(limited.model.weights)[:, 0])
     assert limited.objective == pytest.approx(jr.risk(limited.model, X, y) + price @ weights)
+
+
+def test_elimination_leaves_few_rules_for_a_step_and_none_for_noise() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 4))
+    for y in (np.where(X[:, 0] > 0, "a", "b"), (X[:, 0] > 0) + random.normal(0, 0.01, 400)):
+        whole, fewer = jr.glrm.fit(X, y), jr.glrm.fit(X, y, eliminate=True)
+        n, left = len(whole.model.conjunctions), len(fewer.model.conjunctions)
+        assert left <= 3 < n
+        assert fewer.details.dropped == n - left
+        assert f"{n - left} rules were too little worth to keep" in str(fewer)
+        assert fewer.objective >= whole.objective - 1e-9
+    for y in (random.normal(size=400), random.integers(0, 2, 400)):
+        assert not len(jr.glrm.fit(X, y, eliminate=True).model.conjunctions)
+
+
+def test_elimination_is_worth_its_price_at_every_rule() -> None:
+    random = np.random.default_rng(1)
+    X = random.normal(size=(300, 5))
+    y = X[:, 0] - (X[:, 1] > 0.5) + random.normal(size=300)
+    options: dict[str, Any] = {"rule_penalty": 0.02, "monotone": {"x0": 1}}
+    whole = jr.glrm.fit(X, y, **options)
+    fewer = jr.glrm.fit(X, y, eliminate=True, **options)
+    dropped = fewer.details.dropped
+    assert dropped > 0
+    # 1.25 of n / 2 log(mean square) is 2 x 1.25 / n of the mean square, at most that of the result.
+    most = float(np.mean((y - jr.predict(fewer.model, X)) ** 2))
+    assert fewer.objective - whole.objective <= dropped * 2.5 / 300 * most + 1e-9
+    # The weights are the best of these rules: the objective is that of the model.
+    lengths = fewer.model.conjunctions.propositions  # an interval has two
+    prices = fewer.details.rule_penalty + fewer.details.condition_penalty * lengths
+    penalty = float(prices @ np.abs(np.asarray(fewer.model.weights)[:, 0]))
+    assert fewer.objective == pytest.approx(most + penalty, rel=1e-6)
+    # An expert's rules and linear terms stay.
+    first = whole.model.conjunctions.take([0])
+    kept = jr.glrm.fit(X, y, eliminate=True, first=first, linear_terms=True, **options)
+    assert kept.model.conjunctions.describe(0) == first.describe(0)
+    assert kept.model.linear is not None
+
+
+def test_elimination_leaves_classes_together_and_other_losses_alone() -> None:
+    random = np.random.default_rng(2)
+    X = random.normal(size=(150, 3))
+    classes = np.digitize(X[:, 0] + random.normal(size=150), [-0.5, 0.5])
+    for y, options in ((classes, {}), (classes > 1, {"loss": "exponential"})):
+        one, other = jr.glrm.fit(X, y, **options), jr.glrm.fit(X, y, eliminate=True, **options)
+        assert list(one.model.conjunctions) == list(other.model.conjunctions)
+        assert other.details.dropped == 0

@@ -16,7 +16,9 @@ class GLRMDetails(Details):
         n_candidates: rules in the last master problem.
         n_propositions: the propositions that rules are built from.
         rule_penalty, condition_penalty: lambda_0 and lambda_1 of the fit.
-        chosen: why the data chose this rule penalty; empty if it was given.
+        chosen: why the data chose this rule penalty, and how many rules were dropped; empty if it
+            was given and none was.
+        dropped: the number of rules that `eliminate` dropped.
         sample: the number of rows that the rules come from; None for all. `rounds` and
             `n_candidates` are then those of the weights on all rows.
     """
@@ -27,4 +29,5 @@ class GLRMDetails(Details):
     rule_penalty: float
     condition_penalty: float
     chosen: str = ""
+    dropped: int = 0
     sample: int | None = None

@@ -60,11 +60,14 @@ def generate(
 ) -> Fit[RuleEnsemble]:
     """The fit at one penalty, by column generation or by `weigh`."""
     problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
+    dropped = 0
     with run:
         # Rules that replace each other go before the refit: without a penalty it could not tell how
         # to share a weight among them.
         status = work(state, run)
         state.thin_out()
+        if options.eliminate:
+            dropped = state.eliminate(run)
         if options.debias:
             state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
@@ -86,5 +89,7 @@ def generate(
             n_propositions=problem.candidates.n_searched,
             rule_penalty=problem.prices.rule,
             condition_penalty=problem.prices.condition,
+            chosen=f"{dropped} rules were too little worth to keep" if dropped else "",
+            dropped=dropped,
         ),
     )

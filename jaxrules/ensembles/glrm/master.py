@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.glrm.outputs import Solved
 from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule, Start
 from jaxrules.ensembles.l1_ensemble import permitted
+from jaxrules.ensembles.size import PER_RULE, has_likelihood
+from jaxrules.solvers.linear.bit_columns import BitColumns
+from jaxrules.tools.bits import Words, pack, unpack
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
@@ -21,6 +24,8 @@ stay finite.
 """
 _FIRST_TOLERANCE = 1e-2
 """Relative duality gap of the first master problems: rough slopes suffice to find rules."""
+_RIDGE = 1e-9
+"""Relative to the diagonal: rules that are dependent but for rounding keep a Hessian regular."""
 _SOLVED = (Status.CONVERGED, Status.STALLED)
 """Of a master problem: rounding allows no further decrease in the second case."""
 
@@ -33,7 +38,7 @@ class Master:
         start: rules and weights that it starts from.
         start_alone: whether rules of one proposition are no candidates.
         rules: the candidates.
-        columns: where they hold, bool, shape (rows, candidates).
+        columns: where they hold.
         solution: of the last master problem: its candidates, then linear terms.
         solved: the number of these candidates.
         tolerance: relative duality gap that the master problem is solved to.
@@ -48,7 +53,7 @@ class Master:
     start_alone: bool = False
     rules: list[Rule] = field(default_factory=list)
     known: set[Rule] = field(default_factory=set)
-    columns: NDArray[np.bool_] = field(init=False)
+    columns: BitColumns = field(init=False)
     solution: Solved | None = None
     solved: int = 0
     tolerance: float = _FIRST_TOLERANCE
@@ -58,7 +63,7 @@ class Master:
     debiased: tuple[Floats, Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
-        self.columns = np.zeros((len(self.problem.rows), 0), bool)
+        self.columns = BitColumns(self.problem.bits[:0])
         # The expert's rules come first: the model keeps as many leading candidates whatever their
         # weight.
         self._extend(list(self.problem.candidates.first))
@@ -68,7 +73,8 @@ class Master:
             # The rules of one proposition that the constraints allow some weight. Of those that
             # differ only by the intercept and the sign of the weight, the first is enough.
             searched = np.unique(np.concatenate([side.propositions for side in self.problem.sides]))
-            pairs = searched[one_of_each_pair(self.problem.rows[:, searched])].tolist()
+            bits = self.problem.bits[searched]
+            pairs = searched[one_of_each_pair(bits, self.problem.n_rows)].tolist()
             self._extend([(p,) for p in pairs if (p,) not in self.known])
 
     @property
@@ -82,11 +88,10 @@ class Master:
         self._extend(rules)
 
     def _extend(self, rules: list[Rule]) -> None:
-        if all(len(rule) == 1 for rule in rules):  # there may be tens of thousands
-            new = self.problem.rows[:, [proposition for (proposition,) in rules]]
-        else:
-            new = np.column_stack([self.problem.satisfied(rule) for rule in rules])
-        self.columns = np.concatenate([self.columns, new], axis=1)
+        if not rules:
+            return
+        new = np.stack([self.problem.satisfied(rule) for rule in rules])
+        self.columns = BitColumns(np.concatenate([self.columns.words, new]))
         self.rules += rules
         self.known.update(rules)
 
@@ -163,11 +168,16 @@ class Master:
     def score(self) -> Floats:
         """f of every row, (rows, outputs)."""
         assert self.solution is not None
-        used = np.flatnonzero(self.rule_weights.any(axis=1))
-        rules = self.columns[:, used] @ self.rule_weights[used]
+        # Columns of weight 0 take no time; the bits that pad the last word are no rows.
+        weights = np.concatenate([self.rule_weights, self._unsolved()]).T
+        rules = (weights @ self.columns)[:, : self.problem.n_rows].T
         return np.asarray(
             self.solution.intercept + rules + self.problem.linear_values @ self.coefficients
         )
+
+    def _unsolved(self) -> Floats:
+        """Weights of 0 for the candidates since the last master problem, (candidates, outputs)."""
+        return np.zeros((len(self.rules) - self.solved, self.rule_weights.shape[1]))
 
     def note(self, bound: float | None) -> None:
         """Keep the best proved bound: each is for the same problem over all rules."""
@@ -198,12 +208,106 @@ class Master:
         if found is None or found.status not in _SOLVED or len(found.intercept) > 1:
             return
         # Candidates added after the last master problem have no weight yet.
-        known = self.columns[:, : self.solved]
-        columns = np.concatenate([known, self.problem.linear_values], axis=1)
-        weights, shift = independent(columns, found.coefficients[:, 0])
-        self.solution = found._replace(
-            coefficients=weights[:, None], intercept=found.intercept + shift
+        used = np.flatnonzero(found.coefficients[: self.solved, 0])
+        places = np.append(used, np.arange(self.solved, len(found.coefficients)))
+        rules = unpack(self.columns.words[used], self.problem.n_rows).T
+        columns = np.concatenate([rules, self.problem.linear_values], axis=1)
+        weights, shift = np.zeros(found.coefficients.shape), 0.0
+        weights[places, 0], shift = independent(columns, found.coefficients[places, 0])
+        self.solution = found._replace(coefficients=weights, intercept=found.intercept + shift)
+
+    def eliminate(self, run: Run) -> int:
+        """Drop rules while each raises the objective by less than a rule is worth in likelihood
+        (`jaxrules.ensembles.size`), and weigh the rest anew; returns how many. An L1 penalty
+        shares one step among several near-copies, and admits rules that gain hardly anything.
+
+        The least useful go first. If weights with Hessian H are optimal, the quadratic model of the
+        objective rises by w_j^2 / (2 [H^-1]_jj) when w_j becomes 0 and the others follow (Hassibi
+        and Stork, "Second Order Derivatives for Network Pruning: Optimal Brain Surgeon", 1993). An
+        expert's rules and linear terms stay, and so do all rules of classes fitted together, of
+        other losses, and of a solution that is not optimal.
+        """
+        problem, data = self.problem, self.problem.data
+        found, begun = self.solution, self.size
+        if (
+            found is None
+            or found.status not in _SOLVED
+            or len(found.intercept) > 1
+            or not has_likelihood(data.loss)
+        ):
+            return 0
+        share = data.weights / data.weights.sum()
+        most = max(1, begun // 5)  # at once: a few solutions for hundreds of rules
+        while not run.stopped():
+            weights = found.coefficients[: self.solved, 0]
+            used = np.flatnonzero(weights)
+            free = np.flatnonzero(used >= len(problem.candidates.first))
+            score = self.score()[problem.group, 0]
+            price = self._price_of_rule(score, share)
+            if not len(free):
+                break
+            curvature = np.asarray(data.loss.curvature(data.target, score)) * share
+            rises = self._rises(used, np.bincount(problem.group, curvature, problem.n_rows))[free]
+            order = free[np.argsort(rises, kind="stable")]
+            cheap = np.cumsum(np.sort(rises)) <= price * np.arange(1, len(rises) + 1)
+            count = min(int(cheap.sum()), most)
+            if not count:
+                break
+            kept = np.sort(np.setdiff1d(used, used[order[:count]]))
+            fewer = self._weighed(kept, run)
+            if fewer.objective - found.objective <= price * count and fewer.status in _SOLVED:
+                self.solution = found = fewer
+            elif count == 1:
+                break
+            else:  # together they are worth more
+                most = count // 2
+        return begun - self.size
+
+    def _price_of_rule(self, score: Floats, share: Floats) -> float:
+        """What a rule must be worth in units of the objective, a mean loss."""
+        loss, data = self.problem.data.loss, self.problem.data
+        price = PER_RULE / float(data.weights.sum())
+        if loss.quadratic:
+            # n / 2 log(mean square) rises by n d / (2 mean square) if the mean square rises by d.
+            price *= 2 * float(share @ np.asarray(loss.value(data.target, score)))
+        return price
+
+    def _rises(self, used: NDArray[np.intp], curvature: Floats) -> Floats:
+        """By how much the objective rises without each of some rules, by its quadratic model.
+
+        Args:
+            used: the rules with a weight.
+            curvature: of the merged rows.
+        """
+        assert self.solution is not None
+        problem, terms = self.problem, np.flatnonzero(self.coefficients[:, 0])
+        rules = unpack(self.columns.words[used], problem.n_rows).T
+        ones = np.ones((problem.n_rows, 1))
+        design = np.concatenate([rules, problem.linear_values[:, terms], ones], axis=1)
+        root = np.sqrt(curvature)[:, None] * design
+        hessian = root.T @ root
+        hessian[np.diag_indices_from(hessian)] *= 1 + _RIDGE
+        inverse = np.diag(np.linalg.inv(hessian))[: len(used)]
+        return np.asarray(self.rule_weights[used, 0] ** 2 / (2 * np.maximum(inverse, 0.0)))
+
+    def _weighed(self, kept: NDArray[np.intp], run: Run) -> Solved:
+        """The solution with some of the rules alone."""
+        assert self.solution is not None
+        problem, n = self.problem, self.solved
+        prices = problem.prices.of(np.array([len(self.rules[k]) for k in kept], np.float64))
+        signs = problem.signs(self.rules[:n])
+        places = np.append(kept, np.arange(n, len(self.solution.coefficients)))
+        found = problem.outputs.solve(
+            problem.design(self.columns.take(kept), problem.linear_values),
+            np.concatenate([prices, problem.linear_price]),
+            None if signs is None else signs[places],
+            (self.solution.coefficients[places], self.solution.intercept),
+            self.tolerance,
+            run,
         )
+        weights = np.zeros_like(self.solution.coefficients)
+        weights[places] = found.coefficients
+        return found._replace(coefficients=weights)
 
     def debias(self) -> None:
         """Refit the weights of the chosen rules and terms (almost) without a penalty."""
@@ -217,7 +321,7 @@ class Master:
         scale = problem.linear_price[terms] / problem.prices.rule
         signs = problem.signs(self.rules)
         refitted = problem.outputs.solve(
-            problem.design(self.columns[:, rules], problem.linear_values[:, terms]),
+            problem.design(self.columns.take(rules), problem.linear_values[:, terms]),
             _DEBIASED_PENALTY * np.concatenate([np.ones(len(rules)), scale]),
             None if signs is None else np.concatenate([signs[rules], problem.linear_signs[terms]]),
             (np.concatenate([weights[rules], coefficients[terms]]), intercept),
@@ -278,13 +382,19 @@ def independent(columns: Floats, weights: Floats) -> tuple[Floats, float]:
     return kept, float(shift)
 
 
-def one_of_each_pair(rows: NDArray[np.bool_]) -> list[int]:
+def one_of_each_pair(bits: Words, n_rows: int) -> list[int]:
     """Propositions without constants, copies and negations of earlier ones, which an
     intercept makes redundant.
+
+    Args:
+        bits: where they hold, (propositions, words).
+        n_rows: the number of rows.
     """
+    everywhere = pack(np.ones((1, n_rows), bool))[0]
+    # Those that hold for the first row are negated: equal for a proposition and its negation.
+    unsigned = np.where(bits[:, :1] & np.uint64(1), bits ^ everywhere, bits)
     kept, seen = [], set()
-    for p in range(rows.shape[1]):
-        column = rows[:, p] ^ rows[0, p]  # equal for a proposition and its negation
+    for p, column in enumerate(unsigned):
         key = column.tobytes()
         if key not in seen and column.any():
             kept.append(p)

@@ -16,8 +16,10 @@ from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
+from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design
 from jaxrules.solvers.rule_search import SearchSpace, Side
+from jaxrules.tools.bits import Words, pack, unpack
 from jaxrules.tools.fits import Settings
 
 Bools = NDArray[np.bool_]
@@ -57,7 +59,8 @@ class GlrmProblem:
         candidates: the propositions.
         space: the propositions on these rows.
         sides: the searches on it.
-        rows: bool, shape (rows, propositions).
+        bits: where the propositions hold, shape (propositions, words).
+        n_rows: the number of rows.
         group: the row of every original row.
         outputs: the loss on the rows.
         terms: the linear terms.
@@ -73,7 +76,8 @@ class GlrmProblem:
     candidates: Candidates
     space: SearchSpace
     sides: tuple[Side, ...]
-    rows: NDArray[np.bool_]
+    bits: Words
+    n_rows: int
     group: NDArray[np.integer]
     outputs: Outputs
     terms: Terms
@@ -90,13 +94,15 @@ class GlrmProblem:
         of_rules = [table[list(rule)].all(axis=0) for rule in rules]
         return np.concatenate([np.array(of_rules, bool).reshape(-1, 2), self.linear_signs])
 
-    def satisfied(self, rule: Rule) -> NDArray[np.bool_]:
+    def satisfied(self, rule: Rule) -> Words:
         """The rows that a rule holds for."""
-        return np.asarray(self.rows[:, list(rule)].all(axis=1))
+        return np.asarray(np.bitwise_and.reduce(self.bits[list(rule)], axis=0))
 
-    def design(self, columns: NDArray[np.bool_], values: Floats) -> Design:
+    def design(self, rules: BitColumns, values: Floats) -> Design:
         """Columns of rules and linear terms for the solver."""
-        return Design.of((columns, values) if values.shape[1] else columns, inverse=self.group)
+        if not values.shape[1]:
+            return Design.of(rules, inverse=self.group)
+        return Design.of((unpack(rules.words, self.n_rows).T, values), inverse=self.group)
 
     def model(
         self, rules: Sequence[Rule], weights: Floats, coefficients: Floats, intercept: Floats
@@ -134,23 +140,24 @@ class GlrmProblem:
         settings = own.settings(loss=data.loss)
         prices = options.prices(rule_penalty)
         space = candidates.space
-        rows, group = space.activations.dense, space.activations.pattern
+        bits, group = space.activations.bits, space.activations.pattern
         # Rows with the same propositions have the same score, and for a mergeable loss their mean
         # target is enough. A linear term tells them apart.
         if options.linear_terms or not data.loss.mergeable:  # every row by itself
-            rows, group = rows[group], np.arange(len(group))
+            bits, group = pack(space.activations.dense[group].T), np.arange(len(group))
         else:
             space = space.groups
+        n_rows = len(space.activations.pattern)
         # Terms have the penalty lambda_0 on the scale of a rule: times their standard deviation /
         # 0.4.
-        terms, values = Terms.of(data, constraints, options.linear_terms), np.zeros((len(rows), 0))
+        terms, values = Terms.of(data, constraints, options.linear_terms), np.zeros((n_rows, 0))
         if terms.linear is not None:
             values = terms.linear.values(data.table)
         signs = constraints.signs(
             terms.rising(data.table.schema), data.output, len(candidates.signs)
         )
-        outputs, sides = outputs_of(data, group, len(rows)), candidates.sides(data.output, space)
+        outputs, sides = outputs_of(data, group, n_rows), candidates.sides(data.output, space)
         return cls(
-            options, settings, prices, data, candidates, space, sides, rows, group, outputs,
+            options, settings, prices, data, candidates, space, sides, bits, n_rows, group, outputs,
             terms, values, prices.rule * terms.factors, signs,
         )  # fmt: skip

@@ -208,7 +208,7 @@ class GlrmTask:
             fit = generate(Master(problem, starts[k], start_alone=True), run, weigh)
             more = {
                 "n_propositions": self.candidates.n_searched,
-                "chosen": why,
+                "chosen": _joined(why, fit),
                 "sample": len(sample.weights),
             }
             return replace(fit, details=GLRMDetails(**{**fit.details, **more}))
@@ -273,7 +273,8 @@ class GlrmTask:
         why = chosen(penalty, least, n_outputs(data), run.stopped())
         state = Master(self.problem(data, penalty), start)
         found = generate(state, run)
-        return replace(found, details=GLRMDetails(**{**found.details, "chosen": why})), state.end
+        details = GLRMDetails(**{**found.details, "chosen": _joined(why, found)})
+        return replace(found, details=details), state.end
 
 
 def least_for(data: TrainingData) -> float:
@@ -303,6 +304,11 @@ def chosen(penalty: float, least: float, n_outputs: int, stopped: bool = False) 
     elif penalty == least:
         why = "the least default, whatever the noise"
     return f"rule_penalty={penalty:.3g}: {why}"
+
+
+def _joined(why: str, fit: Fit[RuleEnsemble]) -> str:
+    """Why this penalty, and what the fit itself says."""
+    return "; ".join(filter(None, (why, fit.details["chosen"])))
 
 
 def noise(data: TrainingData, score: Floats) -> float:
