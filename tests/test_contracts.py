@@ -716,6 +716,11 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"size": 2}, ValueError, "must be 1"),
         ({"size": True}, ValueError, "must be 1"),
     ),
+    "lltboost.max_rules": (
+        ("many", TypeError, "must be an integer"),
+        (2.5, TypeError, "must be an integer"),
+        (0, ValueError, "must be at least 1"),
+    ),
     "first": (
         ([], TypeError, "must be Conjunctions"),
         (pool().take([0, 1]), ValueError, "has 2 rules, but max"),

@@ -17,7 +17,7 @@ from test_joint_oblique import NAMES, slanted
 import jaxrules as jr
 from jaxrules.ensembles.lltboost import ensemble
 from jaxrules.ensembles.lltboost.softmax import refitted
-from jaxrules.ensembles.lltboost.stages import boost
+from jaxrules.ensembles.lltboost.stages import boosted
 from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.losses import softmax
 from jaxrules.solvers.linear.refit import refit_softmax
@@ -37,7 +37,7 @@ def test_two_classes_are_the_binary_problem(monkeypatch: pytest.MonkeyPatch) -> 
     task = LLTBoostTask.of(X, y, None, given)
     both = np.column_stack([-task.data.target, task.data.target])
     as_one = dataclasses.replace(task, joint=True)
-    joint = boost(dataclasses.replace(task.data, target=both), as_one, given.run())[-1]
+    joint = boosted(dataclasses.replace(task.data, target=both), as_one, given.run()).fits()[-1]
     binary = jr.lltboost.fit(X, y, **FEW)
     assert joint.objective == pytest.approx(binary.objective, rel=1e-6)
     assert joint.details.l2_penalty == binary.details.l2_penalty

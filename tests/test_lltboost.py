@@ -6,6 +6,7 @@ Most problems have 80 rows and 4 columns, so that few programs are compiled.
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -296,6 +297,40 @@ def test_a_path_is_the_fits_with_every_number_of_rules() -> None:
         assert fit.history[-1].objective == fit.objective
         assert (fit.status, len(fit.history), len(fit.details.stages)) == ("converged", m, m)
     assert path[2].objective < path[1].objective < path[0].objective
+
+
+def test_the_data_choose_the_number_of_rules() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    noise = np.random.default_rng(1).normal(size=400)
+    for y in (noise, np.where(noise > 0, "a", "b")):
+        fit = jr.lltboost.fit(X, y)
+        path = jr.lltboost.path(X, y)
+        m, gains = len(fit.model.conjunctions), path[-1].details.gains
+        assert m <= 5  # oblique rules fit noise better than plain ones
+        assert len(path) == 10 or path[-1].details.reason != "max_rules is reached"
+        assert len(gains) == len(path)
+        # The smallest size of the greatest sum of gains, less the price of each rule.
+        assert m == max(1, int(np.argmax(np.cumsum([0.0, *(one - 1.25 for one in gains)]))))
+        assert same_rules(fit, path[m - 1])
+        assert "further rules gain less than a smaller ridge" in str(fit)
+        assert fit.details.l2_penalty <= path[m - 1].details.l2_penalty  # relaxed
+        # A number is a number, and a given ridge stays.
+        assert len(jr.lltboost.fit(X, y, max_rules=5).model.conjunctions) == 5
+        assert jr.lltboost.fit(X, y, l2_penalty=0.1).details.l2_penalty == 0.1
+    step = jr.lltboost.fit(X, X[:, 0] > 0)
+    assert len(step.model.conjunctions) <= 3
+    # A loss of the user has no likelihood to compare: ten rules.
+    own = jr.lltboost.fit(X, noise, loss=_pseudo_huber)
+    assert len(own.model.conjunctions) == 10
+    assert own.details.gains == ()
+    with pytest.raises(TypeError, match="max_rules"):
+        jr.lltboost.fit(X, noise, max_rules="many")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="max_rules"):
+        jr.lltboost.fit(X, noise, max_rules=0)
+
+
+def _pseudo_huber(y: Any, score: Any) -> Any:
+    return jnp.sqrt(1 + (y - score) ** 2)
 
 
 def test_cross_validation_measures_the_prefixes_of_one_path_per_fold() -> None:

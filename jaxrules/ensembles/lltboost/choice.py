@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lltboost.fitting import fit, path
-from jaxrules.ensembles.lltboost.options import LLTBoostGrid, LLTBoostOptions
+from jaxrules.ensembles.lltboost.options import FEW_RULES, LLTBoostGrid, LLTBoostOptions
 from jaxrules.learning.cross_validation import (
     along_paths,
     by_size,
@@ -20,8 +20,6 @@ from jaxrules.learning.training import loss_for
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.fits import Fit
-
-_FEW_RULES = 10
 
 
 @learner(LLTBoostGrid)
@@ -64,5 +62,5 @@ def cross_validate(
         along_paths(path, [options.to(LLTBoostOptions)], by_size(sizes)),
         run,
         # Without time to compare, the ten rules that `fit` has by default.
-        otherwise=min(_FEW_RULES, len(sizes)) - 1,
+        otherwise=min(FEW_RULES, len(sizes)) - 1,
     )

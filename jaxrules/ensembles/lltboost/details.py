@@ -74,6 +74,9 @@ class LLTBoostDetails(Details):
         stages: one per rule that was found.
         validation_rows: which rows of positive weight were held out, shape (rows,).
         reason: why there are no more rules.
+        gains: what each found rule raised the log-likelihood by beyond what a smaller ridge of the
+            rules before would have raised it, see `jaxrules.ensembles.size`; empty unless
+            `max_rules` is "auto".
         l2_penalty: the ridge of the last refit.
         chosen: why the data chose this ridge; empty if it was given.
         sample: the number of rows that the rules come from; None for all. There are no stages if
@@ -83,6 +86,7 @@ class LLTBoostDetails(Details):
     stages: tuple[Stage, ...]
     validation_rows: Rows
     reason: str
+    gains: tuple[float, ...] = ()
     l2_penalty: float
     chosen: str = ""
     sample: int | None = None

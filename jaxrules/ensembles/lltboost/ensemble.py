@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.ensembles import noise as noises
 from jaxrules.ensembles.lltboost.conjunction import Conjunction
 from jaxrules.ensembles.lltboost.details import Part
 from jaxrules.ensembles.lltboost.proposals import (
@@ -29,6 +30,7 @@ from jaxrules.ensembles.lltboost.proposals import (
 from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.ensembles.noise import Ridge, first_ridge, ridges
 from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.ensembles.size import has_likelihood, negative_log_likelihood
 from jaxrules.learning.training import TrainingData, held_out
 from jaxrules.losses import best_constant, mean_loss, softmax
 from jaxrules.rules.conditions import Condition, Conjunctions
@@ -54,13 +56,20 @@ _FEWEST_SLOTS = 16
 _propose_in_time = Patient(propose)
 
 
-class _Step(NamedTuple):
-    """The weights of an ensemble, (rules, outputs) and (outputs,), and the objective at them."""
+class Refitted(NamedTuple):
+    """The weights of an ensemble, (rules, outputs) and (outputs,), and the objective at them.
+
+    Attributes:
+        gain, raised: of the last rule, see `jaxrules.ensembles.size.best_size`; NaN unless
+            `max_rules` is "auto".
+    """
 
     weights: Floats
     intercept: Floats
     objective: float
     ridge: Ridge
+    gain: float = math.nan
+    raised: float = math.nan
 
 
 class TrainedRows(NamedTuple):
@@ -122,7 +131,7 @@ class Ensemble:
             rows=-1,
         )
         self.least_risk = self._least_risk()
-        slots = bucket(max(options.max_rules + 1, _FEWEST_SLOTS))
+        slots = bucket(max(options.most_rules + 1, _FEWEST_SLOTS))
         self.design = np.zeros((slots, size))  # the constant, then the rules
         self.design[0] = 1.0
         # Rules fill one column after another.
@@ -287,7 +296,11 @@ class Ensemble:
         self._note(self.n_rules, Conjunctions.build(self.data.schema, [conditions]))
         self.rules.append(tuple(conditions))
         self.fitted = self._refit(self.training, self.fitted, self.ridge)
-        self.steps.append(self._refitted())
+        step = self._refitted()
+        if self.chooses_size:
+            gain, raised = self._gain(step.ridge.value)
+            step = step._replace(gain=gain, raised=raised)
+        self.steps.append(step)
         return tuple(
             Part(
                 {self.names[j]: float(part.w[j]) for j in np.flatnonzero(part.w)},
@@ -298,9 +311,47 @@ class Ensemble:
             for part in found.parts
         )
 
-    def _refit(self, rows: TrainedRows, start: Floats, ridge: float) -> Floats:
-        """The best weights (Eq. 9) on these rows; those of rules to come stay 0."""
+    @property
+    def chooses_size(self) -> bool:
+        """Whether the data choose the number of rules."""
+        return self.task.options.max_rules == "auto" and has_likelihood(self.data.loss)
+
+    def _gain(self, ridge: float) -> tuple[float, float]:
+        """The gain of the last rule under this ridge, and by how much it raised the log-likelihood,
+        both on the rows of the weights to report.
+        """
         m = self.n_rules
+
+        def nll(rules: int, ridge: float) -> float:
+            b = self._refit(self.final, self.fitted, ridge, rules)
+            weights = self.final.weights
+            scores = self._scores(b, rules)
+            return negative_log_likelihood(self.loss, self.final.data.target, scores, weights)
+
+        after = nll(m, ridge)
+        return nll(m - 1, ridge * (m - 1) / m) - after, nll(m - 1, ridge) - after
+
+    def relaxed(self, m: int, share: float) -> Refitted:
+        """The weights of the first m rules to report under a share of the ridge that the data
+        chose; under a given ridge, as they are.
+        """
+        step = self.steps[m - len(self.first)]
+        if not step.ridge.chosen:
+            return step
+        unit = noises.unit(self.data.loss, self.final.data.target, self.final.weights)
+        value = noises.rounded(step.ridge.value * share, unit)
+        told = step.ridge.chosen.partition(": ")[2]
+        ridge = Ridge(value, f"l2_penalty={value:g}: {told}")
+        b = self._refit(self.final, self.fitted, value, m)
+        return self._step(b, m, ridge)
+
+    def _refit(
+        self, rows: TrainedRows, start: Floats, ridge: float, m: int | None = None
+    ) -> Floats:
+        """The best weights (Eq. 9) on these rows of the first m rules, by default of all; those of
+        rules to come stay 0.
+        """
+        m = self.n_rules if m is None else m
         result = np.zeros_like(start)
         before, after = np.atleast_2d(start), np.atleast_2d(result)  # (outputs, slots)
         weights, constants = refit_outputs(
@@ -317,25 +368,41 @@ class Ensemble:
         after[:, 1 : m + 1], after[:, 0] = weights.T, constants
         return result
 
-    def _refitted(self) -> _Step:
+    def share_left(self) -> float:
+        """The share of the constant's loss that all rules leave under the small ridge."""
+        rows, target = self.final, self.final.data.target
+        b = self._refit(rows, self.fitted, self.ridge)
+        constant = best_constant(self.loss, target, rows.weights)
+        risk = self._risk(b, self.n_rules)
+        return noises.share_left(self.loss, target, rows.weights, risk, constant)
+
+    def _scores(self, b: Floats, m: int) -> Floats:
+        """The scores of m rules with these weights, (rows,) or (rows, outputs)."""
+        return np.asarray((b[..., 1 : m + 1] @ self.final.holds[:, :m].T + b[..., :1]).T)
+
+    def _risk(self, b: Floats, m: int) -> float:
+        rows = self.final
+        return mean_loss(self.loss, rows.data.target, self._scores(b, m), rows.weights)
+
+    def _refitted(self) -> Refitted:
         """The weights to report."""
         options, m, b, ridge = self.task.options, self.n_rules, self.fitted, Ridge(self.ridge)
         rows, target = self.final, self.final.data.target
-
-        def risk() -> float:
-            scores = b[..., 1 : m + 1] @ rows.holds[:, :m].T + b[..., :1]
-            return mean_loss(self.loss, target, scores.T, rows.weights)
-
         if options.refit_on_all_rows:
             b = self._refit(self.final, b, self.ridge)
         # The loss that the rules leave under the small ridge says how much noise there is, and so
         # the last ridge. `self.fitted`, from which the search goes on, keeps the small one.
         if options.l2_penalty is None:
-            ridge = Ridge.of_rules(self.loss, target, rows.weights, risk(), m)
+            ridge = Ridge.of_rules(self.loss, target, rows.weights, self._risk(b, m), m)
             b = self._refit(self.final, b, ridge.value)
-        objective = risk() + ridges(self.loss) * ridge.value / 2 * float(np.sum(b[..., 1:] ** 2))
+        return self._step(b, m, ridge)
+
+    def _step(self, b: Floats, m: int, ridge: Ridge) -> Refitted:
+        """Weights to report of the first m rules, with their objective."""
+        squares = float(np.sum(b[..., 1:] ** 2))
+        objective = self._risk(b, m) + ridges(self.loss) * ridge.value / 2 * squares
         by_output = np.atleast_2d(b).T
-        return _Step(by_output[1 : m + 1].copy(), by_output[0].copy(), objective, ridge)
+        return Refitted(by_output[1 : m + 1].copy(), by_output[0].copy(), objective, ridge)
 
 
 def _padded(values: NDArray[Any], height: int, width: int) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from jaxrules.data.table import TableLike
 from jaxrules.ensembles.in_time import model_in_time
 from jaxrules.ensembles.lltboost.details import LLTBoostDetails
 from jaxrules.ensembles.lltboost.options import LLTBoostOptions
-from jaxrules.ensembles.lltboost.stages import boost
+from jaxrules.ensembles.lltboost.stages import boosted
 from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.ensembles.noise import first_ridge, ridges
 from jaxrules.ensembles.oblique import n_encoded
@@ -66,7 +66,7 @@ def fit(
     if sample is not None:
         return _in_time(task, sample)
     return one_against_rest(
-        task.data, task.run, lambda part, run: boost(part, task, run)[-1], joint=task.joint
+        task.data, task.run, lambda part, run: boosted(part, task, run).fit(), joint=task.joint
     )
 
 
@@ -74,7 +74,7 @@ def _in_time(task: LLTBoostTask, sample: TrainingData) -> Fit[RuleEnsemble]:
     """The model of a sample of the rows, with its weights, evaluated on all rows."""
     data, options, run = task.data, task.options, task.run
     model, _ = model_in_time(
-        sample, fit, options, run, max_rules=options.max_rules, max_length=options.max_length,
+        sample, fit, options, run, max_rules=options.most_rules, max_length=options.max_length,
         one_vs_rest=not task.joint,
     )  # fmt: skip
     joint = model.link == "softmax"
@@ -117,6 +117,6 @@ def path(
     """
     task = LLTBoostTask.of(X, y, sample_weight, options)
     return paths_against_rest(
-        task.data, task.run, lambda part, run: boost(part, task, run), 1 + len(task.first),
-        joint=task.joint,
+        task.data, task.run, lambda part, run: boosted(part, task, run).fits(),
+        1 + len(task.first), joint=task.joint,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from jaxrules.learning.options import (
     Folds,
@@ -23,6 +23,13 @@ from jaxrules.rules.constraints import asks
 from jaxrules.tools import checks
 
 _count = functools.partial(checks.integer, at_least=1, at_most=10**6)
+FEW_RULES = 10
+"""The most rules of `max_rules="auto"`."""
+
+
+def _most_rules(name: str, value: Any) -> int | Literal["auto"]:
+    """A number of rules, or "auto"."""
+    return "auto" if isinstance(value, str) and value == "auto" else _count(name, value)
 
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
@@ -137,10 +144,19 @@ class LLTBoostOptions(LLTBoostShared):
     """The options of `fit` and `path`.
 
     Attributes:
-        max_rules: the number of rules, r; fewer if no further rule changes the risk.
+        max_rules: the number of rules, r; fewer if no further rule changes the risk. "auto": as
+            many as gain more in likelihood than a smaller ridge would, at most ten;
+            `jaxrules.ensembles.size` has the criterion. Ten if these leave less than a fifth of the
+            constant's loss, and for losses other than the logistic, squared and Poisson one.
+            ``details["chosen"]`` reports the number, and `path` returns the fits of all sizes.
     """
 
-    max_rules: int = option(_count, default=10)
+    max_rules: int | Literal["auto"] = option(_most_rules, default="auto")
+
+    @property
+    def most_rules(self) -> int:
+        """The most rules."""
+        return FEW_RULES if self.max_rules == "auto" else self.max_rules
 
 
 @options

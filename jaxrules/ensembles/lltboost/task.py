@@ -43,7 +43,7 @@ class LLTBoostTask:
         cls, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: LLTBoostOptions
     ) -> LLTBoostTask:
         """Read the data and the constraints."""
-        run = options.run(total=options.max_rules)
+        run = options.run(total=options.most_rules)
         loss = loss_for(y, options.loss)
         # Sorted by content, so that held-out rows do not depend on the order of the given rows.
         data = by_content(options.training_data(X, y, sample_weight, loss))
@@ -51,7 +51,7 @@ class LLTBoostTask:
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         constraints.warn_of_constants(data.table)
         first = constraints.first(data.table, options.first, n_outputs)
-        constraints.check_room(first, options.max_rules)
+        constraints.check_room(first, options.most_rules)
         data = replace(data, table=constraints.blanked(data.table))
         joint = options.joins(data)
         several = {"multiclass": "joint" if joint else "one_vs_rest"} if n_outputs > 1 else {}
