@@ -171,6 +171,7 @@ def test_a_condition_that_cannot_be_improved_rests(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Combinations, "_improved", counted)
     monkeypatch.setattr("jaxrules.ensembles.boosting.combinations.improved", lambda *_: None)
+    monkeypatch.setattr("jaxrules.ensembles.boosting.combinations._ALL_TRIED", 0)
     X = np.random.default_rng(0).normal(size=(200, 4))
     y = (X[:, 0] + X[:, 1] > 0) + 0.5 * X[:, 2]
     jr.boosting.fit(X, y, max_rules=8, max_nonzeros=2, l2_penalty=1.0)

@@ -31,6 +31,8 @@ from jaxrules.tools.runs import Run
 
 _WORTH_CHANGING = 1e-4
 """A sweep keeps a change only if it lowers the risk by at least this share."""
+_ALL_TRIED = 10
+"""With up to so many rules, a sweep tries all conditions: this is soon done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class Combinations:
 
     def swept(self, state: BoostedEnsemble, stopped: Callable[[], bool]) -> BoostedEnsemble:
         """The ensemble after the conditions of the learned rules were improved in turn, the others
-        fixed. One that could not be improved rests for 1, then 3, 7, ... sweeps.
+        fixed. Among many rules, one that could not be improved rests for 1, then 3, 7, ... sweeps.
         """
         for r in range(state.n_first, len(state.rules)):
             stage = None  # serves all conditions of a rule until one of them changes
@@ -103,7 +105,8 @@ class Combinations:
                 stage = stage or self._without(state, r, stopped)
                 better = self._improved(state, r, k, stage)
                 if better is state:
-                    state.resting = state.resting | {place: (2 * rest + 1, 2 * rest + 1)}
+                    if len(state.rules) > _ALL_TRIED:
+                        state.resting = state.resting | {place: (2 * rest + 1, 2 * rest + 1)}
                     continue
                 # The other conditions of this rule now decide on other rows.
                 state, stage = better, None
