@@ -23,7 +23,6 @@ from jaxrules.models.rule_models import RuleEnsemble, sigmoid, warn_of_threshold
 from jaxrules.rules.rows import Activations
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
-from jaxrules.users.editing import ridge_of
 
 Floats = NDArray[np.float64]
 
@@ -268,6 +267,8 @@ def scorecard(
         TypeError: for another model.
         ValueError: for a model without rules or two classes, or data that do not fit it.
     """
+    from jaxrules.users.editing import ridge_of  # takes SciPy, which exports do without
+
     checks.instance("model", model, RuleEnsemble, "jaxrules.boosting.fit")
     limit = checks.integer("max_points", max_points, at_least=1, at_most=1000)
     _check_of_two(model)

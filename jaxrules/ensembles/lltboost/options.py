@@ -31,6 +31,7 @@ def _most_rules(name: str, value: Any) -> int | Literal["auto"]:
     """A number of rules, or "auto"."""
     return "auto" if isinstance(value, str) and value == "auto" else _count(name, value)
 
+
 PAPER: Mapping[str, Any] = MappingProxyType(
     {
         "max_rules": 10,
