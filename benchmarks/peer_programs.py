@@ -218,7 +218,13 @@ def models_of_all_sizes(data, environment, task, options):
     program = PROGRAMS[environment](task)[name]
     for larger, setting in settings_by_size(name, options["most"]):
         model = program(random_state=seed, **setting).fit(X, y)
-        says = model.predict(X_test) if task == "regression" else model.predict_proba(X_test)[:, 1]
+        # By default FIGS passes its sums of shares through a sigmoid, which makes .5 of 0.
+        clipped = {"use_clipped_prediction": True} if name == "FIGS" else {}
+        says = (
+            model.predict(X_test)
+            if task == "regression"
+            else model.predict_proba(X_test, **clipped)[:, 1]
+        )
         support, local = float("nan"), float("nan")
         if name == "RuleFit":
             used = [rule for rule, weight in zip(model.rules_, model.coef, strict=False) if weight]

@@ -9,6 +9,7 @@ peer that cannot be installed raises `NotRun`; a benchmark prints its text as "n
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -104,6 +105,7 @@ class OutOfTime(NotRun):
     """A peer's program that the system ended for the CPU seconds that it may take."""
 
 
+@functools.cache
 def python_of(name: str) -> Path:
     """The interpreter of a peer's environment.
 
