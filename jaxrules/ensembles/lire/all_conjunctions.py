@@ -95,6 +95,8 @@ _MOST_LISTED = 4_000_000
 _GRAM = 2_000_000_000
 """The most steps to the Gram matrix of the squared loss; without it, the loss is like any other."""
 _RESTARTS = 10
+_SECONDS_PER_ENTRY = 5e-8
+"""To copy the matrix for branch-and-bound."""
 
 
 def _loss(name: str, value: Any) -> Any:
@@ -741,9 +743,12 @@ class AllConjunctions:
             self.closed = self.bound >= self.goal
             return
         run.phase = "bound"
-        search = self.tree_search()
+        search, left = self.tree_search(), run.deadline.work_left
+        if search.problem.columns.size * _SECONDS_PER_ENTRY > left():
+            run.shortened = True
+            return
         tree = BranchAndBound(
-            search, self.known(search), self._bounded, self.surcharge, self.guess()
+            search, self.known(search), self._bounded, self.surcharge, self.guess(), left
         )
         tree.run(self.options.max_nodes)
         self.nodes = tree.nodes

@@ -73,6 +73,7 @@ _ACCURACY_OF_GAP = 0.01  # or relative to the gap of the node
 _NEWTON_STEPS = 40
 _ENTRIES = 20_000_000  # entries of the matrix read between two checks of the clock
 _MANY = 500  # columns, of which some hundreds may move at once
+_SECONDS_PER_OPERATION = 5e-10  # of a Newton step
 _LEAST_RISE = 1e-4  # estimates of a rise are at least this share of the node's gap
 _PASSES = 3  # the most solutions of one node, repeated while it fixes columns
 
@@ -129,15 +130,22 @@ class Relaxation:
         surcharge: is added to gamma where the relaxation is solved, not where its dual bounds. If
             the largest size binds, the relaxation does not know it; with the multiplier of that
             limit as a surcharge it suggests a better dual point.
+        seconds_left: steps that would take longer are left out; the bound holds without them.
     """
 
-    def __init__(self, search: SupportSearch, surcharge: float = 0.0) -> None:
+    def __init__(
+        self,
+        search: SupportSearch,
+        surcharge: float = 0.0,
+        seconds_left: Callable[[], float] = lambda: np.inf,
+    ) -> None:
         from jaxrules.ensembles.lire import bound_kernels  # numba loads when it is needed
 
         problem = search.problem
         unfixed = dataclasses.replace(problem, fixed=problem.fixed[:0])
         empty = dataclasses.replace(search, problem=unfixed).start_empty()
         self.kernels, self.stopped = bound_kernels, search.stopped
+        self.seconds_left = seconds_left
         self.columns = np.flatnonzero(problem.origin >= 0)
         n, n_patterns = len(self.columns), problem.activations.n_patterns
         check_memory(n_patterns, n, 24.0)
@@ -190,6 +198,7 @@ class Relaxation:
                 intercept,
                 accuracy,
                 min(at_once, _NEWTON_STEPS),
+                self.seconds_left() / _SECONDS_PER_OPERATION,
             )
             if done or self.stopped():
                 break
@@ -213,7 +222,7 @@ class BranchAndBound:
     """The search for a proof that no support is better than an incumbent, or for one that is.
 
     Attributes:
-        surcharge: of its `Relaxation`.
+        surcharge, seconds_left: of its `Relaxation`.
         guess: weights of the relaxation's columns and an intercept, where the first relaxation
             starts; None for the constant. From there, thousands of columns would move at once.
         bound: the proved lower bound on all supports so far; it never falls.
@@ -230,8 +239,10 @@ class BranchAndBound:
         proved: Callable[[float], None] = lambda bound: None,
         surcharge: float = 0.0,
         guess: tuple[Floats, float] | None = None,
+        seconds_left: Callable[[], float] = lambda: np.inf,
     ) -> None:
         self.surcharge, self.guess, self.passes = surcharge, guess, _PASSES
+        self.seconds_left = seconds_left
         self.search, self.best, self.proved = search, best, proved
         self.bound, self.nodes, self.closed = 0.0, 0, False
         self._finished = np.inf  # the least bound of the nodes that are done
@@ -242,7 +253,7 @@ class BranchAndBound:
         search is stopped.
         """
         search = self.search
-        self._relaxation = relaxation = Relaxation(search, self.surcharge)
+        self._relaxation = relaxation = Relaxation(search, self.surcharge, self.seconds_left)
         n, self._required = len(relaxation.columns), search.problem.required[:, relaxation.columns]
         largest = n if search.most is None else min(n, search.most)
         fixed = np.isin(relaxation.columns, search.problem.fixed)

@@ -252,6 +252,12 @@ def _line_search(
 
 
 @_compiled
+def step_work(n_moving: int, n_patterns: int) -> float:
+    """The operations of a Newton step on these columns: their Hessian, and its inverse."""
+    return float(n_moving) ** 2 * (n_patterns + n_moving)
+
+
+@_compiled
 def relax(
     data: Data,
     state: States,
@@ -260,6 +266,7 @@ def relax(
     intercept: float,
     accuracy: float,
     steps: int,
+    work: float,
 ) -> tuple[float, Floats, Floats, bool]:
     """Proximal Newton steps on the relaxation of a node.
 
@@ -270,6 +277,7 @@ def relax(
         intercept: a first guess.
         accuracy: the steps end at this predicted decrease.
         steps: the most steps.
+        work: the most operations of a step (`step_work`); they end before a larger one.
 
     Returns:
         The intercept, z of every column, estimates of how much the minimum rises if a column is
@@ -289,6 +297,9 @@ def relax(
     for _ in range(steps):
         tilt = downhill.sum()
         chosen, pull = _moving(data, weights, downhill, slope, cap)
+        if step_work(len(chosen), len(scores)) > work:
+            chosen, hessian = chosen[:0], hessian[:0, :0]
+            break
         # The Newton step: the second-order model with the reverse Huber
         # penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
