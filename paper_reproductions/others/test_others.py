@@ -94,8 +94,9 @@ class Tree:
     def predict(self, X):
         return np.full(len(X), round(self.share))
 
-    def predict_proba(self, X):
-        return np.tile([1 - self.share, self.share], (len(X), 1))
+    def predict_proba(self, X, use_clipped_prediction=False):
+        share = self.share if use_clipped_prediction else 1 / (1 + np.exp(-self.share))
+        return np.tile([1 - share, share], (len(X), 1))
 
     trees_ = (SimpleNamespace(left=None, right=None),)
 
