@@ -717,7 +717,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ({"size": True}, ValueError, "must be 1"),
     ),
     "lltboost.max_rules": (
-        ("many", TypeError, "must be an integer"),
+        ("many", TypeError, 'must be an integer or "auto"'),
         (2.5, TypeError, "must be an integer"),
         (0, ValueError, "must be at least 1"),
     ),

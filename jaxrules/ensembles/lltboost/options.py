@@ -29,7 +29,11 @@ FEW_RULES = 10
 
 def _most_rules(name: str, value: Any) -> int | Literal["auto"]:
     """A number of rules, or "auto"."""
-    return "auto" if isinstance(value, str) and value == "auto" else _count(name, value)
+    if not isinstance(value, str):
+        return _count(name, value)
+    if value != "auto":
+        raise TypeError(f'{name} must be an integer or "auto", got {value!r}')
+    return "auto"
 
 
 PAPER: Mapping[str, Any] = MappingProxyType(
