@@ -17,7 +17,6 @@ error is that over sets, in percent.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from collections import defaultdict
@@ -36,6 +35,7 @@ from jaxrules.data.datasets import Dataset
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fronts import design
+from rows_csv import add, known
 
 RESULTS = Path(__file__).parent / "results" / "defaults.csv"
 CLASSES = (
@@ -178,23 +178,6 @@ def measured(name: str, seed: int, method: str) -> dict[str, Any]:
     return {**row, "rules": jr.support(model) if ours else "", "seconds": seconds}
 
 
-def known() -> list[dict[str, str]]:
-    if not RESULTS.is_file():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
-
-
-def add(row: dict[str, Any]) -> None:
-    RESULTS.parent.mkdir(exist_ok=True)
-    new = not RESULTS.is_file()
-    with RESULTS.open("a") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
 # The table
 
 
@@ -220,7 +203,7 @@ def compared(after: dict[str, list[float]], before: dict[str, list[float]]) -> s
 def summary(splits: int) -> None:
     cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     gains: dict[str, list[float]] = defaultdict(list)
-    for row in known():
+    for row in known(RESULTS):
         if int(row["split"]) < splits:
             cells[row["method"]][row["set"]].append(float(row["risk"]))
             if row["gain"]:
@@ -273,13 +256,13 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--only-summary", action="store_true")
     given = parser.parse_args()
-    done = {(row["set"], int(row["split"]), row["method"]) for row in known()}
+    done = {(row["set"], int(row["split"]), row["method"]) for row in known(RESULTS)}
     for seed in range(0 if given.only_summary else given.splits):
         for name in given.sets:
             for method in given.methods:
                 lists_only = method.startswith(("SSRL", "exact")) and name in NUMBERS
                 if not lists_only and (name, seed, method) not in done:
-                    add(measured(name, seed, method))
+                    add(RESULTS, measured(name, seed, method))
     summary(given.splits)
 
 

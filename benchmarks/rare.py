@@ -21,10 +21,10 @@ rules differs from a method by more than two standard errors of the paired diffe
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ import jaxrules as jr
 
 sys.path.insert(0, str(Path(__file__).parent))
 from peers import PROGRAMS, said
+from rows_csv import add, known
 
 RESULTS = Path(__file__).parent / "results" / "rare.csv"
 MOST = 10_000
@@ -64,10 +65,7 @@ def good_wine() -> Problem:
 
 
 SETS: dict[str, Callable[[], Problem]] = {
-    **{
-        f"page_blocks {k}": lambda k=k: against_rest("page_blocks", k)  # type: ignore[misc]
-        for k in (2, 3, 4, 5)
-    },
+    **{f"page_blocks {k}": partial(against_rest, "page_blocks", k) for k in (2, 3, 4, 5)},
     "page_blocks, not 1": lambda: negated(against_rest("page_blocks", 1)),
     "tail 1 %": lambda: tail(99),
     "tail .1 %": lambda: tail(99.9),
@@ -123,23 +121,6 @@ METHODS: dict[str, Callable[..., tuple[Floats, int]]] = {
 # Cells
 
 
-def known() -> list[dict[str, str]]:
-    if not RESULTS.is_file():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
-
-
-def add(row: dict[str, Any]) -> None:
-    RESULTS.parent.mkdir(exist_ok=True)
-    new = not RESULTS.is_file()
-    with RESULTS.open("a") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
 def measured(name: str, seed: int, method: str, size: int) -> dict[str, Any]:
     """A cell; `size` is that of boosting of ten rules on the same split."""
     X, y = SETS[name]()
@@ -169,7 +150,7 @@ def told(values: list[float]) -> str:
 
 def summary(splits: int) -> None:
     cells: dict[tuple[str, str], dict[int, dict[str, str]]] = defaultdict(dict)
-    for row in known():
+    for row in known(RESULTS):
         if int(row["split"]) < splits:
             cells[row["set"], row["method"]][int(row["split"])] = row
     for measure in ("precision", "loss"):
@@ -220,7 +201,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--only-summary", action="store_true")
     given = parser.parse_args()
-    done = {(row["set"], int(row["split"]), row["method"]): int(row["size"]) for row in known()}
+    done = {
+        (row["set"], int(row["split"]), row["method"]): int(row["size"]) for row in known(RESULTS)
+    }
     for seed in range(0 if given.only_summary else given.splits):
         for name in given.sets:
             for method in dict.fromkeys((TEN, *given.methods)):
@@ -228,7 +211,7 @@ def main() -> None:
                     size = 0 if method == TEN else done[name, seed, TEN]
                     row = measured(name, seed, method, size)
                     done[name, seed, method] = row["size"]
-                    add(row)
+                    add(RESULTS, row)
     summary(given.splits)
 
 

@@ -324,7 +324,7 @@ def test_the_data_choose_the_number_of_rules() -> None:
     assert len(own.model.conjunctions) == 10
     assert own.details.gains == ()
     with pytest.raises(TypeError, match="max_rules"):
-        jr.lltboost.fit(X, noise, max_rules="many")  # type: ignore[call-arg]
+        jr.lltboost.fit(X, noise, max_rules="many")
     with pytest.raises(ValueError, match="max_rules"):
         jr.lltboost.fit(X, noise, max_rules=0)
 
@@ -663,4 +663,4 @@ def test_the_papers_setting_is_its_method_to_the_letter() -> None:
     assert risks[1] < risks[0], "weights of the training part alone"
     assert len(fits[0].model.conjunctions) <= lltboost.PAPER["max_rules"]
     with pytest.raises(TypeError, match="does not support item assignment"):
-        lltboost.PAPER["max_rules"] = 3  # type: ignore[index]
+        lltboost.PAPER["max_rules"] = 3

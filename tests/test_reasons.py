@@ -268,7 +268,7 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="against has no rows"):
         jr.reasons(model, rows(), against=rows()[:0])
     with pytest.raises(TypeError, match="model must be a jaxrules model"):
-        jr.reasons("model", rows())  # type: ignore[arg-type]
+        jr.reasons("model", rows())
     free = dataclasses.replace(
         model,
         linear=jr.LinearTerms(
@@ -281,8 +281,8 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="side 'smaller' needs rows: pass X"):
         jr.oriented(model, "smaller")
     with pytest.raises(ValueError, match='side must be "positive" or "smaller"'):
-        jr.oriented(model, "left")  # type: ignore[arg-type]
+        jr.oriented(model, "left")
     with pytest.raises(TypeError, match="model must be RuleEnsemble"):
-        jr.oriented("model")  # type: ignore[arg-type]
+        jr.oriented("model")
     with pytest.raises(ValueError, match="X has no rows"):
         jr.oriented(model, "smaller", rows()[:0])

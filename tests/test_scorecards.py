@@ -162,8 +162,8 @@ def test_bad_scales() -> None:
     with pytest.raises(ValueError, match="good must be one of the classes"):
         jr.scaled_scorecard(model(), good="maybe")
     with pytest.raises(TypeError, match="positive_points must be True or False"):
-        jr.scaled_scorecard(model(), positive_points=1)  # type: ignore[arg-type]
+        jr.scaled_scorecard(model(), positive_points=1)
     with pytest.raises(TypeError, match="model must be RuleEnsemble"):
-        jr.scaled_scorecard("card")  # type: ignore[arg-type]
+        jr.scaled_scorecard("card")
     with pytest.raises(ValueError, match="model has no rules"):
         jr.scaled_scorecard(jr.without_rules(model(), [0, 1, 2]))

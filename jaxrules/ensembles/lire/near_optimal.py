@@ -154,7 +154,7 @@ def near_optimal(
         if proof.n_candidates and not run.stopped():
             run.phase = "bound"
             search = proof.tree_search()
-            tree = _Enumeration(proof, search, options.limit, found)
+            tree = _NearOptimalSearch(proof, search, options.limit, found)
             tree.run(options.max_nodes)
             proved &= tree.closed and proof.complete and len(found) <= options.limit
         else:
@@ -177,7 +177,7 @@ def near_optimal(
     )  # fmt: skip
 
 
-class _Enumeration(BranchAndBound):
+class _NearOptimalSearch(BranchAndBound):
     """Branch-and-bound that decides every support below the threshold of a proof.
 
     Args:

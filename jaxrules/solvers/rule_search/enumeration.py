@@ -64,7 +64,7 @@ def large_sums(
             |sum| are, and the threshold rises.
         stopped: asked between products.
     """
-    search = _Enumeration(threshold, most, max_length)
+    search = _LargeSumSearch(threshold, most, max_length)
     masks, every = space.masks, np.arange(len(space), dtype=np.int32)
     complete = all(
         not stopped() for _ in search.extend((), every, masks, np.asarray(terms, np.float64))
@@ -72,7 +72,7 @@ def large_sums(
     return search.result(complete)
 
 
-class _Enumeration:
+class _LargeSumSearch:
     def __init__(self, threshold: float, most: int, max_length: int) -> None:
         self.threshold, self.most, self.length = threshold, most, max_length
         self.rules: list[NDArray[np.int32]] = [np.zeros((0, max_length), np.int32)]
