@@ -41,7 +41,7 @@ SIZES = (3, 5, None)
 GAINS = (
     "titanic", "liver", "heart", "tic_tac_toe", "diabetes", "boston", "breast_cancer", "banknote",
     "insurance", "compas_binary", "telco_churn", "ibm_hr", "voice", "red_wine_quality", "bike_day",
-    "friedman1", "friedman2", "friedman3", "wine", "world_happiness",
+    "friedman1", "friedman2", "friedman3", "small_chile", "world_happiness",
 )  # fmt: skip
 
 
@@ -237,6 +237,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--splits", type=int, default=1)
     args = parser.parse_args()
+    for y in (np.arange(40) % 3, np.arange(40) % 2 > 0):  # kernels compile before the clock starts
+        jr.lire.optimal(
+            np.arange(80.0).reshape(40, 2) % 7, y, loss=None if y.dtype == bool else "squared"
+        )
     if "reach" in args.only:
         reach(args.seconds)
     if "highs" in args.only:

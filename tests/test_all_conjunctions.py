@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from supports import best_losses, best_support
 
 import jaxrules as jr
+from jaxrules.ensembles.lire import all_conjunctions, search
 from jaxrules.ensembles.lire.all_conjunctions import AllConjunctions, OptimalOptions, Propositions
 from jaxrules.learning.training import training_data
 from jaxrules.losses import loss_by_name
@@ -356,6 +357,24 @@ def test_constraints_that_it_lacks_name_what_has_them(name: str) -> None:
     X, y = table()
     with pytest.raises(TypeError, match=rf"lire\.optimal cannot enforce {name}; .*lire"):
         jr.lire.optimal(X, y, missing="own_category", **{name: 0.1})
+
+
+def test_squared_loss_of_many_patterns_with_and_without_its_gram(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    X = rng.normal(size=(900, 3))
+    y = 2.0 * ((X[:, 0] > 0) & (X[:, 1] > 0)) - (X[:, 2] > 0.5) + 0.3 * rng.normal(size=900)
+    options: dict[str, Any] = {"global_penalty": 0.05, "max_cut_points": 4, "max_rules": 3}
+    by_gram = jr.lire.optimal(X, y, **options)
+    monkeypatch.setattr(all_conjunctions, "_GRAM", 0)
+    monkeypatch.setattr(search, "FEW_PATTERNS", 20)  # refits merge patterns
+    fit = jr.lire.optimal(X, y, **options)
+    assert (fit.status, by_gram.status) == ("optimal", "optimal")
+    assert fit.objective == pytest.approx(by_gram.objective, rel=1e-5)
+    stated = jr.lire.objective(
+        fit.model, X, y, global_penalty=0.05, local_penalty=0.0, l2_penalty=fit.details.l2_penalty
+    )
+    assert stated == pytest.approx(fit.objective, rel=1e-10)
 
 
 @pytest.mark.slow

@@ -163,6 +163,15 @@ def test_a_part_without_columns_is_bounded() -> None:
     assert found.least == pytest.approx(search.start_empty().objective, rel=1e-7)
 
 
+@pytest.mark.parametrize("seconds", [0.0, 1e-7, 2e-7])
+def test_bounds_hold_where_steps_would_take_too_long(seconds: float) -> None:
+    search = small_search(3, "logistic")
+    best = min(brute_force(search).values())
+    tree = BranchAndBound(search, search.start_empty(), seconds_left=lambda: seconds)
+    tree.run(30)
+    assert tree.bound <= best + 1e-8 <= tree.best.objective + 2e-8
+
+
 def test_a_stopped_search_keeps_what_it_has_proved() -> None:
     search = small_search(3, "logistic", rules=12)
     looks = itertools.count()

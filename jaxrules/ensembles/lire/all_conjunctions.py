@@ -295,8 +295,12 @@ def _fit_output(
         complete=proof.complete,
         nodes=proof.nodes,
     )
-    status = Status.OPTIMAL if proof.closed else Status.MAX_ITERATIONS
-    objective = proof.stated(proof.best.objective)
+    # From the model itself: a proof holds for what is returned, or is none.
+    squares = float(np.sum(np.asarray(model.weights) ** 2)) / float(data.weights.sum())
+    objective = loss + details.global_penalty * len(model.conjunctions)
+    objective += details.l2_penalty / 2 * squares
+    agreed = np.isclose(objective, proof.stated(proof.best.objective), rtol=1e-7, atol=1e-12)
+    status = Status.OPTIMAL if proof.closed and agreed else Status.MAX_ITERATIONS
     bound = min(proof.stated(proof.bound), objective)
     return run.finish(model, objective, "min", status, bound, details=details)
 
@@ -743,13 +747,13 @@ class AllConjunctions:
             self.closed = self.bound >= self.goal
             return
         run.phase = "bound"
-        search, left = self.tree_search(), run.deadline.work_left
-        if search.problem.columns.size * _SECONDS_PER_ENTRY > left():
-            run.shortened = True
+        search = self.tree_search()
+        if not self.in_time(search):
             return
         tree = BranchAndBound(
-            search, self.known(search), self._bounded, self.surcharge, self.guess(), left
-        )
+            search, self.known(search), self._bounded, self.surcharge, self.guess(),
+            run.deadline.work_left,
+        )  # fmt: skip
         tree.run(self.options.max_nodes)
         self.nodes = tree.nodes
         search.observe(tree.best)
@@ -763,6 +767,14 @@ class AllConjunctions:
         most = int(self.goal / self.gamma) + 1
         search.most = most if search.most is None else min(search.most, most)
         return search
+
+    def in_time(self, search: SupportSearch) -> bool:
+        """Whether time is left to copy the matrix for branch-and-bound."""
+        seconds = search.problem.columns.size * _SECONDS_PER_ENTRY
+        enough = seconds <= self.run.deadline.work_left()
+        if not enough:
+            self.run.shortened = True
+        return enough
 
     def known(self, search: SupportSearch) -> Incumbent:
         """The best model on the listed conjunctions."""

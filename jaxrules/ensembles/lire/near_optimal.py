@@ -155,7 +155,8 @@ def near_optimal(
             run.phase = "bound"
             search = proof.tree_search()
             tree = _NearOptimalSearch(proof, search, options.limit, found)
-            tree.run(options.max_nodes)
+            if proof.in_time(search):
+                tree.run(options.max_nodes)
             proved &= tree.closed and proof.complete and len(found) <= options.limit
         else:
             proved &= not len(made.pool)
@@ -167,7 +168,8 @@ def near_optimal(
         for rule in one.rules.tolist():
             place.setdefault(tuple(rule), len(place))
     objectives = np.array([proof.stated(one.objective) for one in found])
-    status = Status.OPTIMAL if proved else run.limit or Status.MAX_ITERATIONS
+    ended = Status.TIME_LIMIT if run.shortened else Status.MAX_ITERATIONS
+    status = Status.OPTIMAL if proved else run.limit or ended
     return NearOptimalEnsembles(
         proof.conjunctions(list(place)),
         tuple(proof.model(one)[0] for one in found),
@@ -191,8 +193,9 @@ class _NearOptimalSearch(BranchAndBound):
         self, proof: AllConjunctions, search: SupportSearch, limit: int, found: list[Known]
     ) -> None:
         super().__init__(
-            search, proof.known(search), surcharge=proof.surcharge, guess=proof.guess()
-        )
+            search, proof.known(search), surcharge=proof.surcharge, guess=proof.guess(),
+            seconds_left=proof.run.deadline.work_left,
+        )  # fmt: skip
         self.proof, self.limit, self.found = proof, limit, found
         self.passes = 1  # a node whose last column is fixed must come back
         self.full = False

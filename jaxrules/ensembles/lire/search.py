@@ -281,16 +281,20 @@ class SupportSearch:
             weights, loss = _solve_squared(problem, self.gram, problem.moment, columns, least, most)
         else:
             groups = self._groups(columns, near)
-            target, mass, member = problem.target, problem.mass, None
+            target, mass, within, member = problem.target, problem.mass, 0.0, None
             if len(mass) > FEW_PATTERNS:
                 member = groups.member
-                target, mass, _ = merge_rows(problem.loss, target, mass, groups.group, len(member))
-            out_of_reach = np.inf if goal == -np.inf else goal - price - problem.constant
+                target, mass, within = merge_rows(
+                    problem.loss, target, mass, groups.group, len(member)
+                )
+            known = problem.constant + within  # which no weights change
+            out_of_reach = np.inf if goal == -np.inf else goal - price - known
             entries = problem.entries(columns, member)
             ridge = self.ridge[columns]
             weights, loss = newton(
                 problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach
             )
+            loss += within
         needed = self.needed(columns, weights) | (columns == ONES)
         price = problem.penalty(columns[needed], self.gamma, self.lam)
         if problem.signs is not None:
