@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxrules.ensembles import boosting
 from jaxrules.losses import derivatives, logistic, squared
 from jaxrules.solvers.rule_search import SearchSpace, SecondOrder, search_published
 from jaxrules.tools.fits import Status
@@ -32,9 +31,6 @@ def measure_time(cell: Cell, settings: Settings) -> list[Row]:
     """A row per stage of ten, training rows of the authors' first split."""
     train, _ = data.split(cell["data"], 0, settings.seed)
     limit = 1.0 if settings.quick else STAGE_SECONDS
-    boosting.fit(
-        np.eye(4), np.arange(4.0), max_rules=1, **boosting.PAPER
-    )  # loads the compiled search, untimed
     fit = scores.boost(
         train, data.propositions(cell["data"], train.X), "optimal", cell["penalty"], limit
     )
