@@ -353,7 +353,7 @@ def _on_device(problem: Subproblem) -> _InsertionProblem:
         blocks.everything,
         blocks.cell,
         np.pad(blocks.ends, (1, room)).astype(np.int32),
-        np.pad(ratio.T, ((0, room + 1), (0, 0))).astype(np.float32),
+        np.pad(ratio.T, ((0, room + 1), (0, 0))).astype(np.float32, order="C"),
         problem.allowed,
         np.int32(m + 1),
         np.int32(examples.default),

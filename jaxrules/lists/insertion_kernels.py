@@ -188,13 +188,18 @@ def _finish(
     """Gain, purity, accuracy and potential of one state with every literal, as
     `insertion._Scores`, into `scores`, (4, classes, literals).
     """
-    length = condition.sum() + 1
+    length = 1
+    for held in condition:
+        length += held
     paid = penalty * np.float32(length)
     for k in range(len(labels)):
-        fits = length <= limit and not (condition & ~labels[k]).any()
+        fits = length <= limit
+        for j in range(len(condition)):
+            fits = fits and (labels[k, j] or not condition[j])
         for j in range(labels.shape[1]):
             if not (fits and labels[k, j] and covered[j] < before):
-                scores[:, k, j] = -np.inf
+                for which in range(4):
+                    scores[which, k, j] = -np.inf
                 continue
             # G (Eq. 26): the positive and the negative part give purity and accuracy. The potential
             # is the positive part at the first position.
@@ -254,13 +259,20 @@ def score_bits(
             _gain(cells[s], default, lost, gain)
             _keep(gain, cells[s, :K], ratio[p], best[s], above[s], at[s])
     scores = np.empty((4, K, n_states, L), np.float32)
+    covered, charged = np.empty(L, np.int32), np.empty(L, np.int32)
     for s in range(n_states):
         before = np.int64(0)
         for w in range(n_words):
             before += np.int64(_n_ones(rows[s, w]))
+        for j in range(L):
+            charged[j] = cells[s, K, j] + cells[s, 2 * K + 1, j]
+            covered[j] = cells[s, 0, j]
+        for c in range(1, 2 * K + 2):
+            for j in range(L):
+                covered[j] += cells[s, c, j]
         _finish(
-            conditions[s], before, cells[s].sum(axis=0), best[s], above[s], at[s], cells[s, :K],
-            cells[s, K] + cells[s, 2 * K + 1], labels, alpha, penalty, limit, scores[:, :, s],
+            conditions[s], before, covered, best[s], above[s], at[s], cells[s, :K],
+            charged, labels, alpha, penalty, limit, scores[:, :, s],
         )  # fmt: skip
     return scores
 
