@@ -12,8 +12,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.linear.coordinate_descent import reverse_huber_sweep
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 States = NDArray[np.int8]
@@ -258,6 +256,42 @@ def step_work(n_moving: int, n_patterns: int) -> float:
 
 
 @_compiled
+def _reverse_huber_sweep(
+    hessian: Floats,
+    slope: Floats,
+    turn: Floats,
+    ridge: Floats,
+    cap: Floats,
+    b: Floats,
+    gradient: Floats,
+    sweeps: int,
+) -> None:
+    """As `coordinate_descent.sweep`, for |b| <= cap and reverse Huber penalties: slope |b| up to
+    |b| = turn, with curvature ridge beyond.
+
+    It ends early once no change lowers the function by more than about 1e-14.
+    """
+    for _ in range(sweeps):
+        largest = 0.0
+        for j in range(len(b)):
+            curvature = hessian[j, j]
+            alone = curvature * b[j] - gradient[j]
+            size = max(abs(alone) - slope[j], 0.0) / curvature
+            # Beyond the turn the penalty is quadratic, with the derivative ridge |b|.
+            if size > turn[j]:
+                size = abs(alone) / (curvature + ridge[j])
+            size = min(size, cap[j])
+            change = (size if alone > 0 else -size) - b[j]
+            if change != 0.0:
+                b[j] += change
+                for i in range(len(b)):
+                    gradient[i] += hessian[j, i] * change
+                largest = max(largest, curvature * change * change)
+        if largest < 1e-14:
+            break
+
+
+@_compiled
 def relax(
     data: Data,
     state: States,
@@ -304,7 +338,7 @@ def relax(
         # penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
         moved, gradient = weights[chosen], along * (tilt / total) - pull[chosen]
-        reverse_huber_sweep(
+        _reverse_huber_sweep(
             hessian, slope[chosen], turn[chosen], ridge[chosen], cap[chosen], moved, gradient,
             _SWEEPS,
         )  # fmt: skip

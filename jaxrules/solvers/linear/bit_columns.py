@@ -69,15 +69,17 @@ class BitColumns:
         if not self.compiled:
             sums = np.array([self._numbers(j) @ rows for j in range(len(self))])
             return sums.reshape(len(self), *rows.shape[1:])
-        from jaxrules.solvers.linear.bit_products import add_sums, add_sums_of_classes
-
         if rows.ndim == 2:
+            from jaxrules.solvers.linear.bit_products_of_classes import add_sums_of_classes
+
             fours = _in_fours(rows)
             classes = fours.shape[1]
             by_class = np.zeros((-(-len(self) // 8), 256 * classes))
             add_sums_of_classes(self._octets, fours.ravel(), classes, by_class)
             sums = _ENTRIES.T @ by_class.reshape(-1, 256, classes)
             return sums.reshape(-1, classes)[: len(self), : rows.shape[1]]
+        from jaxrules.solvers.linear.bit_products import add_sums
+
         by_octet = np.zeros((-(-len(self) // 8), 4, 256))
         add_sums(self._octets, np.ascontiguousarray(rows, np.float64), by_octet)
         # A column's sum is that over all octets in which its bit is set.
@@ -92,9 +94,9 @@ class BitColumns:
             for j in np.flatnonzero(np.atleast_2d(coefficients).any(axis=0)).tolist():
                 total += coefficients[..., j, None] * self._numbers(j)
             return total
-        from jaxrules.solvers.linear.bit_products import add_scores, add_scores_of_classes
-
         if coefficients.ndim == 2:
+            from jaxrules.solvers.linear.bit_products_of_classes import add_scores_of_classes
+
             used = np.flatnonzero(coefficients.any(axis=0))
             fours = _in_fours(coefficients[:, used].T)
             classes, groups = fours.shape[1], -(-len(used) // 8)
@@ -106,6 +108,8 @@ class BitColumns:
                 self.take(used)._octets, by_class.reshape(groups, 256 * classes), classes, scores
             )
             return np.ascontiguousarray(scores.reshape(-1, classes)[:, : len(coefficients)].T)
+        from jaxrules.solvers.linear.bit_products import add_scores
+
         used = np.flatnonzero(coefficients)
         # All 256 sums of each eight coefficients at once; a row then looks its own one up.
         eights = np.zeros((-(-len(used) // 8), 8))

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Octets = NDArray[np.uint8]
 
-_OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
+OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
-_TILE = 1024
+TILE = 1024
 """The number of octets of a column (eight rows each) transposed at once, so that their scores stay
 in the cache.
 """
 
 
 @numba.njit(inline="always")
-def _transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64]) -> None:
+def transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64]) -> None:
     """Octet i of tile[b] is row 8 (start + b) + i of the eight columns from `first` on."""
     # Columns that are missing in the last group of eight count as zeros.
     tile[:] = 0
@@ -41,7 +41,7 @@ def _transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64])
         tile[b] = x ^ t ^ (t << np.uint64(28))
 
 
-@numba.njit((_OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True)
+@numba.njit((OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True)
 def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
     """Add each row's number at the index that its eight entries of a group of columns form, in
     (groups, 4, 256).
@@ -50,11 +50,11 @@ def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
     addition would otherwise wait for the one before.
     """
     count = octets.shape[1]
-    buffer = np.empty(_TILE, np.uint64)
-    for start in range(0, count, _TILE):
-        tile = buffer[: min(_TILE, count - start)]
+    buffer = np.empty(TILE, np.uint64)
+    for start in range(0, count, TILE):
+        tile = buffer[: min(TILE, count - start)]
         for group in range(len(by_octet)):
-            _transpose(octets, 8 * group, start, tile)
+            transpose(octets, 8 * group, start, tile)
             into = by_octet[group]
             for b in range(len(tile)):
                 entries, row = tile[b], 8 * (start + b)
@@ -63,67 +63,23 @@ def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
                     entries >>= np.uint64(8)
 
 
-@numba.njit((_OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True)
+@numba.njit((OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True)
 def add_scores(octets: Octets, by_octet: Floats, scores: Floats) -> None:
     """Add to each row the number at the index that its eight entries of a group of columns form, in
     (groups, 256).
     """
     count = octets.shape[1]
-    buffer = np.empty(_TILE, np.uint64)
-    for start in range(0, count, _TILE):
-        tile = buffer[: min(_TILE, count - start)]
+    buffer = np.empty(TILE, np.uint64)
+    for start in range(0, count, TILE):
+        tile = buffer[: min(TILE, count - start)]
         for group in range(len(by_octet)):
-            _transpose(octets, 8 * group, start, tile)
+            transpose(octets, 8 * group, start, tile)
             worth = by_octet[group]
             for b in range(len(tile)):
                 entries, row = tile[b], 8 * (start + b)
                 for i in range(8):
                     scores[row + i] += worth[entries & np.uint64(255)]
                     entries >>= np.uint64(8)
-
-
-# For several classes, bits are read once. Unsigned indices of flat arrays spare the compiler the
-# question whether they count from the end, so that it adds several classes in one instruction.
-
-
-@numba.njit((_OCTETS, _READ, int64, float64[:, ::1]), cache=True, nogil=True)
-def add_sums_of_classes(octets: Octets, rows: Floats, classes: int, by_octet: Floats) -> None:
-    """`add_sums` for flat (rows, classes), into (groups, 256 classes)."""
-    count, step = octets.shape[1], np.uint64(classes)
-    buffer = np.empty(_TILE, np.uint64)
-    for start in range(0, count, _TILE):
-        tile = buffer[: min(_TILE, count - start)]
-        for group in range(len(by_octet)):
-            _transpose(octets, 8 * group, start, tile)
-            into = by_octet[group]
-            for b in range(len(tile)):
-                entries, row = tile[b], np.uint64(8 * (start + b)) * step
-                for _ in range(8):
-                    at = (entries & np.uint64(255)) * step
-                    for c in range(step):
-                        into[at + c] += rows[row + c]
-                    entries >>= np.uint64(8)
-                    row += step
-
-
-@numba.njit((_OCTETS, _READ_MATRIX, int64, float64[::1]), cache=True, nogil=True)
-def add_scores_of_classes(octets: Octets, by_octet: Floats, classes: int, scores: Floats) -> None:
-    """`add_scores` for (groups, 256 classes), to flat (rows, classes)."""
-    count, step, size = octets.shape[1], np.uint64(classes), max(1, _TILE // classes)
-    buffer = np.empty(size, np.uint64)
-    for start in range(0, count, size):
-        tile = buffer[: min(size, count - start)]
-        for group in range(len(by_octet)):
-            _transpose(octets, 8 * group, start, tile)
-            worth = by_octet[group]
-            for b in range(len(tile)):
-                entries, row = tile[b], np.uint64(8 * (start + b)) * step
-                for _ in range(8):
-                    at = (entries & np.uint64(255)) * step
-                    for c in range(step):
-                        scores[row + c] += worth[at + c]
-                    entries >>= np.uint64(8)
-                    row += step
 
 
 def _scaled(
@@ -144,7 +100,7 @@ def _scaled(
 
 
 scaled = numba.njit(
-    [(_OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)],
+    [(OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)],
     cache=True,
     nogil=True,
 )(_scaled)

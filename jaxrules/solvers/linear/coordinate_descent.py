@@ -1,5 +1,5 @@
-"""Compiled coordinate descent on quadratic functions plus separable penalties; imported on first
-use, as it loads numba.
+"""Compiled coordinate descent on a quadratic function plus soft thresholds; imported on first use,
+as it loads numba. Its twin for several classes is `group_descent`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_READ, _MATRIX, _CUBE = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2, 3))
+_READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
-
-_NORM_STEPS = 30
-_AT_ZERO = (
-    1e-12  # above the penalty is rounding: a rule whose complement is in use is at the penalty
-)
 
 
 @numba.njit(
@@ -52,110 +47,3 @@ def sweep(
                 # The Hessian is symmetric; its rows are contiguous.
                 for i in range(len(b)):
                     gradient[i] += hessian[j, i] * change
-
-
-@numba.njit(
-    (_CUBE, _MATRIX, _READ, float64[:, ::1], float64[:, ::1], int64, float64),
-    cache=True,
-    nogil=True,
-)
-def group_sweeps(
-    hessians: Floats,
-    curvature: Floats,
-    penalties: Floats,
-    b: Floats,
-    gradient: Floats,
-    sweeps: int,
-    tolerance: float,
-) -> bool:
-    """Set the weights of each column in turn, a column of b, to their best values under a penalty
-    on their norm; b and the gradient, (classes, k), change in place. Returns whether the changes of
-    a sweep, times the curvature, were at most the tolerance, which ends it early.
-
-    Args:
-        hessians: of every class, (classes, k, k).
-        curvature: their diagonals, kept positive, (classes, k).
-    """
-    classes, k = b.shape
-    change = np.empty(classes)
-    for _ in range(sweeps):
-        largest = 0.0
-        for j in range(k):
-            penalty, norm, most = penalties[j], 0.0, 0.0
-            # At 0 the column's weights have the slope -change: it stays out if the norm is within
-            # the penalty.
-            for c in range(classes):
-                change[c] = curvature[c, j] * b[c, j] - gradient[c, j]
-                norm += change[c] * change[c]
-                most = max(most, curvature[c, j])
-            norm = np.sqrt(norm)
-            size = 0.0
-            if norm > (1 + _AT_ZERO) * penalty:
-                # This would be the norm if all classes had the largest curvature; the true one is
-                # at least that.
-                size = (norm - penalty) / most
-            if size > 0.0 and penalty > 0.0:
-                # The weights of norm s are s change / (s curvature + penalty). Newton's method for
-                # s, on the inverse of the norm of change / (s curvature + penalty), from below.
-                for _ in range(_NORM_STEPS):
-                    squares, slope = 0.0, 0.0
-                    for c in range(classes):
-                        below = curvature[c, j] * size + penalty
-                        square = (change[c] / below) ** 2
-                        squares += square
-                        slope += square * curvature[c, j] / below
-                    step = (np.sqrt(squares) - 1) * squares / slope
-                    size += step
-                    if step <= 1e-14 * size:
-                        break
-            for c in range(classes):
-                new = 0.0
-                if size > 0.0:
-                    new = size * change[c] / (curvature[c, j] * size + penalty)
-                move = new - b[c, j]
-                if move != 0.0:
-                    b[c, j] = new
-                    largest = max(largest, curvature[c, j] * abs(move))
-                    for i in range(k):
-                        gradient[c, i] += hessians[c, j, i] * move
-        if largest <= tolerance:
-            return True
-    return False
-
-
-@numba.njit(
-    (_MATRIX, _READ, _READ, _READ, _READ, float64[::1], float64[::1], int64), cache=True, nogil=True
-)
-def reverse_huber_sweep(
-    hessian: Floats,
-    slope: Floats,
-    turn: Floats,
-    ridge: Floats,
-    cap: Floats,
-    b: Floats,
-    gradient: Floats,
-    sweeps: int,
-) -> None:
-    """As `sweep`, for |b| <= cap and reverse Huber penalties: slope |b| up to |b| = turn, with
-    curvature ridge beyond.
-
-    It ends early once no change lowers the function by more than about 1e-14.
-    """
-    for _ in range(sweeps):
-        largest = 0.0
-        for j in range(len(b)):
-            curvature = hessian[j, j]
-            alone = curvature * b[j] - gradient[j]
-            size = max(abs(alone) - slope[j], 0.0) / curvature
-            # Beyond the turn the penalty is quadratic, with the derivative ridge |b|.
-            if size > turn[j]:
-                size = abs(alone) / (curvature + ridge[j])
-            size = min(size, cap[j])
-            change = (size if alone > 0 else -size) - b[j]
-            if change != 0.0:
-                b[j] += change
-                for i in range(len(b)):
-                    gradient[i] += hessian[j, i] * change
-                largest = max(largest, curvature * change * change)
-        if largest < 1e-14:
-            break
