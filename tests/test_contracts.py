@@ -914,6 +914,11 @@ BAD_TARGETS: dict[str, tuple[Bad, ...]] = {
             ValueError,
             "y has 36 distinct numbers, which look like a regression target",
         ),
+        (
+            [f"person {i}" for i in range(N_ROWS)],
+            ValueError,
+            "distinct labels in .* rows, which look like names or identifiers",
+        ),
     ),
     "numbers": (TEXT,),
     "counts": (TEXT, (size - 1, ValueError, "y must be non-negative")),

@@ -1676,8 +1676,8 @@ def class_target(
     else sorted; of two, `positive` is the last. Declared labels that no row has are left out.
 
     Raises:
-        ValueError: for a wrong shape or length, missing values or a single class; for a `positive`
-            that is not one of two classes.
+        ValueError: for a wrong shape or length, missing values or a single class; for labels that
+            look like numbers or identifiers; for a `positive` that is not one of two classes.
     """
     array = target_array(y, n_rows)
     labels, codes = in_order(array, label_order(y))
@@ -1687,6 +1687,11 @@ def class_target(
         raise ValueError(
             f"y has {len(labels)} distinct numbers, which look like a regression target; "
             "use a regression loss, or convert class labels to integers or text"
+        )
+    if array.dtype.kind == "U" and len(labels) > max(20, len(array) // 2):
+        raise ValueError(
+            f"y has {len(labels)} distinct labels in {len(array)} rows, which look like names or "
+            "identifiers; pass the column of classes"
         )
     classes = tuple(label.item() for label in labels)
     if positive is not None and _is_first(positive, classes):
