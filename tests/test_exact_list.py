@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.learning.cross_validation import folds
-from jaxrules.lists import exact_list, exact_problem, prefixes, reading
-from jaxrules.lists.candidates import candidates_of
+from jaxrules.lists import exact_list, exact_problem, prefixes, reading, weighed_bits
+from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.literals import literals_of
 from jaxrules.rules.constraints import Constraints
+from jaxrules.tools.bits import pack
 
 
 def random_problem(seed, classes=2, rows=30, features=3):
@@ -104,21 +105,23 @@ def test_the_best_list_of_all_is_found(classes, block):
         fit.model.validate()
 
 
-@pytest.mark.parametrize("mode", ["dense", "counted", "members", "unpaired"])
+@pytest.mark.parametrize("mode", ["bits", "dense", "counted", "unpaired", "unshared"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):
-    for name, value in {
-        "dense": {},
-        "unpaired": {"_MOST_PAIRED": 0},
-        "counted": {"_MOST_DENSE": 0},
-        "members": {"_MOST_DENSE": 0},
-    }[mode].items():
-        monkeypatch.setattr(prefixes, name, value)
+    patch = monkeypatch.setattr
+    if mode in ("dense", "counted"):
+        patch(weighed_bits, "_MOST_WORDS", 0)
+    if mode == "counted":
+        patch(prefixes, "_MOST_DENSE", 0)
+    if mode == "unpaired":
+        patch(prefixes, "_MOST_PAIRED", 0)
+    if mode == "unshared":
+        patch(prefixes, "_MOST_SHARED", 0)
     for seed in range(12):
-        X, y = random_problem(seed, classes, rows=14 if mode == "members" else 60, features=5)
-        if mode == "members":
+        X, y = random_problem(seed, classes, rows=14 if seed % 3 == 0 else 60, features=5)
+        if seed % 3 == 0:
             X = np.column_stack([X, np.eye(14)[:, :4]])  # most rows differ
-        weights = 1.0 + (y == 0) if mode == "members" else np.ones(len(y))
+        weights = 1.0 + (y == 0) / 3 if seed % 2 else np.ones(len(y))
         fit = jr.exact_list.fit(
             X,
             y,
@@ -200,6 +203,87 @@ def test_bounds_of_prefixes_are_those_of_the_formula(seed, after):
             expected[r], ends[r] = max(expected[r], rest + more), max(ends[r], rest)
     np.testing.assert_allclose(bounds, expected)
     np.testing.assert_allclose(stops, ends)
+
+
+def best_end(candidates, covered, left, rules, value, used):
+    """The best objective of a prefix of this value, with a rule or two more, by trying all."""
+    counts = candidates.counts
+    ends = used == candidates.required and rules < 2
+    most = value + counts[left].sum(axis=0)[candidates.defaults].max() if ends else -np.inf
+    for r in range(len(candidates)) if rules else []:
+        got = left & covered[r]
+        if got.any():
+            more = counts[got].sum(axis=0)[candidates.labels[r]].max() - candidates.prices[r]
+            rest = used | candidates.uses[r]
+            end = best_end(candidates, covered, left & ~got, rules - 1, value + more, rest)
+            most = max(most, end)
+    return most
+
+
+@pytest.mark.parametrize("mode", ["bits", "dense", "counted", "unshared"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_last_two_rules_are_the_best_of_all_pairs(mode, classes, monkeypatch):
+    """After any prefix, at whatever objective is already known; with labels that are not allowed,
+    required features, any defaults, weights.
+    """
+    if mode in ("dense", "counted"):
+        monkeypatch.setattr(weighed_bits, "_MOST_WORDS", 0)
+    monkeypatch.setattr(prefixes, "_MOST_DENSE", 0 if mode == "counted" else 1 << 24)
+    monkeypatch.setattr(prefixes, "_MOST_SHARED", 0 if mode == "unshared" else 1 << 24)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n_groups, R = int(rng.integers(5, 140)), int(rng.integers(3, 14))
+        covered = rng.random((R, n_groups)) < rng.uniform(0.05, 0.95, (R, 1))
+        covered[1] = covered[0] | covered[1]  # one condition within another
+        counts = rng.integers(0, 6, (n_groups, classes)) * rng.choice([1, 0.3, 2.5], classes)
+        counts[counts.sum(axis=1) == 0, 0] = 1.0
+        if seed % 3 == 0:  # one class in each group
+            counts *= np.eye(classes)[rng.integers(classes, size=n_groups)] > 0
+            counts[counts.sum(axis=1) == 0, 1] = 2.0
+        labels = rng.random((R, classes)) < (0.7 if seed % 4 == 0 else 2)
+        labels[~labels.any(axis=1), 0] = True
+        defaults = rng.random(classes) < 0.5
+        defaults[int(rng.integers(classes))] = True
+        required = seed % 5 == 0
+        candidates = ListCandidates(
+            None, np.arange(R)[:, None], pack(covered), rng.integers(1, 3, R).astype(float), labels,
+            rng.integers(0, 4, R).astype(np.uint64) * required, np.arange(n_groups), counts,
+            defaults, float(rng.choice([0.0, 0.4, 2.0])), np.uint64(3 * required),
+        )  # fmt: skip
+        search = prefixes.Prefixes(candidates, 3)
+        free = rng.random((1, n_groups)) < rng.choice([1.0, 0.7, 0.2])
+        used = np.uint64(rng.integers(0, 4)) * np.uint64(required)
+
+        expected = best_end(candidates, covered, free[0], 2, 7.0, used)
+        layer = prefixes.Layer(pack(free), np.array([7.0]), np.array([used]))
+        for settled in (-np.inf, expected - 0.6, expected - 1e-6, expected + 1e-9, expected + 1.0):
+            found = search._last_two(layer, slice(None), settled)
+            better = [expected] if expected > settled else []
+            assert found.bounds == pytest.approx(better)
+
+
+@pytest.mark.parametrize("unit", [1.0, 3.0, 0.1, 1 / 3])
+def test_bits_weigh_what_the_groups_do(unit):
+    rng = np.random.default_rng(0)
+    for classes in (2, 3):
+        counts = rng.integers(0, 900, (150, classes)) * unit
+        counts[:, 0] *= 7
+        covered = rng.random((20, 150)) < 0.5
+        bits = weighed_bits.weighed_bits(pack(covered), counts)
+        sums = np.zeros((20, classes + 1))
+        for (first, end, k), one in zip(bits.parts, bits.units, strict=True):
+            ones = np.bitwise_count(bits.covers[:, first:end])
+            sums[:, k] += one * (ones * bits.powers[first:end]).sum(axis=1)
+        np.testing.assert_allclose(sums[:, :-1], covered @ counts, rtol=1e-13)
+        np.testing.assert_allclose(sums[:, -1], covered @ counts.max(axis=1), rtol=1e-13)
+
+
+def test_weights_without_a_unit_are_numbers():
+    rng = np.random.default_rng(0)
+    bits = weighed_bits.weighed_bits(pack(rng.random((3, 20)) < 0.5), rng.random((20, 2)))
+    assert not len(bits.powers)
+    huge = np.array([[1.0, 2.0**45], [0.0, 3.0]])
+    assert not len(weighed_bits.weighed_bits(pack(np.eye(2) > 0), huge).powers)
 
 
 def test_what_ends_a_search_is_said():

@@ -147,6 +147,13 @@ def candidates_of(
         every = np.arange(table.n_rows)  # hardly any rows are equal: counting each is faster
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
+    if (np.count_nonzero(totals, axis=1) == 1).all():
+        # The groups of a class in a row: `weighed_bits` then takes whole words
+        order = np.argsort(totals.argmax(axis=1), kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        rows = Activations(take_columns(rows.bits, len(order), order), place[rows.pattern])
+        totals = totals[order]
     # Tags of a conjunction are the AND of its literals' tags: the labels that all of them allow,
     # and the complement of the required features that any of them uses, hence the inversion.
     tags = np.concatenate(

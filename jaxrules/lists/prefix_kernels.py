@@ -32,9 +32,12 @@ class Given(NamedTuple):
     covers: Words  # the groups that each condition covers, uint64 (conditions, words)
     dense: Floats  # the same as numbers, (64 words, conditions), or empty if too large
     counts: Floats  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
-    # the groups of each class if they weigh the same, uint64 (classes, words); else (0, 0)
-    members: Words
-    scale: Floats  # and the weights, (classes,)
+    # `WeighedBits` of the conditions; of no words if weights are summed as numbers
+    bits: Words
+    place: Ints
+    powers: Words
+    parts: Ints
+    units: Floats
     prices: Floats  # the penalties of the conditions, (conditions,)
     labels: Flags  # which labels the rule of a condition may have, (classes, conditions)
     defaults: Flags  # which labels the default may be, (classes,)
@@ -65,54 +68,68 @@ _lowest: Any = intrinsic(_place)
 
 
 @_jit
-def _capture(
-    free: Words,
-    words: Ints,
-    cover: Words,
-    counts: Floats,
-    members: Words,
-    scale: Floats,
-    sums: Floats,
+def _counted(
+    free: Words, cover: Words, powers: Words, parts: Ints, units: Floats, sums: Floats
 ) -> None:
-    """The weight of the free rows that a condition covers, by class and of the heaviest classes,
-    into `sums`.
-    """
-    K = len(scale)
-    for k in range(K + 1):
-        sums[k] = 0.0
-    if len(members):
+    """The weight of the common bits, by class and of the heaviest classes, into `sums`."""
+    K = len(sums) - 1
+    sums[:] = 0.0
+    for p in range(len(parts)):
+        first, end = parts[p, 0], parts[p, 1]
+        # Slices from 0 on, so that the compiler counts eight words at once
+        one, other, power = free[first:end], cover[first:end], powers[first:end]
+        total = np.uint64(0)
+        for w in range(end - first):
+            total += _n_ones(one[w] & other[w]) * power[w]
+        sums[parts[p, 2]] += units[p] * np.int64(total)
+    if len(parts) == K:  # the heaviest class of a group is its only one
         for k in range(K):
-            ones = np.uint64(0)
-            for w in words:
-                ones += _n_ones(free[w] & cover[w] & members[k, w])
-            sums[k] = scale[k] * ones
             sums[K] += sums[k]
-        return
+
+
+@_jit
+def _added(free: Words, cover: Words, words: Ints, counts: Floats, sums: Floats) -> None:
+    """The weight of the common groups, by class and of the heaviest classes, into `sums`."""
+    sums[:] = 0.0
     for w in words:
         word = free[w] & cover[w]
         while word:
             g = 64 * w + np.int64(_lowest(word))
-            for k in range(K + 1):
+            for k in range(len(sums)):
                 sums[k] += counts[g, k]
             word &= word - np.uint64(1)
 
 
 @_jit
-def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
+def _bits_of(given: Given, free: Words, bits: Words) -> None:
+    """The bits of some groups, into `bits`."""
+    for w in range(len(bits)):
+        word = np.uint64(0)
+        for b in range(64):
+            g = given.place[64 * w + b]
+            if g < 0:
+                break
+            word |= (free[g >> 6] >> np.uint64(g & 63) & np.uint64(1)) << np.uint64(b)
+        bits[w] = word
+
+
+@_jit
+def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Floats) -> Ints:
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
 
     Args:
         given: the problem.
         free: the remaining groups, (words,).
-        sums: filled: `_capture` of every condition, and of all rows in the last column,
+        bits: filled with the bits of these groups, if weights are bits.
+        sums: filled: the weight by class of every condition, and of all rows in the last column,
             (classes + 1, conditions + 1).
         right: filled, (conditions,).
 
     Returns:
         The words of `free` that are not empty.
     """
-    R, K = len(given.covers), len(given.scale)
+    R, K = len(given.covers), len(given.labels)
     words, one = np.empty(len(free), np.int64), np.empty(K + 1)
     n_words = 0
     for i in range(len(free)):
@@ -121,8 +138,14 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
             n_words += 1
     words = words[:n_words]
     sums[:] = 0.0
+    if len(bits):
+        _bits_of(given, free, bits)
+        for r in range(R + 1):
+            cover = given.bits[r] if r < R else bits
+            _counted(bits, cover, given.powers, given.parts, given.units, one)
+            sums[:, r] = one
     # One pass over the free groups counts for all conditions at once, along contiguous rows.
-    if len(given.dense):
+    elif len(given.dense):
         for w in words:
             word = free[w]
             while word:
@@ -136,7 +159,7 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
                             total[r] += weight * row[r]
                 word &= word - np.uint64(1)
     else:
-        _capture(free, words, free, given.counts, given.members, given.scale, one)
+        _added(free, free, words, given.counts, one)
         sums[:, R] = one
         # Rows are counted on the smaller side of a condition: inside it, or outside it and
         # subtracted from the total.
@@ -147,9 +170,8 @@ def _captures(given: Given, free: Words, sums: Floats, right: Floats) -> Ints:
                 others[w] = ~cover[w]
                 inside += _n_ones(free[w] & cover[w])
                 outside += _n_ones(free[w] & others[w])
-            few = len(given.members) > 0 or inside <= outside  # rows are examined one by one
-            cover = cover if few else others
-            _capture(free, words, cover, given.counts, given.members, given.scale, one)
+            few = inside <= outside
+            _added(free, cover if few else others, words, given.counts, one)
             for k in range(K + 1):
                 sums[k, r] = one[k] if few else sums[k, R] - one[k]
     right[:] = -np.inf
@@ -181,13 +203,14 @@ def expand(
         The number of children.
     """
     given = Given(*given)
-    R, K, prices = len(given.covers), len(given.scale), given.prices
+    R, K, prices = len(given.covers), len(given.labels), given.prices
     cheapest = prices.min()
     sums, right = np.empty((K + 1, R + 1)), np.empty(R)
+    bits = np.empty(len(given.powers), np.uint64)
     top = np.empty((K, after + 1))  # the greatest potentials, by default label
     n = 0
     for s in range(len(free)):
-        _captures(given, free[s], sums, right)
+        _captures(given, free[s], bits, sums, right)
         # Potential: what a condition adds at most if d is the default, less its penalty.
         top[:] = 0.0
         for d in range(K):
@@ -228,79 +251,194 @@ def expand(
     return n
 
 
+class Shared(NamedTuple):
+    """What pairs of conditions have in common among all rows, for every default that is allowed:
+    bounds for the rows that a prefix leaves, see `finish`. Empty if unknown.
+    """
+
+    spoiled: Floats  # on common rows, what a rule can lose at most, (defaults, R, R)
+    lost: Floats  # with two classes, what it loses; with more, the same as `spoiled`
+    other: Floats  # the weight of the other of two classes, (defaults, R)
+
+
+@_jit
+def share(given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats]) -> None:
+    """Fill `Shared`; the weights of the problem are bits."""
+    given, shared = Given(*given), Shared(*shared)
+    R, K = len(given.covers), len(given.labels)
+    one = np.empty(K + 1)
+    for r in range(R):
+        for q in range(r + 1):
+            _counted(given.bits[r], given.bits[q], given.powers, given.parts, given.units, one)
+            i = 0
+            for d in range(K):
+                if given.defaults[d]:
+                    spoiled = one[K] - one[1 - d] if K == 2 else one[d]
+                    lost = one[d] - one[1 - d] if K == 2 else one[d]
+                    shared.spoiled[i, r, q] = shared.spoiled[i, q, r] = spoiled
+                    shared.lost[i, r, q] = shared.lost[i, q, r] = lost
+                    if r == q:
+                        shared.other[i, r] = one[1 - d] if K == 2 else 0.0
+                    i += 1
+
+
+@_jit
+def _at_expense(shared: Shared, i: int, r: int, q: Any, gone: Floats) -> float:
+    """What the first rule r may take at the expense of the second, by what all rows say."""
+    if len(shared.spoiled) == 0:
+        return np.inf
+    return float(min(shared.spoiled[i, r, q], shared.lost[i, r, q] + min(gone[r], gone[q])))
+
+
+@_jit
+def _promising(
+    need: float, shared: Shared, i: int, r: int, gain: Floats, own: Floats, gone: Floats
+) -> bool:
+    """Whether some second rule may gain more than `need`, by the bounds of `finish`."""
+    if len(shared.spoiled) == 0:
+        return True
+    spoiled, lost, of_r, gone_r = shared.spoiled[i, r], shared.lost[i, r], own[r], gone[r]
+    found = 0
+    # Without a break, so that the compiler takes eight rules at once
+    for q in range(len(gain)):
+        most = min(min(of_r, own[q]), min(spoiled[q], lost[q] + min(gone_r, gone[q])))
+        found += gain[q] + most > need
+    return found > 0
+
+
 @_jit
 def finish(
-    given: tuple[Any, ...], free: Words, values: Floats, used: Words, settled: float
-) -> tuple[int, int, int, float, int]:
+    given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats], free: Words, values: Floats,
+    used: Words, settled: float,
+) -> tuple[int, int, int, float, int]:  # fmt: skip
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
-    The second rule q is examined only if its potential, or its gain if the first rule r took from
-    it only rows that it classifies wrongly, could suffice.
+    Let d be the default label. The second rule q, with a label l other than d, gains g_q, the sum
+    of n_l - n_d over its free rows less its penalty, and less the sum over those that the first
+    rule r takes from it. So it gains at most g_q + e_rq, where e_rq bounds the sum of n_d - n_l
+    over the free rows that both cover:
+
+    - by the sum of max(0, n_d - n_l) over r, over q, and over all rows that both cover;
+    - by the sum of n_d - n_l over all rows that both cover, and n_l over those of them that the
+      prefix has captured: at most the weight of class l that it captures from r, or from q.
+
+    With more than two classes, n_d alone is summed. A second rule with label d gains nothing; it is
+    needed only for required features.
+
+    Args:
+        given, free, values, used, settled: as for `expand`.
+        shared: `Shared`.
 
     Returns:
         The prefix, its two conditions (the second -1 for a single rule), and the list's objective;
         the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
-    given = Given(*given)
-    R, K, W, prices = len(given.covers), len(given.scale), free.shape[1], given.prices
-    sums, right, got, left = (
-        np.empty((K + 1, R + 1)),
-        np.empty(R),
-        np.empty(K + 1),
-        np.empty(W, np.uint64),
-    )
-    stop, gain, potential, order = np.empty(R), np.empty(R), np.empty(R), np.empty(R, np.int64)
+    given, shared = Given(*given), Shared(*shared)
+    R, K, W, prices = len(given.covers), len(given.labels), free.shape[1], given.prices
+    P = len(given.powers)
+    sums, right, got = np.empty((K + 1, R + 1)), np.empty(R), np.empty(K + 1)
+    bits, inside = np.empty(P, np.uint64), np.empty(max(P, W), np.uint64)
+    stop, gain, own, gone = np.empty(R), np.empty(R), np.empty(R), np.empty(R)
     best, first, second, looked = -1, -1, -1, 0
     for s in range(len(free)):
-        words = _captures(given, free[s], sums, right)
+        words = _captures(given, free[s], bits, sums, right)
+        i = -1
         for d in range(K):
             if not given.defaults[d]:
                 continue
+            i += 1
             # 1. Every single rule r, and the highest objective that one reaches
             highest = -np.inf
             for r in range(R):
-                gain[r] = right[r] - sums[d, r] - prices[r]
-                stop[r] = values[s] + sums[d, R] + gain[r] if sums[K, r] > 0 else -np.inf
+                stop[r] = values[s] + sums[d, R] + (right[r] - sums[d, r] - prices[r])
+                if sums[K, r] == 0:
+                    stop[r] = -np.inf
                 highest = max(highest, stop[r])
                 if stop[r] > settled and used[s] | given.uses[r] == given.required:
                     settled, best, first, second = stop[r], s, r, -1
             # 2. Candidates for the second rule q: the best first rule plus all that q could add
             # must win.
-            n = 0
-            for q in range(R):
-                potential[q] = sums[K, q] - sums[d, q] - prices[q]
-                if highest + potential[q] > settled:
-                    order[n] = q
-                    n += 1
-            if n == 0:
-                continue
-            some = order[:n][np.argsort(-potential[order[:n]])]
+            _gains(given, shared, i, d, sums, right, gain, own, gone)
+            potential = gain + own
+            some = np.argsort(-potential)
+            some = some[: (highest + potential > settled).sum()]
             for r in range(R):
-                if stop[r] + potential[some[0]] <= settled:
+                need = settled - stop[r]
+                if len(some) == 0 or potential[some[0]] <= need:
                     continue
-                # What q may gain when r takes rows from it: q changes a group by n_l - n_d, so that
-                # a group which q would classify worse than the default is better left to r. If l
-                # is the other of two classes, max(n) - n_l bounds this gain; with more, n_d does.
-                spoiled = sums[K, r] - sums[1 - d, r] if K == 2 else sums[d, r]
-                for w in words:
-                    left[w] = free[s, w] & ~given.covers[r, w]
+                # With few others, looking at each takes no longer.
+                if 4 * len(some) > R and not _promising(need, shared, i, r, gain, own, gone):
+                    continue
+                _common(given, free[s], bits, words, r, inside)
                 for q in some:
                     # q come by falling potential: no later one can win either
-                    if stop[r] + potential[q] <= settled:
+                    if potential[q] <= need:
                         break
-                    if stop[r] + gain[q] + spoiled <= settled:
+                    if gain[q] + own[r] <= need:
+                        continue
+                    if gain[q] + _at_expense(shared, i, r, q, gone) <= need:
                         continue
                     if used[s] | given.uses[r] | given.uses[q] != given.required:
                         continue
                     looked += 1
-                    _capture(
-                        left, words, given.covers[q], given.counts, given.members, given.scale, got
-                    )
-                    most = -np.inf
-                    for k in range(K):
-                        if given.labels[k, q]:
-                            most = max(most, got[k])
-                    value = stop[r] + most - got[d] - prices[q]
-                    if got[K] > 0 and value > settled:
-                        settled, best, first, second = value, s, r, q
+                    if P:
+                        _counted(
+                            inside, given.bits[q], given.powers, given.parts[:K], given.units, got
+                        )
+                    else:
+                        _added(inside, given.covers[q], words, given.counts, got)
+                    value = stop[r] + _what_is_left(given, sums, got, q, d)
+                    if value > settled and _any_left(free[s], given.covers[r], given.covers[q]):
+                        settled, best, first, second = value, s, r, int(q)
+                        need = settled - stop[r]
     return best, first, second, settled, looked
+
+
+@_jit
+def _gains(
+    given: Given, shared: Shared, i: int, d: int, sums: Floats, right: Floats,
+    gain: Floats, own: Floats, gone: Floats,
+) -> None:  # fmt: skip
+    """What each second rule gains if nothing is taken from it; and of the bounds of `finish`, its
+    sum of max(0, n_d - n_l), and the weight of class l that the prefix captures from it.
+    """
+    K = len(given.labels)
+    for q in range(len(gain)):
+        most = right[q] if given.required else -np.inf
+        for k in range(K):
+            if k != d and given.labels[k, q]:
+                most = max(most, sums[k, q])
+        gain[q] = most - sums[d, q] - given.prices[q]
+        own[q] = sums[K, q] - sums[1 - d, q] if K == 2 else sums[d, q]
+        if len(shared.spoiled):
+            gone[q] = shared.other[i, q] - sums[1 - d, q] if K == 2 else 0.0
+
+
+@_jit
+def _what_is_left(given: Given, sums: Floats, got: Floats, q: Any, d: int) -> float:
+    """What a second rule adds to the objective when the first has taken `got` from it."""
+    most = -np.inf
+    for k in range(len(given.labels)):
+        if given.labels[k, q]:
+            most = max(most, sums[k, q] - got[k])
+    return float(most - (sums[d, q] - got[d]) - given.prices[q])
+
+
+@_jit
+def _common(given: Given, free: Words, bits: Words, words: Ints, r: int, inside: Words) -> None:
+    """The free rows that a condition covers, as bits or groups, into `inside`."""
+    if len(bits):
+        for w in range(len(bits)):
+            inside[w] = bits[w] & given.bits[r, w]
+    else:
+        for w in words:
+            inside[w] = free[w] & given.covers[r, w]
+
+
+@_jit
+def _any_left(free: Words, first: Words, second: Words) -> bool:
+    """Whether the second rule captures a group."""
+    left = np.uint64(0)
+    for w in range(len(free)):
+        left |= free[w] & ~first[w] & second[w]
+    return bool(left)

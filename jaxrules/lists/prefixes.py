@@ -11,8 +11,10 @@ m further rules adds at most the remaining potential, less the penalty of the ch
 most the m greatest potentials of conditions on the remaining rows, each less its penalty.
 
 **The last two rules** are found together unless there are too many conditions: the second is
-examined only if its potential, or its gain if the first took from it only rows that it classifies
-wrongly, could suffice (`prefix_kernels.finish`).
+examined only if its gain, with what the first may take from it at its expense, could suffice
+(`prefix_kernels.finish`).
+
+**Weights** are counted by the bit where they have a common unit (`weighed_bits`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.lists.candidates import ListCandidates, alike
+from jaxrules.lists.candidates import ListCandidates
+from jaxrules.lists.weighed_bits import weighed_bits
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Children, LayeredCertificate
 from jaxrules.tools.bits import Words, pack, unpack
@@ -39,6 +42,8 @@ _MOST_DENSE = 1 << 24
 """The most groups x conditions for which covers are also kept as numbers: 128 MiB."""
 _MOST_PAIRED = 2048
 """The most conditions for which the last two rules are found together."""
+_MOST_SHARED = 1 << 23
+"""The most pairs of conditions, for every default, for which bounds are kept: 128 MiB."""
 _EVALUATED_AT_ONCE = 1 << 20
 """Conditions, or pairs of them, examined between two checks of the clock."""
 
@@ -77,30 +82,41 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
     def given(self) -> tuple[Any, ...]:
         """The input of the kernels, see `prefix_kernels.Given`."""
         c = self.candidates
-        bits = 64 * c.covers.shape[1]
-        counts = np.zeros((bits, c.n_classes + 1))
+        n_bits = 64 * c.covers.shape[1]
+        counts = np.zeros((n_bits, c.n_classes + 1))
         counts[: c.n_groups, :-1] = c.counts
         counts[: c.n_groups, -1] = c.counts.max(axis=1)
-        dense = np.zeros((0, 0))
-        if bits * len(c) <= _MOST_DENSE:
-            dense = np.ascontiguousarray(unpack(c.covers, bits).T.astype(np.float64))
-        # Three ways to count: dense rows if they fit; else one popcount per class and word if the
-        # rows of each class weigh the same; else group by group
-        scale, members = c.counts.max(axis=0), np.zeros((0, 0), np.uint64)
-        if not len(dense) and alike(c.counts):
-            members = pack(c.counts.T > 0)
+        # Three ways to weigh: bits if all weights have a common unit; else rows of numbers if they
+        # fit; else group by group
+        bits, dense = weighed_bits(c.covers, c.counts), np.zeros((0, 0))
+        if not len(bits.powers) and n_bits * len(c) <= _MOST_DENSE:
+            dense = np.ascontiguousarray(unpack(c.covers, n_bits).T.astype(np.float64))
         return (
             c.covers,
             dense,
             counts,
-            members,
-            scale,
+            *bits,
             c.prices,
             np.ascontiguousarray(c.labels.T),
             c.defaults,
             c.uses,
             c.required,
         )
+
+    @cached_property
+    def shared(self) -> tuple[Floats, Floats, Floats]:
+        """`prefix_kernels.Shared`; empty if it would be too large, or weights are no bits."""
+        from jaxrules.lists import prefix_kernels
+
+        n, defaults = len(self.candidates), int(self.candidates.defaults.sum())
+        if not len(self.given[4]) or defaults * n**2 > _MOST_SHARED:
+            defaults = 0
+        shape = (defaults, n, n)
+        shared = np.empty(shape), np.empty(shape), np.empty((defaults, n))
+        kernels: Any = prefix_kernels
+        if defaults:
+            kernels.share(self.given, shared)
+        return shared
 
     def certificate(self, start: Choice = (), **options: Any) -> LayeredCertificate[Choice]:
         """A certificate that starts from some list."""
@@ -161,7 +177,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
         layer = (states.free[some], states.values[some], states.used[some])
         kernels: Any = prefix_kernels
-        prefix, first, second, value, looked = kernels.finish(self.given, *layer, settled)
+        prefix, first, second, value, looked = kernels.finish(
+            self.given, self.shared, *layer, settled
+        )
         self.evaluations += len(layer[0]) * len(self.candidates) + looked
         found = np.arange(prefix >= 0)
         values = np.full(len(found), value)
