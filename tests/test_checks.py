@@ -209,6 +209,14 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
             lambda: jr.estimators.SSRLClassifier(C=3),
             r"'C'; see help\(jaxrules.estimators.SSRLClassifier\)",
         ),
+        (
+            lambda: jr.lire.optimal(SIZES, LABELS, local_penalty=0.1),
+            r"'local_penalty': the proof .* jaxrules.lire.fit takes it",
+        ),
+        (
+            lambda: jr.lire.near_optimal(SIZES, LABELS, local_penalty=0.1),
+            r"'local_penalty': the proof .* jaxrules.lire.fit takes it",
+        ),
         (lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED), "got Fit; pass its model.conjunctions"),
         (
             lambda: jr.lire.fit(SIZES, LABELS, rules=FITTED.model),

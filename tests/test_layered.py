@@ -163,6 +163,20 @@ def test_a_search_may_be_stopped_at_any_time(
     check(walk, certificate)
 
 
+@given(st.integers(0, 10**6), OPTIONS, st.integers(0, 30), st.sampled_from([1.0, 2.5, 5.0]))
+@settings(max_examples=300)
+def test_a_bound_knows_what_the_tolerance_pruned(
+    seed: int, options: Options, after: int, tolerance: float
+) -> None:
+    """States no better than the incumbent by more than the tolerance are pruned, and may be
+    better: also if the search is stopped before it ends.
+    """
+    walk, polls = Walk(seed, options), itertools.count()
+    certificate = walk.certificate(absolute=tolerance)
+    layered.search(walk, certificate, (10**6,), lambda: next(polls) >= after)
+    assert walk.sign * certificate.bound <= walk.sign * walk.optimum() + 1e-8
+
+
 def test_stopped_at_once_nothing_is_known() -> None:
     walk = Walk(0, Options())
     certificate = walk.certificate()

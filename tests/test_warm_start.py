@@ -131,6 +131,23 @@ def test_lists_go_on_from_lists(seed: int, target: str, bound: bool) -> None:
     )
 
 
+def test_a_start_that_ends_early_is_said() -> None:
+    X, y = problem(3)
+    start = jr.ssrl.fit(X, y, max_rules=2, literal_penalty=0.5).model
+    schema = start.conjunctions.schema
+    everything = Conjunctions.build(schema, [[Condition.at_least(0, -1e9)]])
+    n = len(start.conjunctions)
+    rules = Conjunctions.concatenate([start.conjunctions, everything, start.conjunctions.take([0])])
+    labels = np.append(start.labels[:n], [0, 1, start.labels[n]]).astype(np.int32)
+    shares = np.full((n + 3, start.probabilities.shape[1]), 1 / start.probabilities.shape[1])
+    longer = jr.RuleList(rules, labels, shares)
+    with pytest.warns(UserWarning, match="holds for all rows: it and the rules after it are left"):
+        fit = jr.ssrl.fit(X, y, max_rules=n + 2, literal_penalty=0.5, start=longer)
+    assert (
+        fit.objective >= jr.ssrl.fit(X, y, max_rules=n, literal_penalty=0.5, start=start).objective
+    )
+
+
 def test_a_list_goes_on_behind_an_experts_rules() -> None:
     X, y = problem(2)
     first = RULES.take([3])

@@ -104,6 +104,8 @@ class RunOptions:
     """Its name in messages and in the settings that a model keeps."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Earlier names of options, and their current names."""
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Arguments that one may expect but are not taken, and what to do instead."""
     of_rows: ClassVar[tuple[str, ...]] = ()
 
     seed: int = option(lambda name, value: checks.seed(value), default=0)
@@ -523,7 +525,14 @@ def keywords(kind: type[RunOptions]) -> list[inspect.Parameter]:
 def present_names(
     kind: type[RunOptions], given: Mapping[str, Any], function: str
 ) -> dict[str, Any]:
-    """The arguments of a function under their current names; old names warn the caller."""
+    """The arguments of a function under their current names; old names warn the caller.
+
+    Raises:
+        TypeError: for an argument of `elsewhere`, naming what to do instead; for both names of one.
+    """
+    for name in given:
+        if name in kind.elsewhere:
+            raise TypeError(f"unexpected keyword argument {name!r}: {kind.elsewhere[name]}")
     for old in [name for name in given if name in kind.renamed]:
         new = kind.renamed[old]
         if new in given:

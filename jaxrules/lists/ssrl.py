@@ -628,8 +628,8 @@ class _SSRLTask:
             )
 
     def begin(self, model: RuleList, max_length: int | None) -> _Start:
-        """A list in terms of the literals, without rules that hold for no row, and without those
-        after a rule that holds for all rows.
+        """A list in terms of the literals, without rules that hold for no row. A rule that holds
+        for all rows ends it, with a warning: it is left out, as are those after it.
         """
         n_classes, table = len(self.data.classes or ()), self.data.table
         rules = model.conjunctions.with_schema(table.schema)
@@ -644,7 +644,13 @@ class _SSRLTask:
         made = made_of(self.pool, self.rows.bits, rules, one_each, (of_pool, of_parts))
         check_lengths(made, max_length, "max_length")
         # A rule without literals holds for all rows, so that no later rule decides one.
-        made = made[: made.index(())] if () in made else made
+        if () in made:
+            whole = made.index(())
+            checks.warn(
+                f"start has the rule {rules.describe(whole)!r}, which holds for all rows: it and "
+                "the rules after it are left out, and these rows get the label of default"
+            )
+            made = made[:whole]
         labels = model.labels.tolist()
         return tuple(
             (rule, label) for rule, label in zip(made, labels, strict=False) if rule is not None

@@ -270,9 +270,10 @@ class _Layers(Generic[StatesT, SolutionT]):
             for first in range(0, len(self.costs), problem.chunk):
                 if stopped():
                     # Every solution not yet seen descends from a child that was dropped, a state
-                    # that was not expanded, or a child that is still open; or it was pruned.
+                    # that was not expanded, or a child that is still open; or it was pruned, and
+                    # costs `settled` at least.
                     waiting = (some.bounds.min(initial=np.inf) for some in open_children)
-                    return min(self.dropped, self.costs[first:].min(), *waiting)
+                    return min(self.dropped, self.settled, self.costs[first:].min(), *waiting)
                 children = self._expanded(first, step)
                 if step == problem.depth - 1:
                     continue

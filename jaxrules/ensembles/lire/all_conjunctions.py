@@ -41,10 +41,10 @@ Poisson loss, all losses are measured from the least value that any score gives.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -136,6 +136,10 @@ class OptimalOptions(ScoreOptions):
     """
 
     learner = "lire.optimal"
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "local_penalty": "the proof over all conjunctions is of local_penalty=0; jaxrules.lire.fit "
+        "takes it, over rules that it is given or extracts"
+    }
 
     loss: LossName | Loss | None = option(_loss, default=None)
     global_penalty: float | None = option(or_none(checks.number), default=None, above=0)
