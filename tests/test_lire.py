@@ -27,7 +27,7 @@ from jaxrules.ensembles.lire import start as start_module
 from jaxrules.ensembles.lire.objective import WEIGHT_CAP as CAP
 from jaxrules.ensembles.lire.objective import least_loss
 from jaxrules.ensembles.lire.problem import make_problem
-from jaxrules.ensembles.lire.published import PublishedSearch, encode
+from jaxrules.ensembles.lire.published import PublishedSearch, encode, rulefit_start
 from jaxrules.ensembles.lire.start import liblinear
 from jaxrules.losses import exponential
 from jaxrules.rules import rows as row_module
@@ -917,6 +917,149 @@ def test_models_of_the_published_search_when_it_was_an_option_still_load(tmp_pat
     )
 
 
+def described_moves(
+    columns: np.ndarray, signs: np.ndarray, gamma: float, lam: float, weights: np.ndarray
+) -> list[tuple[list[int], float]]:
+    """Support and objective after each move, by the steps that `lire.published` describes, every
+    loss and every penalty computed anew; the intercept is the last column.
+    """
+    weights, failures = weights.copy(), np.zeros(len(columns), int)
+    coverage = (columns > 0).mean(axis=1)
+
+    def loss(weights: np.ndarray) -> float:
+        return float(np.exp(-signs * (weights @ columns)).mean())
+
+    def value(weights: np.ndarray) -> float:
+        chosen = weights != 0
+        return loss(weights) + gamma * chosen.sum() + lam * coverage[chosen].sum() / chosen.sum()
+
+    def best(weights: np.ndarray, j: int) -> tuple[np.ndarray, float]:
+        """With the best weight of j; and the share of the loss where j and the class disagree."""
+        without = np.where(np.arange(len(weights)) == j, 0.0, weights)
+        each = np.exp(-signs * (without @ columns))
+        wrong = np.clip(each[columns[j] != signs].sum() / each.sum(), 1e-10, 1 - 1e-10)
+        found = without.copy()
+        found[j] = np.log((1 - wrong) / wrong) / 2
+        return found, wrong
+
+    def refitted(weights: np.ndarray) -> np.ndarray:
+        before = loss(weights)
+        for _ in range(10):
+            for j in np.flatnonzero(weights):
+                weights, _ = best(weights, j)
+            if abs(before - loss(weights)) < 1e-4:  # before the refit, not before the sweep
+                break
+        return weights
+
+    def moved(weights: np.ndarray) -> tuple[np.ndarray, bool]:
+        support = np.flatnonzero(weights)
+        for m in support[np.argsort(failures[support], kind="stable")]:
+            without = weights.copy()
+            without[m] = 0.0
+            kept, _ = best(weights, m)
+            if value(without) <= value(kept):
+                return without, True
+            others = support[support != m]
+            for j in np.setdiff1d(np.arange(len(weights)), support):
+                swapped, wrong = best(without, j)
+                rise = gamma + lam * (coverage[j] - coverage[others].mean()) / len(support)
+                square = rise * (2 * loss(without) - rise)
+                if square < 0 or abs(wrong - 0.5) <= np.sqrt(square) / (2 * loss(without)):
+                    continue
+                if value(swapped) < value(kept):
+                    return swapped, True
+            weights = kept
+            failures[m] += 1
+        return weights, False
+
+    moves = []
+    for _ in range(200):
+        weights, changed = moved(weights)
+        weights = refitted(weights)
+        moves.append((np.flatnonzero(weights).tolist(), value(weights)))
+        if not changed:
+            break
+    return moves
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_published_search_makes_the_described_moves(seed: int) -> None:
+    satisfied, target = noisy(20 + seed, 250, 40, signal=6)
+    columns, signs = encode(satisfied, "signed"), 2.0 * target - 1
+    weight, coverage = np.full(250, 1 / 250), (columns > 0).mean(axis=1)
+    start = np.where(np.arange(41) % 3 == seed, 0.1, 0.0)
+    search = PublishedSearch(columns * signs, weight, coverage, 0.00113, 0.05, start.copy())
+    # a penalty for which no C_m is 0 up to rounding, which would decide
+    expected = described_moves(columns, signs, 0.00113, 0.05, start)
+    found, going = [], True
+    while going:
+        going = search.iterate(lambda: False)
+        if not going:
+            search.refit()
+        found.append((search.support.tolist(), search.objective()))
+    supports = [set(support) for support, _ in found]
+    assert any(len(after) < len(before) for before, after in itertools.pairwise(supports))
+    assert any(after - before for before, after in itertools.pairwise(supports))
+    assert [support for support, _ in found] == [support for support, _ in expected]
+    np.testing.assert_allclose([g for _, g in found], [g for _, g in expected], rtol=1e-9)
+
+
+def test_published_search_starts_from_the_l1_solution_and_makes_the_described_moves() -> None:
+    satisfied, target = noisy(20, 120, 20, signal=6)
+    columns, signs = encode(satisfied, "signed"), 2.0 * target - 1
+    start = rulefit_start(columns, signs, np.full(120, 1 / 120), 0.0041, 0)
+    moves = described_moves(columns, signs, 0.0041, 0.05, start)
+    fit = published(satisfied, target, global_penalty=0.0041, local_penalty=0.05)
+    assert fit.objective == pytest.approx(moves[-1][1], abs=1e-9)
+    assert chosen_rules(fit.model) == [j for j in moves[-1][0] if j < 20]
+
+
+def test_a_refit_of_the_published_search_stops_after_one_sweep_or_ten() -> None:
+    """Its loss only falls, so that after the first sweep it departs further from the loss before
+    the refit.
+    """
+    satisfied, target = noisy(9, 250, 40, signal=6)
+    columns, signs = encode(satisfied, "signed"), 2.0 * target - 1
+    weight, coverage = np.full(250, 1 / 250), (columns > 0).mean(axis=1)
+    start = np.where(np.arange(41) % 3 == 0, 0.1, 0.0)
+    search = PublishedSearch(columns * signs, weight, coverage, 0.002, 0.004, start.copy())
+    search.refit()
+    swept = np.exp(-signs * (start @ columns)) / 250
+    weights = start.copy()
+    for _ in range(10):
+        for j in np.flatnonzero(weights):
+            swept = swept * np.exp(weights[j] * signs * columns[j])
+            helped, harmed = swept[columns[j] == signs].sum(), swept[columns[j] != signs].sum()
+            weights[j] = np.log(helped / harmed) / 2
+            swept = swept * np.exp(-weights[j] * signs * columns[j])
+    np.testing.assert_allclose(search.weights, weights, atol=1e-12)
+    done = search.weights.copy()
+    search.refit()  # changes the loss by less than the tolerance: one sweep
+    assert 0 < np.abs(search.weights - done).max() < 0.01
+    once = done.copy()
+    each = np.exp(-signs * (done @ columns))
+    for j in np.flatnonzero(once):
+        each = each * np.exp(once[j] * signs * columns[j])
+        once[j] = np.log(each[columns[j] == signs].sum() / each[columns[j] != signs].sum()) / 2
+        each = each * np.exp(-once[j] * signs * columns[j])
+    np.testing.assert_allclose(search.weights, once, atol=1e-12)
+
+
+def test_a_weight_that_a_refit_sets_to_zero_leaves_the_mean_coverage_of_the_moves() -> None:
+    """As in the author's program, which carries that mean from move to move."""
+    column = np.repeat([1.0, -1.0], 20)
+    balanced, signs = np.tile([1.0, -1.0], 20), np.repeat([1.0, -1.0], 20)
+    signs[[0, 1, 20, 21]] *= -1  # balanced is right and wrong equally often, whatever column is
+    columns = np.stack([column, balanced, np.ones(40)])
+    coverage = np.array([0.25, 0.75, 1.0])
+    search = PublishedSearch(
+        columns * signs, np.full(40, 1 / 40), coverage, 0.01, 0.1, np.array([0.5, 0.5, 0.0])
+    )
+    search.refit()
+    assert search.support.tolist() == [0]
+    assert (search.local, search.local_ratio(search.support)) == (0.5, 0.25)
+
+
 @pytest.mark.parametrize("encoding", ["signed", "binary"])
 def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
     """Columns enter one by one; the first is that of the best model of
@@ -924,7 +1067,7 @@ def test_published_search_without_the_time_for_its_start(encoding: str) -> None:
     """
     satisfied, target = noisy(9, 250, 40, signal=6)
     columns, signs = encode(satisfied, encoding), 2.0 * target - 1
-    coverage = np.append(1.0, satisfied.mean(axis=0))
+    coverage = np.append(satisfied.mean(axis=0), 1.0)
     search = PublishedSearch(
         columns * signs, np.full(250, 1 / 250), coverage, 0.002, 0.004, np.zeros(41)
     )

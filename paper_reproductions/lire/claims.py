@@ -42,7 +42,7 @@ def against(
     """LIRE minus other methods on every data set: sizes have to be smaller, an accuracy at most
     `LOWER` lower. KernelSVM on part of the rows is left out.
     """
-    rows = results[exhibits.comparison]
+    rows = exhibits.compared(results)
     found = []
     for name, title in exhibits.TITLES.items():
         there = rows.where(data=name)
@@ -121,7 +121,7 @@ def trade_off(size: str) -> Callable[[Results], list[Comparison]]:
     """
 
     def compare(results: Results) -> list[Comparison]:
-        rows = results[exhibits.tradeoff]
+        rows = exhibits.traded(results)
         lire = rows.where(method=PUBLISHED, local_penalty=protocol.MAIN_LOCAL_PENALTY)
         values = advantage(lire, rows.where(method="RuleFit"), size)
         if not values:
@@ -143,7 +143,7 @@ def by_lambda(
     """A measure at the largest lambda minus that at `start`, on the same folds."""
 
     def compare(results: Results) -> list[Comparison]:
-        rows = results[exhibits.tradeoff].where(method=OWN)
+        rows = exhibits.traded(results).where(method=OWN)
         found = []
         for gamma in gammas:
             at = rows.where(penalty=gamma)
@@ -163,7 +163,7 @@ def _one_fold(measure: str) -> Callable[[Results], str]:
     """What the published search has at both lambdas on its first fold."""
 
     def beside(results: Results) -> str:
-        rows = results[exhibits.tradeoff].where(method=PUBLISHED, fold=0)
+        rows = exhibits.traded(results).where(method=PUBLISHED, fold=0)
         said = []
         for gamma in _MIDDLE:
             ends = [rows.where(penalty=gamma, local_penalty=value) for value in (SMALL, LARGE)]
@@ -185,7 +185,7 @@ def together(
 
 def seconds(results: Results) -> list[Comparison]:
     """CPU seconds of LIRE over those of the other rule ensembles."""
-    rows = results[exhibits.comparison]
+    rows = exhibits.compared(results)
     found = []
     for name, title in exhibits.TITLES.items():
         there = rows.where(data=name)

@@ -5,17 +5,21 @@ Algorithm 1 of Kanamori (2023) with what the published program (kelicht/lire) ad
 
 - rules enter as -1 / +1, so that a weight moves all rows (``encoding="binary"`` is Theorem 1 to the
   letter);
-- the intercept is a column of ones, penalised like a rule of coverage 1;
+- the intercept is a column of ones, after the rules, penalised like a rule of coverage 1;
 - the start is the L1-penalised logistic regression of liblinear with C = 1 / (gamma N);
 - each move is followed by a refit. Rules of the support are tried in order of the number of their
-  earlier failures. A rule is deleted if that pays with the other weights fixed; otherwise it is
-  replaced with the first outside rule, in ascending order, that is strictly better than its own
-  best weight; otherwise it gets that weight. Nothing is ever added;
+  earlier failures, then of their column. A rule is deleted if that pays with the other weights
+  fixed; otherwise it is replaced with the first outside rule, in ascending order, that is strictly
+  better than its own best weight; otherwise it gets that weight. Nothing is ever added;
 - outside rules are excluded by the interval of Theorem 1 as printed, even where that is wrong (C_m
   < 0);
-- the refit is cyclic: at most ten sweeps, until a sweep changes the loss by less than 1e-4.
+- the refit is cyclic: at most ten sweeps, until the loss is within 1e-4 of that before the refit.
+  As it only falls, it ends after the first sweep or not before the tenth;
+- a weight of at most 1e-8 is 0. A refit that sets one to 0 leaves the mean coverage that later
+  moves reckon with as it was.
 
-It keeps every row and every rule, equal ones included, and examines the outside rules one by one.
+It keeps every rule, equal ones included. Rows that no rule and no class distinguishes are one, and
+the outside rules are evaluated in blocks, which changes sums by rounding only.
 `jaxrules.lire.fit` finds lower objectives faster.
 """
 
@@ -54,6 +58,14 @@ Floats = NDArray[np.float64]
 _SHARE_CLIP = 1e-10
 _REFIT_SWEEPS = 10
 _REFIT_TOLERANCE = 1e-4
+_LEAST_WEIGHT = 1e-8
+"""Smaller weights count as 0."""
+_TIE = 1e-12
+"""Rules that hold for the same rows are equally good in the author's sums, which have one order;
+with sums in blocks they differ by rounding, some 1e-16.
+"""
+_BLOCK = 64
+"""Outside rules that are evaluated together: few enough to stop early."""
 _LIBLINEAR = 2e-7
 """Seconds that liblinear takes per entry of the matrix. It cannot be interrupted, so with less time
 than that the search starts without it.
@@ -165,8 +177,9 @@ def _fit_output(
     """The author's algorithm for one output, until no move improves."""
     least = 0 if sample is None else _LEAST
     best, status = _searched(data, run, pool, prices, options, least)
-    chosen = np.flatnonzero(best.weights[1:])
-    encoded = LireSolution(chosen, best.weights[1:][chosen], float(best.weights[0]))
+    rules = best.weights[:-1]
+    chosen = np.flatnonzero(rules)
+    encoded = LireSolution(chosen, rules[chosen], float(best.weights[-1]))
     solution = encoded.in_zero_one(options.encoding)
     named = {"global_penalty": prices.global_penalty, "local_penalty": prices.local_penalty}
     details = PublishedDetails(
@@ -199,11 +212,13 @@ def _searched(
     weight = data.weights / data.weights.sum()
     satisfied = activations.dense[activations.pattern]
     columns = encode(satisfied, options.encoding)
-    coverage = np.concatenate([[1.0], weight @ satisfied])
+    coverage = np.append(weight @ satisfied, 1.0)
     short = run.deadline.work_left() < _LIBLINEAR * columns.size or not run.may_import(_LINEAR)
-    signs = np.multiply(columns, data.target, out=columns if short else None)
+    different, mass = _different_rows(activations.pattern, data.target, weight)
+    signs = columns[:, different]
+    signs *= data.target[different]
     gamma, lam, _ = prices
-    begin = partial(PublishedSearch, signs, weight, coverage, gamma, lam)
+    begin = partial(PublishedSearch, signs, mass, coverage, gamma, lam)
     state, status = begin(np.zeros(len(columns))), Status.MAX_ITERATIONS
     kept = _Kept(run, state)
     with run:
@@ -231,8 +246,17 @@ def _searched(
     return kept.best, status
 
 
+def _different_rows(
+    pattern: NDArray[np.int64], target: Floats, weight: Floats
+) -> tuple[NDArray[np.int64], Floats]:
+    """One row of each pattern and class, and the weight of all of its kind."""
+    kind = 2 * pattern + (target > 0)
+    _, first, inverse = np.unique(kind, return_index=True, return_inverse=True)
+    return first, np.bincount(inverse, weights=weight)
+
+
 class PublishedIncumbent(NamedTuple):
-    """Weights of the encoded rules, the intercept first, shape (1 + rules,), and G."""
+    """Weights of the encoded rules, the intercept last, shape (rules + 1,), and G."""
 
     weights: Floats
     objective: float
@@ -256,12 +280,12 @@ class PublishedSearch:
     """State of the algorithm.
 
     Attributes:
-        signs: encoded rules times the target (-1 or +1), shape (1 + rules, rows); the first row is
+        signs: encoded rules times the target (-1 or +1), shape (rules + 1, rows); the last row is
             for the intercept's column of ones.
         sample_weight: sums to 1, shape (rows,).
-        coverage: share of rows that each column covers, shape (1 + rules,); 1 for the intercept.
+        coverage: share of rows that each column covers, shape (rules + 1,); 1 for the intercept.
         gamma, lam: global and local penalty.
-        weights: shape (1 + rules,).
+        weights: shape (rules + 1,).
     """
 
     signs: Floats
@@ -273,7 +297,11 @@ class PublishedSearch:
 
     def __post_init__(self) -> None:
         self.row_loss = self.sample_weight * np.exp(-(self.weights @ self.signs))
+        self.weights = np.where(np.abs(self.weights) > _LEAST_WEIGHT, self.weights, 0.0)
         self.failures = np.zeros(len(self.weights), np.int64)
+        self._moves_all_rows = bool(self.signs.all())  # as -1 / +1 columns do
+        self.local = self.local_ratio(self.support)
+        """Omega_L as the moves reckon with it; a refit does not change it."""
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -328,13 +356,14 @@ class PublishedSearch:
         if gains[best] <= 0:
             return False
         self._set_weight(best, float(weights[best]))
+        self.local = self.local_ratio(self.support)
         return True
 
     def refit(self) -> None:
         """Cyclic coordinate descent on the loss over the support."""
+        support, before = self.support.tolist(), self.row_loss.sum()
         for _ in range(_REFIT_SWEEPS):
-            before = self.row_loss.sum()
-            for m in self.support.tolist():
+            for m in support:
                 self._set_weight(m, 0.0)
                 weight, _ = _best_weight(*self._split(m))
                 self._set_weight(m, weight)
@@ -346,29 +375,58 @@ class PublishedSearch:
         changed.
         """
         self._set_weight(m, 0.0)
-        others = support[support != m]
-        local = self.local_ratio(others)
+        size = len(support)
+        others = self.local * size - self.coverage[m]
+        local = others / (size - 1) if size > 1 else 0.0
         # Lemma 1: C_j of every rule that could take m's place, and of m itself
-        increase = self.gamma + self.lam * (self.coverage - local) / len(support)
+        increase = self.gamma + self.lam * (self.coverage - local) / size
         weight, decrease = _best_weight(*self._split(m))
         if decrease <= increase[m]:  # Theorem 1: m does not pay for itself
+            self.local = local
             return True
-        for j in np.setdiff1d(np.arange(len(self.weights)), support).tolist():
-            helped, harmed = self._split(j)
-            if _inside_interval(helped, harmed, float(increase[j])):
-                continue
-            best, saved = _best_weight(helped, harmed)
-            if saved - increase[j] > decrease - increase[m]:
-                self._set_weight(j, best)
-                return True
-        self._set_weight(m, weight)
-        return False
+        replacement = self._first_better(decrease - increase[m], increase, support)
+        if replacement is None:
+            self._set_weight(m, weight)
+            return False
+        j, weight = replacement
+        self._set_weight(j, weight)
+        self.local = (others + self.coverage[j]) / size
+        return True
+
+    def _first_better(
+        self, gain: float, increase: Floats, support: NDArray[np.int64]
+    ) -> tuple[int, float] | None:
+        """The first rule outside of the support that lowers the objective by more, and its weight.
+
+        Args:
+            gain: what the deleted rule is worth, with its best weight.
+            increase: C_j, shape (rules + 1,).
+        """
+        outside = np.ones(len(self.weights), np.bool_)
+        outside[support] = False
+        for start in range(0, len(outside), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            slopes = self.signs[block] @ self.row_loss
+            moved = self._moved(block)
+            better = _better(moved, slopes, increase[block], gain) & outside[block]
+            if better.any():
+                j = start + int(better.argmax())
+                return j, _best_weight(*self._split(j))[0]
+        return None
 
     def _set_weight(self, m: int, weight: float) -> None:
+        weight = weight if abs(weight) > _LEAST_WEIGHT else 0.0
         change = weight - self.weights[m]
         if change:
             self.row_loss = self.row_loss * np.exp(-change * self.signs[m])
             self.weights[m] = weight
+
+    def _moved(self, columns: slice) -> Floats:
+        """Loss on the rows that these columns move, shape (columns,)."""
+        if self._moves_all_rows:
+            return np.full(len(self.weights[columns]), self.row_loss.sum())
+        found: Floats = np.abs(self.signs[columns]) @ self.row_loss
+        return found
 
     def _split(self, m: int) -> tuple[float, float]:
         """Loss on the rows that column m, with a positive weight, helps and harms."""
@@ -386,24 +444,31 @@ def _best_weight(helped: float, harmed: float) -> tuple[float, float]:
     return 0.5 * math.log((1 - share) / share), total * (1 - 2 * math.sqrt(share * (1 - share)))
 
 
-def _inside_interval(helped: float, harmed: float, increase: float) -> bool:
-    """Whether Theorem 1 as printed excludes the rule; it does if its interval has no real ends (C_m
-    < 0).
+def _better(moved: Floats, slopes: Floats, increase: Floats, gain: float) -> NDArray[np.bool_]:
+    """Which rules lower the objective by more than `gain` and lie outside of the interval of
+    Theorem 1 as printed; if its interval has no real ends (C_m < 0), none does.
+
+    Args:
+        moved, slopes: loss on the rows that a rule helps and harms, sum and difference.
+        increase: C_m.
     """
-    total = helped + harmed
-    square = increase * (2 * total - increase)
-    if total <= 0 or square < 0:
-        return True
-    return abs(harmed / total - 0.5) <= math.sqrt(square) / (2 * total)
+    square = increase * (2 * moved - increase)
+    real = (square >= 0) & (moved > 0)
+    moved, square = np.where(real, moved, 1.0), np.where(real, square, 0.0)
+    share = np.clip((moved - slopes) / (2 * moved), _SHARE_CLIP, 1 - _SHARE_CLIP)
+    outside = np.abs(share - 0.5) > np.sqrt(square) / (2 * moved)
+    saved = moved * (1 - 2 * np.sqrt(share * (1 - share)))
+    better: NDArray[np.bool_] = real & outside & (saved - increase > gain + _TIE)
+    return better
 
 
 def encode(satisfied: NDArray[np.bool_], encoding: Encoding) -> Floats:
-    """The column of ones and the encoded rules, shape (1 + rules, rows)."""
-    columns = np.ones((1 + satisfied.shape[1], satisfied.shape[0]))
-    columns[1:] = satisfied.T
+    """The encoded rules and the column of ones, shape (rules + 1, rows)."""
+    columns = np.ones((satisfied.shape[1] + 1, satisfied.shape[0]))
+    columns[:-1] = satisfied.T
     if encoding == "signed":
-        columns[1:] *= 2
-        columns[1:] -= 1
+        columns[:-1] *= 2
+        columns[:-1] -= 1
     return columns
 
 
@@ -414,7 +479,7 @@ def rulefit_start(
     rescaled, although its log-odds are twice LIRE's score.
 
     Args:
-        columns: encoded rules, shape (1 + rules, rows).
+        columns: encoded rules, shape (rules + 1, rows).
         target: -1 or +1, shape (rows,).
         sample_weight: sums to 1, shape (rows,).
         gamma: the global penalty; liblinear's C is 1 / (gamma N). Without a penalty C is 1e6.
