@@ -55,6 +55,45 @@ def test_the_best_setting_is_one_for_all_folds() -> None:
     assert len(exhibits.best_setting(Rows([]))) == 0
 
 
+def test_modmod_stands_beside_beam_search_on_the_same_folds(tmp_path) -> None:
+    store = Store(tmp_path)
+    for fold in range(2):
+        cell = Cell.of(data="iris", fold=fold)
+        sizes = {"rules": 3, "literals": 4}
+        store.write(
+            exhibits.modmod,
+            cell,
+            [
+                {"literal_penalty": penalty, "accuracy": 90.0 + penalty + fold, **sizes}
+                for penalty in published.PENALTIES
+            ],
+            1.0,
+        )
+    for fold in range(3):
+        rows = [
+            {"literal_penalty": 1.0, "max_rules": most, "accuracy": 80.0 + most + fold, **sizes}
+            for most in (10, 40)
+        ]
+        store.write(exhibits.every, Cell.of(data="iris", fold=fold), rows, 1.0)
+    table = exhibits.modmod_table(exhibits.MULTI)(Results(store, Settings()))
+    assert list(table.rows) == ["iris"]
+    ours, beam = (
+        table.values["iris", f"{search}, accuracy"] for search in ("ModMod", "beam search")
+    )
+    assert (ours.ours, beam.ours) == (100.5, 90.5)
+    assert "penalty 10" in ours.mark
+    assert "2 of 10 folds" in beam.mark
+    assert ours.apart
+
+
+def test_a_cell_of_modmod_has_a_row_for_every_penalty() -> None:
+    (cell, *_) = protocol.modmod_cells(QUICK)
+    rows = protocol.measure_modmod(cell, QUICK)
+    assert [row["literal_penalty"] for row in rows] == list(published.PENALTIES)
+    assert all(row["rules"] <= 1 + protocol.MODMOD_RULES for row in rows)
+    assert rows[0]["accuracy"] > 90
+
+
 @pytest.mark.parametrize(
     ("measure", "accuracy", "literals", "given"),
     [("rules", 86.0, 90, True), ("literals", 86.0, 90, True), ("accuracy", 86.0, 90, False),
