@@ -154,6 +154,9 @@ def test_the_published_algorithm_agrees(problem: Problem) -> None:
     assert ours.objective == pytest.approx(theirs.objective, rel=1e-9, abs=1e-12)
     assert theirs.status == Status.OPTIMAL
     assert theirs.bound == pytest.approx(theirs.objective, rel=1e-9, abs=1e-12)
+    if theirs.propositions:  # line 17: the shortest conjunction for the same rows
+        rows = space.selected_groups(theirs.propositions)
+        assert len(theirs.propositions) == len(shortest_equivalent(space, rows))
 
 
 @settings(max_examples=150)

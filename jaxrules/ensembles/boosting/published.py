@@ -31,8 +31,9 @@ def published(
 ) -> Fit[RuleEnsemble]:
     """The paper's own Algorithm 1: a breadth-first search over core queries with its bound (2.4).
 
-    It finds rules as good as those of ``fit(X, y, **PAPER)``, but not the shortest of them, and is
-    slow. It exists for the pruning counts of the paper's Table 2, in ``details["stages"]``.
+    It finds rules as good as those of ``fit(X, y, **PAPER)``, with as few conditions as their rows
+    allow (line 17), and is slow. Of equally good rules for different rows it may take another. It
+    exists for the pruning counts of the paper's Table 2, in ``details["stages"]``.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
