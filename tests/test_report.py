@@ -28,6 +28,7 @@ import problems
 from jaxrules.tools import display
 from jaxrules.users.export.program import program_of
 from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
+from jaxrules.users.reporting.figures import auc_error
 
 pytestmark = pytest.mark.filterwarnings("ignore:column .* of X has none of the categories")
 
@@ -480,9 +481,9 @@ def test_it_opens_in_light_and_dark(name: str, browser: Any, tmp_path: Path) -> 
         colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
         seen.append(browser.execute_script(colours))
         for element in browser.find_elements("css selector", "input, select, button, svg[role]"):
-            assert element.accessible_name
+            assert element.accessible_name or not element.is_displayed()
         headings = [one.text for one in browser.find_elements("css selector", "h2")]
-        assert headings[-1] == "Data, settings and certificate"
+        assert headings[-2:] == ["Data, settings and certificate", "Intended use and sign-off"]
         assert "Which rules hold for a row?" in headings
         links = browser.find_elements("css selector", "nav a")
         assert [link.text for link in links] == headings
@@ -744,8 +745,8 @@ def test_the_slider_moves_along_the_path(browser: Any, tmp_path: Path) -> None:
         assert float(said.split()[-1]) == pytest.approx(jr.risk(model, X, y), rel=1e-4)
         texts = browser.find_elements("css selector", "#rules td:nth-child(2)")
         assert [one.text for one in texts] == [
-            model.conjunctions.describe(r) for r in range(len(model.conjunctions))
-        ]
+            one.text for one in jr.importance(model, X)
+        ]  # the most important first
         label = jr.predict(model, X[:1])[0]
         assert browser.find_element("id", "prediction").text == label
         slider.send_keys(Keys.ARROW_LEFT)
@@ -873,3 +874,238 @@ def test_names_are_shown_as_they_are(browser: Any, tmp_path: Path) -> None:
     assert_same(evaluated(browser), model, frame)
     assert NASTY[0] in browser.find_element("id", "rules").text
     assert browser.find_element("id", "prediction").text == jr.predict(model, frame[:1])[0]
+
+
+# What readers need: an opening, names, reasons, changes, and who signs
+
+
+def test_the_opening_says_what_how_well_and_what_is_proved() -> None:
+    fit = jr.boosting.fit(X, LABELS, max_rules=2, missing="own_category")
+    named = pd.Series(LABELS, name="loan status")
+    page = jr.report(fit, X, named, None)
+    data = data_of(page)
+    (model,) = data["models"]
+    said = " ".join(model["opening"])
+    assert data["target"] == "loan status"
+    assert data["title"] == "Rule ensemble of 2 rules for loan status"
+    assert "log-odds of loan status == yes" in model["heading"]
+    assert said.startswith("This model predicts loan status (no or yes) from ")
+    assert "by 2 rules" in said
+    assert f"right for {jr.accuracy(fit.model, X, LABELS):.1%}" in said
+    assert (
+        f"would be right for {max((LABELS == 'yes').mean(), (LABELS == 'no').mean()):.1%}" in said
+    )
+    assert fit.advice in said
+    assert fit.model.schema.target == "target"  # the model itself keeps its name
+
+
+@each_kind
+def test_every_kind_has_an_opening_and_a_hash(name: str) -> None:
+    result, y = fitted(name)
+    page = jr.report(result, X, y, None)
+    data = data_of(page)
+    assert all(len(model["opening"]) >= 3 for model in data["models"])
+    assert re.fullmatch("[0-9a-f]{64}", page.data_hash)
+    assert data["data_hash"] == page.data_hash == jr.report(result, X, y, None).data_hash
+    other = y.copy()
+    other[0] = y[y != y[0]][0]
+    assert jr.report(result, X, other, None).data_hash != page.data_hash
+    assert (data["version"], len(data["date"])) == (jr.__version__, 10)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=4, max_size=25))
+def test_the_error_of_the_area_is_delongs(rows: list[tuple[int, bool]]) -> None:
+    score, positive = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
+    a, b = score[positive], score[~positive]
+    found = auc_error(score, positive)
+    if min(len(a), len(b)) < 2:
+        assert found is None
+        return
+    wins = (a[:, None] > b) + 0.5 * (a[:, None] == b)
+    variance = wins.mean(axis=1).var(ddof=1) / len(a) + wins.mean(axis=0).var(ddof=1) / len(b)
+    assert found == pytest.approx(variance**0.5)
+
+
+def test_importances_are_those_of_the_library() -> None:
+    fit, y = fitted("ensemble")
+    (shown,) = data_of(jr.report(fit, X, y, None))["models"]
+    found = sorted((value for value in shown["importances"] if value), reverse=True)
+    assert found == pytest.approx([one.value for one in jr.importance(fit.model, X)])
+
+
+def test_a_card_has_points() -> None:
+    model = jr.boosting.fit(X, LABELS, max_rules=2, missing="own_category").model
+    card = jr.scorecard(model, X, LABELS)
+    (shown,) = data_of(jr.report(card, X, LABELS, None))["models"]
+    weights = np.array(shown["program"]["weights"])[:, 0] * shown["points"]["per_unit"]
+    assert weights == pytest.approx(card.points[card.points != 0])
+    assert ("no other points" in shown["opening"][-1]) == (card.status is jr.Status.OPTIMAL)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "change"),
+    [
+        (ValueError, "ids has 2 values", {"ids": ["a", "b"]}),
+        (ValueError, "changeable names", {"changeable": ["nothing"]}),
+        (TypeError, "changeable must be", {"changeable": "size"}),
+        (TypeError, "sign_off must be", {"sign_off": "me"}),
+        (TypeError, "intended_use must be text", {"intended_use": 3}),
+    ],
+)
+def test_bad_input_for_readers(
+    error: type[Exception], message: str, change: dict[str, Any]
+) -> None:
+    with pytest.raises(error, match=message):
+        jr.report(fitted("bare model")[0], X, LABELS, None, **change)
+
+
+@needs_browser
+def test_rows_are_found_by_name_error_and_margin(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select
+
+    names = [f"customer {k}" for k in range(48)]
+    fit, _ = opened(browser, tmp_path, "ensemble", ids=names)
+    name = browser.find_element("id", "row-name")
+    name.clear()
+    name.send_keys("customer 17", Keys.TAB)
+    assert browser.find_element("id", "answer").text.startswith(
+        f"Row 18 of the rows given, customer 17; its target is {LABELS[17]}."
+    )
+    name.clear()
+    name.send_keys("nobody", Keys.TAB)
+    assert "No stored row is called nobody." in browser.find_element("id", "row").text
+    scores = jr.decision_function(fit.model, X)
+    wrong = np.flatnonzero(jr.predict(fit.model, X) != LABELS)
+    kinds = Select(browser.find_element("id", "row-kind"))
+    kinds.select_by_index(1)
+    number = browser.find_element("id", "row-number")
+    if len(wrong):
+        surest = wrong[np.argsort(-np.abs(scores[wrong]), kind="stable")]
+        assert int(number.get_attribute("value")) - 1 == surest[0]
+        assert f"1 of {len(wrong)}" in browser.find_element("id", "row-among").text
+    kinds.select_by_index(2)
+    assert int(number.get_attribute("value")) - 1 == np.argmin(np.abs(scores))
+
+
+@needs_browser
+@pytest.mark.parametrize("kind", ["ensemble", "scorecard", "scaled"])
+def test_the_pages_reasons_are_those_of_the_library(
+    kind: str, browser: Any, tmp_path: Path
+) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    result: Any = fitted("bare model")[0]
+    if kind == "scorecard":
+        result = jr.scorecard(result, X, LABELS)
+    if kind == "scaled":
+        result = jr.scaled_scorecard(result)
+    show(browser, jr.report(result, X, LABELS, tmp_path / "page.html"))
+    number = browser.find_element("id", "row-number")
+    for against in (0, 1):
+        Select(browser.find_element("id", "reason-against")).select_by_index(against)
+        for code, label in enumerate(("no", "yes")):
+            Select(browser.find_element("id", "reason-for")).select_by_index(code + 1)
+            rows = X if against else None
+            told = jr.reasons(result, X, label=label, against=rows, most=None)
+            for row in (0, 1, 7, 20):
+                number.clear()
+                number.send_keys(str(row + 1))
+                cells = browser.find_elements("css selector", "#why tbody td")
+                texts = [one.text for one in cells]
+                wanted = [one.text for one in told[row].reasons if abs(one.points) > 1e-9]
+                assert sorted(texts[::2]) == sorted(wanted)
+                points = [float(one) for one in texts[1::2]]
+                found = [one.points for one in told[row].reasons if abs(one.points) > 1e-9]
+                assert points == pytest.approx([abs(one) for one in found], rel=1e-3, abs=1e-4)
+
+
+@needs_browser
+@pytest.mark.parametrize("name", ["bare model", "several classes", "list"])
+def test_the_changes_change_the_prediction(name: str, browser: Any, tmp_path: Path) -> None:
+    result, _ = opened(browser, tmp_path, name, changeable=["size", "colour"])
+    model = models_of(result)[0]
+    script = """
+        return JSON.stringify([...Array(12).keys()].map((place) => {
+          const row = storedRow(place), allowed = data.changeable;
+          return { allowed, text: changesOf(row, allowed)[0].textContent };
+        }))"""
+    found = json.loads(browser.execute_script(script))
+    names = [
+        column["name"] for column in data_of(jr.report(result, X, fitted(name)[1], None))["columns"]
+    ]
+    said = jr.predict(model, X[:12]).tolist()
+    for place, one in enumerate(found):
+        assert one["allowed"] == [column in ("size", "colour") for column in names]
+        # Every single change of these columns, by brute force over all values that occur.
+        could = False
+        for column in set(names) & {"size", "colour"}:
+            for value in X[column].dropna().unique():
+                row = X[place : place + 1].copy()
+                row[column] = value
+                could |= jr.predict(model, row)[0] != said[place]
+        if could:
+            assert one["text"].startswith("The prediction would change with")
+            assert "; " not in one["text"].split("prediction")[2]
+
+
+@needs_browser
+def test_rules_are_filtered_and_charted_by_column(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    fit, _ = opened(browser, tmp_path, "ensemble", intended_use="Loans <b>only</b>.")
+    body = data_of(jr.report(fit, X, LABELS, None))
+    names = [column["name"] for column in body["columns"]]
+    every = [one.text for one in browser.find_elements("css selector", "#rules td:nth-child(2)")]
+    Select(browser.find_element("id", "rule-column")).select_by_visible_text("colour")
+    kept = [one.text for one in browser.find_elements("css selector", "#rules td:nth-child(2)")]
+    assert kept == [text for text in every if "colour" in text]
+    assert f"{len(kept)} of {len(every)} shown." in browser.find_element("id", "rules").text
+    Select(browser.find_element("id", "rule-column")).select_by_index(0)
+    browser.find_element("id", "rule-text").send_keys("AGE")
+    kept = [one.text for one in browser.find_elements("css selector", "#rules td:nth-child(2)")]
+    assert kept == [text for text in every if "age" in text.lower()]
+    for name in names:
+        Select(browser.find_element("id", "effect-of")).select_by_visible_text(name)
+        told = browser.find_element("id", "column").text
+        assert f"All rules that use {name}" in told
+    sign = browser.find_element("id", "sign-off").text
+    assert "Loans <b>only</b>." in sign
+    assert "Approved by" in sign
+    assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_the_effect_of_a_column_is_a_mean_over_rows(browser: Any, tmp_path: Path) -> None:
+    model = fitted("bare model")[0]
+    show(browser, jr.report(model, X, LABELS, tmp_path / "page.html"))
+    names = [column["name"] for column in data_of(jr.report(model, X, LABELS, None))["columns"]]
+    for place, name in enumerate(names):
+        script = """
+            const figure = effectOf(arguments[0], 1)[0];
+            document.body.append(figure);
+            figure.querySelector("summary").click();
+            return new Promise((done) => setTimeout(() => {
+              const cells = [...figure.querySelectorAll("td")].map((one) => one.textContent);
+              figure.remove(); done(cells); }, 50));"""
+        cells = browser.execute_script(script, place)
+        for value, share in list(zip(cells[::2], cells[1::2], strict=True))[::7]:
+            changed = X.copy()
+            changed[name] = value if name == "colour" else float(value)
+            expected = jr.predict_proba(model, changed)[:, 1].mean()
+            assert float(share) == pytest.approx(expected, rel=1e-3)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_weight_is_seen_on_any_screen(width: int, browser: Any, tmp_path: Path) -> None:
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        opened(browser, tmp_path, "ensemble")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        cell = browser.find_element("css selector", "#rules td:nth-child(3)")
+        assert cell.rect["x"] + cell.rect["width"] <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

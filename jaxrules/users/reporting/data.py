@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,18 @@ from jaxrules.models.rule_models import RuleEnsemble, RuleList, predict
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Fit
 from jaxrules.users.comparison import Comparison
-from jaxrules.users.export.program import program_of
+from jaxrules.users.export.program import Program, program_of
+from jaxrules.users.reasons import reason_words
 from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
-from jaxrules.users.reporting.figures import FigureRows, joined, quality_json, rules_json
-from jaxrules.users.reporting.subject import Entry, Subject
+from jaxrules.users.reporting.figures import (
+    FigureRows,
+    importances_json,
+    joined,
+    quality_json,
+    rules_json,
+)
+from jaxrules.users.reporting.opening import opening
+from jaxrules.users.reporting.subject import Entry, Model, Subject
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 _STEPS = 300
@@ -33,6 +42,8 @@ def data_json(
     groups: ArrayLike | None,
     title: str | None,
     max_rows: int,
+    ids: Sequence[str] | None = None,
+    changeable: Sequence[str] | None = None,
 ) -> Json:
     """Everything that the page needs. Infinite numbers and NaN are null.
 
@@ -44,12 +55,15 @@ def data_json(
         result["comparison"] = _comparison(subject.given)
     if subject.entries:
         result |= _of_models(subject, X, y, groups, max_rows)
+        result |= _for_rows(result, ids, changeable)
     else:
         checks.require(
             groups is None,
             "groups is for rules, but no method of the comparison yields any; omit groups",
         )
-        result |= {"target": "target", "table": _table(as_table(X, missing="own_category"))}
+        table = as_table(X, missing="own_category")
+        result |= {"target": "target", "table": _table(table)}
+        result["data_hash"] = hash_of(table, np.asarray(y))
     result["title"] = display.plain(title or f"{_what(subject)} for {result['target']}")
     made: Json = _finite(result)
     return made
@@ -67,12 +81,18 @@ def _of_models(
             **_described(entry),
             "program": program_json(program, columns),
             "rules": rules_json(entry.model, program, rows),
+            "importances": importances_json(entry.model, program, rows),
+            "reasons": _reasons(entry.model, program),
+            "points": _points(entry),
             "quality": quality_json(
                 subject.held_out or [(entry.model, slice(None))], program, rows
             ),
         }
         for entry, program in zip(subject.entries, programs, strict=True)
     ]
+    held_out = len(subject.held_out)
+    for model, entry, program in zip(models, subject.entries, programs, strict=True):
+        model["opening"] = opening(entry, program, rows, model["quality"], held_out)
     result = {
         "models": models,
         "target": display.plain(first.schema.target),
@@ -81,6 +101,7 @@ def _of_models(
         "table": _table(rows.table) | {"target": _target(rows)},
         **rows_json(rows.table, columns, stored),
         "truth": rows.truth[:stored].tolist(),
+        "data_hash": hash_of(rows.table, rows.truth),
     }
     if subject.held_out:
         result["held_out"] = {"folds": len(subject.held_out)}
@@ -91,6 +112,58 @@ def _of_models(
     if isinstance(subject.given, NearOptimal):
         result["near_optimal"] = _near_optimal(subject.given, rows.table, len(models))
     return result
+
+
+def _for_rows(result: Json, ids: Sequence[str] | None, changeable: Sequence[str] | None) -> Json:
+    """The names of the stored rows, and the columns that "what would change it" may change."""
+    names = [column["name"] for column in result["columns"]]
+    found: Json = {"ids": None, "changeable": [True] * len(names)}
+    if ids is not None:
+        n_rows = result["table"]["rows"]
+        checks.require(len(ids) == n_rows, f"ids has {len(ids)} values, and X has {n_rows} rows")
+        found["ids"] = [display.plain(one) for one in ids[: len(result["truth"])]]
+    if changeable is not None:
+        known = [column[0] for column in result["table"]["columns"]]
+        wanted = [display.plain(one) for one in changeable]
+        unknown = sorted(set(wanted) - set(known))
+        checks.require(
+            not unknown, f"changeable names {unknown}, which are no columns of the model"
+        )
+        found["changeable"] = [name in wanted for name in names]
+    return found
+
+
+def _reasons(model: Model, program: Program) -> list[tuple[str, str]]:
+    """For every rule of an ensemble's program, the reason that it does not hold, and that it does;
+    empty for other models.
+    """
+    if not isinstance(model, RuleEnsemble):
+        return []
+    words = reason_words(model.conjunctions)
+    return [words[rule.position] for rule in program.rules]
+
+
+def _points(entry: Entry) -> Json | None:
+    """Of a card: how many points towards its class a unit of the score is worth."""
+    classes = entry.model.schema.classes or ()
+    if isinstance(entry.card, Scorecard):
+        # A card whose rules have no points has scale 0.
+        return {"class": 1, "per_unit": 1 / (entry.card.scale or 1.0)}
+    if isinstance(entry.card, ScaledScorecard):
+        good = classes.index(entry.card.good)
+        return {"class": good, "per_unit": entry.card.factor * (1 if good else -1)}
+    return None
+
+
+def hash_of(table: Table, y: NDArray[Any]) -> str:
+    """SHA-256 of the columns as the model reads them (names, categories, values) and the target."""
+    found = hashlib.sha256()
+    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        kept = (feature.name, feature.kind, feature.categories, feature.levels)
+        found.update(repr(kept).encode(errors="surrogatepass"))
+        found.update(np.ascontiguousarray(column).tobytes())
+    found.update(repr(np.asarray(y).tolist()).encode(errors="surrogatepass"))
+    return found.hexdigest()
 
 
 def _what(subject: Subject) -> str:

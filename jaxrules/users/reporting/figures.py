@@ -24,7 +24,7 @@ from jaxrules.paths.model import ModelSequence
 from jaxrules.tools import display
 from jaxrules.tools.checks import require
 from jaxrules.users.export.program import FirstMatch, Program, Sum
-from jaxrules.users.inspection import group_of_rows, scores_of_groups
+from jaxrules.users.inspection import group_of_rows, importances_of_parts, scores_of_groups
 from jaxrules.users.reporting.subject import Model
 
 Floats = NDArray[np.float64]
@@ -127,6 +127,19 @@ def rules_json(model: Model, program: Program, rows: FigureRows) -> list[Json]:
             _covered(model, program, rows), _targets(program, rows), strict=True
         )
     ]
+
+
+def importances_json(model: Model, program: Program, rows: FigureRows) -> list[float]:
+    """The importances of the rules and terms of the program of an ensemble, in its order, see
+    `jaxrules.importance`; empty for other models.
+    """
+    if not isinstance(model, RuleEnsemble):
+        return []
+    rules, terms = importances_of_parts(model, rows.table)
+    used = [rule.position for rule in program.rules]
+    if model.linear is not None:  # the program has the terms with a coefficient, in order
+        terms = terms[np.asarray(model.linear.coefficients).any(axis=1)]
+    return [*rules[used].tolist(), *terms.tolist()]
 
 
 def _covered(model: Model, program: Program, rows: FigureRows) -> Floats:
@@ -258,11 +271,14 @@ def _risk(parts: Parts, rows: FigureRows, otherwise: float) -> tuple[str, float]
 
 
 def _curve(score: Floats, positive: NDArray[np.bool_], share: Floats) -> Json:
-    """ROC curve, the area under it, and calibration of one class against the rest."""
+    """ROC curve, the area under it with its standard error, the numbers of rows of the class and of
+    the rest, and calibration of one class against the rest.
+    """
     calibration = _calibration(share, positive.astype(np.float64))
     n_positive, n = int(positive.sum()), len(positive)
+    known: Json = {"rows": [n_positive, n - n_positive], "calibration": calibration}
     if n_positive in (0, n):
-        return {"roc": None, "auc": None, "calibration": calibration}
+        return {"roc": None, "auc": None, "auc_error": None, **known}
     order = np.argsort(-score, kind="stable")
     ends = np.append(np.diff(score[order]) != 0, True)  # equal scores are one step
     hits, seen = np.cumsum(positive[order])[ends], np.flatnonzero(ends) + 1
@@ -272,7 +288,24 @@ def _curve(score: Floats, positive: NDArray[np.bool_], share: Floats) -> Json:
     area = float(np.trapezoid(true, false))
     shown = np.unique(np.linspace(0, len(true) - 1, min(len(true), _POINTS)).round().astype(int))
     points = np.stack([false, true], axis=1)[shown].round(5)
-    return {"roc": points.tolist(), "auc": area, "calibration": calibration}
+    return {"roc": points.tolist(), "auc": area, "auc_error": auc_error(score, positive), **known}
+
+
+def auc_error(score: Floats, positive: NDArray[np.bool_]) -> float | None:
+    """The standard error of the area under the ROC curve (DeLong et al. 1988): with the share of
+    rows of the other class that every row ranks correctly, V, it is the root of var(V of the class)
+    / its rows + var(V of the rest) / its rows. None with a single row in either.
+    """
+    above, below = np.sort(score[positive]), np.sort(score[~positive])
+    if min(len(above), len(below)) < 2:
+        return None
+
+    def lower(of: Floats, among: Floats) -> Floats:  # equal scores count half
+        ends = [np.searchsorted(among, of, side) for side in ("left", "right")]
+        return np.asarray((ends[0] + ends[1]) / (2 * len(among)))
+
+    parts = ((lower(above, below), len(above)), (lower(below, above), len(below)))
+    return float(sum(one.var(ddof=1) / n for one, n in parts) ** 0.5)
 
 
 def _calibration(predicted: Floats, observed: Floats) -> list[list[float]]:

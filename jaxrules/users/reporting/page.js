@@ -99,7 +99,7 @@ function storedRow(place) {
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
-  for (const child of children.flat()) element.append(child);
+  for (const child of children.flat(Infinity)) element.append(child);
   return element;
 }
 
@@ -160,29 +160,40 @@ const sorted = new Map(); // caption -> {column, direction}: the order survives 
 
 const asText = (name, of) => ({ name, of, isText: true, style: "text" });
 const asRule = (name, of) => ({ name, of, isText: true, style: "text rule" });
+const asPlace = (of) => ({ ...asNumber("no.", of), style: "place" });
 const asNumber = (name, of, show = number) => ({ name, of, show });
+
+/** A weight as a bar from the middle, to the right if it raises the score, and as a number. */
+const asBar = (name, of, tell, most) => ({ name, of, tell: (row) => {
+  const weight = of(row), share = most > 0 ? Math.min(50 * Math.abs(weight) / most, 50) : 0;
+  const side = weight < 0 ? `right: 50%; width: ${share}%` : `left: 50%; width: ${share}%`;
+  return make("span", { class: "weighed" },
+    make("span", { class: "bar", "aria-hidden": "true" }, make("span", { class: weight < 0 ? "down" : "up", style: side })),
+    make("span", {}, tell(row)));
+} });
 
 function compareCells(a, b) {
   if (a === null || b === null) return (a === null) - (b === null); // null last, either way
   return typeof a === "string" ? a.localeCompare(b) : a - b;
 }
 
-function tableOf(caption, columns, rows) {
+/** `first` is the place of the column by which it is sorted at first, the largest on top. */
+function tableOf(caption, columns, rows, first = -1) {
   if (!rows.length) return paragraph(`${caption}: none.`);
   const body = make("tbody");
   const heads = columns.map((column, place) => {
     const button = make("button", { type: "button" }, column.name);
     button.addEventListener("click", () => {
-      const last = sorted.get(caption);
+      const last = sorted.get(caption) ?? { place: first, direction: -1 };
       const again = last && last.place === place;
       // numbers start with the largest, text with A
       sorted.set(caption, { place, direction: again ? -last.direction : column.isText ? 1 : -1 });
       fill();
     });
-    return make("th", { scope: "col", class: column.isText ? "" : "figure" }, button);
+    return make("th", { scope: "col", class: column.isText ? column.style : `figure ${column.style ?? ""}` }, button);
   });
   function fill() {
-    const { place, direction } = sorted.get(caption) ?? { place: -1, direction: 1 };
+    const { place, direction } = sorted.get(caption) ?? { place: first, direction: -1 };
     const order = rows.slice();
     if (place >= 0 && place < columns.length) {
       const { of } = columns[place];
@@ -200,17 +211,50 @@ function tableOf(caption, columns, rows) {
   }
   fill();
   const table = make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads)), body);
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+  const wide = columns.length > MOST_NARROW ? "scroll wide" : "scroll"; // its rules stay when it scrolls
+  return make("div", { class: wide, tabindex: "0", role: "region", "aria-label": caption }, table);
 }
+
+const MOST_NARROW = 9;
 
 const cell = (row) => (column) => {
   const value = column.of(row);
   if (column.isText) return make("td", { class: column.style }, value);
-  return make("td", { class: "figure" }, column.tell ? column.tell(row) : column.show(value));
+  return make("td", { class: `figure ${column.style ?? ""}` }, column.tell ? column.tell(row) : column.show(value));
 };
 
-// Charts: {caption, x, y, series}; an axis is {name, ends}, a series {name, points, line, points are
-// [x, y, error]}. The figures are in a table below, for everyone who cannot see the chart.
+/** A choice among named values, with its label; `chosen` is called with the place. */
+function chooser(id, label, names, chosen, place = 0) {
+  const select = make("select", { id }, names.map((name, k) => make("option", { value: k }, name)));
+  select.value = String(place);
+  select.addEventListener("change", () => chosen(Number(select.value)));
+  return make("span", { class: "choice" }, make("label", { for: id }, `${label} `), select);
+}
+
+/** What terms mean, where they stand: [term, meaning] each, folded away. */
+function meanings(pairs, title = "What the words mean") {
+  const list = make("dl", {}, pairs.map(([term, meaning]) => [make("dt", {}, term), make("dd", {}, meaning)]));
+  return make("details", { class: "meanings" }, make("summary", {}, title), list);
+}
+
+// Intervals with 95 % confidence
+
+const NORMAL = 1.959964;
+
+/** Of a share of n rows (Wilson 1927): it stays within 0 and 1, also for shares of 0 and 1. */
+function wilson(share, n) {
+  if (!n) return [0, 1];
+  const z2 = NORMAL ** 2 / n, middle = (share + z2 / 2) / (1 + z2);
+  const half = NORMAL / (1 + z2) * Math.sqrt(share * (1 - share) / n + z2 / (4 * n));
+  return [Math.max(middle - half, 0), Math.min(middle + half, 1)];
+}
+
+const between = ([low, high]) => `${percent(low)} to ${percent(high)}`;
+
+// Charts: {caption, x, y, series}; an axis is {name, ends, names}, a series {name, points, line; points
+// are [x, y, error]; band: [x, low, high] each}; marks are points with a name, and density the bars of
+// a histogram, [from, to, share of the highest]. The figures are in a table below, for everyone who
+// cannot see the chart.
 
 const WIDTH = 460, HEIGHT = 300, LEFT = 60, RIGHT = 12, TOP = 10, BOTTOM = 44;
 
@@ -248,18 +292,25 @@ function line(k, path) {
   return draw("path", { d: path, style: `fill: none; stroke: ${colour(k)}; stroke-width: 1.8; stroke-dasharray: ${dash(k)}` });
 }
 
-function chart({ caption, x, y, series, diagonal, current }) {
+function chart({ caption, x, y, series, diagonal, current, marks = [], density = [] }) {
   const all = series.flatMap((one) => one.points);
   if (!all.length) return paragraph(`${caption}: nothing to draw.`);
   const across = ends(x, all.map((point) => point[0]));
   const up = ends(y, all.flatMap(([, value, error]) => [value - (error ?? 0), value + (error ?? 0)]));
+  // Beyond these spans, places overflow or do not differ.
+  if ([across, up].some(([low, high]) => !(high - low > 1e-290 && high - low < 1e300))) return paragraph(`${caption}: nothing to draw.`);
   const placeX = (value) => LEFT + ((value - across[0]) / (across[1] - across[0])) * (WIDTH - LEFT - RIGHT);
   const placeY = (value) => HEIGHT - BOTTOM - ((value - up[0]) / (up[1] - up[0])) * (HEIGHT - TOP - BOTTOM);
   const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${caption}. The figures are in the table below.` });
-  for (const tick of ticks(across)) {
+  const named = x.names && x.names.length <= MOST_NAMES;
+  for (const tick of named ? [...x.names.keys()] : x.names ? [] : ticks(across)) {
     const at = placeX(tick);
     svg.append(draw("line", { class: "grid", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }),
-      draw("text", { x: at, y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, number(tick, 4)));
+      draw("text", { x: at, y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, named ? shortened(x.names[tick], 60 / x.names.length) : number(tick, 4)));
+  }
+  for (const [from, to, share] of density) {
+    const height = 0.25 * share * (HEIGHT - TOP - BOTTOM);
+    svg.append(draw("rect", { class: "density", x: placeX(from), width: Math.max(placeX(to) - placeX(from) - 0.5, 0.5), y: HEIGHT - BOTTOM - height, height }));
   }
   for (const tick of ticks(up)) {
     const at = placeY(tick);
@@ -274,6 +325,10 @@ function chart({ caption, x, y, series, diagonal, current }) {
     svg.append(draw("line", { class: "axis", "stroke-dasharray": "4 4", x1: placeX(low), y1: placeY(low), x2: placeX(high), y2: placeY(high) }));
   }
   series.forEach((one, k) => {
+    if (one.band) {
+      const [lows, highs] = [1, 2].map((end) => one.band.map((point) => `${placeX(point[0])} ${placeY(point[end])}`));
+      svg.append(draw("path", { d: `M${[...highs, ...lows.reverse()].join("L")}Z`, style: `fill: ${colour(k)}; opacity: 0.18; stroke: none` }));
+    }
     const spots = one.points.map(([a, b, error]) => [placeX(a), placeY(b), error]);
     if (one.line) svg.append(line(k, `M${spots.map(([a, b]) => `${a} ${b}`).join("L")}`));
     spots.forEach(([a, b], place) => {
@@ -283,7 +338,18 @@ function chart({ caption, x, y, series, diagonal, current }) {
     });
     if (current !== undefined) svg.append(draw("circle", { class: "axis", cx: spots[current][0], cy: spots[current][1], r: 8, "stroke-width": 2 }));
   });
-  return make("figure", { style: "margin: 0.5rem 0" }, make("figcaption", {}, make("h3", {}, caption)), svg, legend(series), pointTable(caption, x, y, series));
+  for (const { x: a, y: b, k } of marks) {
+    svg.append(draw("circle", { cx: placeX(a), cy: placeY(b), r: 7, class: "mark", style: `stroke: ${colour(k ?? 0)}` }));
+  }
+  const told = marks.length ? make("p", { class: "note" }, marks.map((one) => one.name).join(" ")) : "";
+  return make("figure", { style: "margin: 0.5rem 0" }, make("figcaption", {}, make("h3", {}, caption)), svg, legend(series), told, pointTable(caption, x, y, series));
+}
+
+const MOST_NAMES = 12;
+
+function shortened(text, most) {
+  const size = Math.max(Math.floor(most), 3);
+  return text.length > size ? `${text.slice(0, size - 1)}\u2026` : text;
 }
 
 function legend(series) {
@@ -298,7 +364,8 @@ function legend(series) {
 
 function pointTable(caption, x, y, series) {
   const rows = series.flatMap((one) => one.points.map((point) => [one.name, ...point]));
-  const columns = [asNumber(x.name, (row) => row[1]), asNumber(y.name, (row) => row[2])];
+  const across = x.names ? asText(x.name, (row) => x.names[row[1]]) : asNumber(x.name, (row) => row[1]);
+  const columns = [across, asNumber(y.name, (row) => row[2])];
   if (series.length > 1) columns.unshift(asText("line", (row) => row[0]));
   if (series.some((one) => one.points.some((point) => point.length > 2))) {
     columns.push(asNumber(series.error ?? "", (row) => row[3] ?? null));
@@ -429,7 +496,31 @@ function ruleRows(model) {
   rows.forEach((row, rule) => { row.weights = program.weights[rule]; row.digits = 4; });
   const none = { rows: null, coverage: null, rate: null, lift: null, groups: [] };
   const terms = program.terms.map((term) => ({ ...none, text: termText(term), weights: term.weights, digits: factorDigits(term) }));
-  return [...rows, ...terms].map((row, place) => ({ ...row, place: place + 1 }));
+  return [...rows, ...terms].map((row, place) => ({ ...row, place: place + 1, importance: model.importances[place] ?? null }));
+}
+
+/** The columns that the parts of a program read: a set of places for every rule, then every term. */
+function columnsRead(program) {
+  const own = (column) => column < data.columns.length ? [column]
+    : program.directions[column - data.columns.length].map((term) => term.column);
+  return [...program.tests.map((tests) => new Set(tests.flatMap((test) => own(test.column)))),
+    ...program.terms.map((term) => new Set(own(term.column)))];
+}
+
+const filter = { text: "", column: 0, output: 0 }; // column 0: any; output 0: all classes
+
+/** Controls above the rules: they stay while the table below is filled again. */
+function ruleControls(fill) {
+  const parts = [];
+  const text = make("input", { type: "search", id: "rule-text", autocomplete: "off" });
+  text.addEventListener("input", () => { filter.text = text.value.toLowerCase(); fill(); });
+  parts.push(make("span", { class: "choice" }, make("label", { for: "rule-text" }, "Rules with the text "), text));
+  parts.push(chooser("rule-column", "with the column", ["any", ...data.columns.map((column) => column.name)],
+    (place) => { filter.column = place; fill(); }));
+  if (!isNumber && data.classes.length > 2 && data.models[shown].program.kind !== "list") {
+    parts.push(chooser("rule-class", "weights of", ["all classes", ...data.classes], (place) => { filter.output = place; fill(); }));
+  }
+  return make("div", { class: "controls" }, parts);
 }
 
 /** The decimals of a factor of a term, so that the product has four; 0 if the term has no ends. */
@@ -444,16 +535,31 @@ function termText(term) {
 }
 
 function showRules(body) {
+  if (!body.firstChild) {
+    const table = make("div");
+    body.append(make("p", { id: "heading" }), ruleControls(() => fillRules(table)), table);
+  }
+  const model = data.models[shown];
+  body.firstChild.replaceChildren(`${model.label}. ${model.heading}`);
+  fillRules(body.lastChild);
+}
+
+function fillRules(body) {
   const model = data.models[shown], { program } = model, isList = program.kind === "list";
-  const columns = [asNumber("no.", (row) => row.place), asRule(isList ? "conditions" : "rule", (row) => row.text)];
+  const columns = [asPlace((row) => row.place), asRule(isList ? "conditions" : "rule", (row) => row.text)];
   const several = !isNumber && data.classes.length > 2;
   if (isList) {
     columns.push(asText("then", (row) => data.classes[row.target]), asNumber("p", (row) => row.share, percent));
   } else {
-    const outputs = several ? data.classes.map((name) => `weight of ${name}`) : ["weight"];
-    const most = largestOf([program.intercept, ...program.weights]);
+    const outputs = several && program.intercept.length > 1 ? data.classes.map((name) => `weight of ${name}`) : ["weight"];
+    const most = largestOf([program.intercept, ...program.weights]), longest = largestOf(program.weights);
     const told = (row, weight) => row.digits ? summand(weight, most, row.digits) : signed(weight);
-    columns.push(...outputs.map((name, k) => ({ ...asNumber(name, (row) => row.weights[k]), tell: (row) => told(row, row.weights[k]) })));
+    outputs.forEach((name, k) => {
+      if (outputs.length > 1 && filter.output && filter.output !== k + 1) return;
+      columns.push(asBar(name, (row) => row.weights[k], (row) => told(row, row.weights[k]), longest));
+    });
+    if (model.points) columns.push(asNumber(`points of ${data.classes[model.points.class]}`, (row) => toPoints(model, row.weights[0]), signed));
+    columns.push(asNumber("importance", (row) => row.importance, (value) => number(value, 3)));
   }
   if (program.texts.length || isList) {
     columns.push(asNumber(isList ? "rows decided" : "rows", (row) => row.rows), asNumber("coverage", (row) => row.coverage, percent),
@@ -464,9 +570,27 @@ function showRules(body) {
   const caption = isList ? "Rules, in order" : "Rules and terms";
   const notes = isList ? "p is the share of the label among the training rows that the rule decided; share and lift are for the rows given." : several
     ? "Its class is the class for which the rule has its largest weight." : "";
-  body.replaceChildren(paragraph(`${model.label}. ${model.heading}`),
-    tableOf(caption, columns, ruleRows(model)), paragraph(notes));
+  const reads = columnsRead(program), every = ruleRows(model);
+  const rows = every.filter((row, place) => row.text.toLowerCase().includes(filter.text)
+    && (!filter.column || (reads[place] ?? new Set()).has(filter.column - 1)));
+  const first = isList ? -1 : columns.findIndex((column) => column.name === "importance");
+  const told = rows.length < every.length ? paragraph(`${rows.length} of ${every.length} shown.`) : "";
+  body.replaceChildren(tableOf(caption, columns, rows, first), told, notes ? paragraph(notes) : "", meanings(RULE_WORDS(isList)));
 }
+
+/** Points of a card, whole up to rounding. */
+const toPoints = (model, score) => Number((model.points.per_unit * score).toFixed(6));
+
+const RULE_WORDS = (isList) => [
+  ...(isList ? [] : [
+    ["Weight", `What the rule adds to the score of a row for which it holds. A positive weight raises ${isNumber ? "the prediction" : data.classes.length > 2 ? "the score of that class" : `the chance of ${data.classes[1]}`}, a negative one lowers it.`],
+    ["Importance", "How much the rule makes the scores of the rows given differ: the standard deviation of what it adds. A rule that holds for almost all rows, or for almost none, has little."],
+  ]),
+  [isList ? "Rows decided" : "Rows, coverage", isList ? "The rows for which the rule is the first that holds, and their share of all rows." : "The rows for which the rule holds, and their share of all rows."],
+  [isList ? "Share of its label" : rateName(), isNumber ? "The mean over the rows of the rule." : "Of the rows of the rule, the share with this outcome."],
+  isNumber ? ["Difference from the mean of all", "The mean over the rows of the rule minus the mean over all rows."]
+    : ["Lift", "This share divided by the share among all rows: 2 means twice as frequent as usual."],
+];
 
 function showGroups(body) {
   const model = data.models[shown], rows = ruleRows(model).filter((row) => row.groups.length);
@@ -499,14 +623,19 @@ function ratedText() {
 
 function showQuality(body) {
   const { quality, program, threshold } = data.models[shown];
-  const figures = tableOf("Figures", [
-    asText("figure", (row) => row[0]), asNumber("value", (row) => row[1]),
-  ], [...Object.entries(quality.figures), ...(quality.curves ?? []).map((one) => [`area under the ROC curve${data.classes.length > 2 ? ` of ${data.classes[one.class]}` : ""}`, one.auc])]);
+  const curves = quality.curves ?? [], n = data.table.rows;
+  const areas = curves.map((one) => [`area under the ROC curve${data.classes.length > 2 ? ` of ${data.classes[one.class]}` : ""}`, one.auc,
+    one.auc_error === null ? "" : between([Math.max(one.auc - NORMAL * one.auc_error, 0), Math.min(one.auc + NORMAL * one.auc_error, 1)])]);
+  const own = Object.entries(quality.figures).map(([name, value]) => [name, value, name === "accuracy" ? between(wilson(value, n)) : ""]);
+  const figures = make("div", {}, tableOf("Figures", [
+    asText("figure", (row) => row[0]), asNumber("value", (row) => row[1]), ...(isNumber ? [] : [{ ...asText("95 % interval", (row) => row[2]), style: "short" }]),
+  ], [...own, ...areas]), meanings(FIGURE_WORDS.filter(([name]) => [...own, ...areas].some((row) => row[0].startsWith(name)))));
   const calibration = (series, name) => chart({
     caption: "Calibration: mean prediction and what was observed, in bins of the prediction", diagonal: true,
     x: { name: "mean prediction", ends: isNumber ? undefined : [0, 1] }, y: { name, ends: isNumber ? undefined : [0, 1] }, series,
   });
   const points = (bins) => bins.map(([predicted, observed]) => [predicted, observed]);
+  const band = (bins) => bins.length < 2 ? undefined : bins.map(([predicted, observed, rows]) => [predicted, ...wilson(observed, rows)]);
   if (isNumber) {
     const residuals = drawnRows().map((place) => {
       const value = data.held_out ? data.held_out.predicted[place] : evaluate(program, storedRow(place)).value;
@@ -519,17 +648,63 @@ function showQuality(body) {
     return;
   }
   const drawn = quality.curves.filter((one) => one.roc !== null);
+  const name = (one) => data.classes[one.class];
   const roc = chart({
-    caption: "ROC curve", diagonal: true, x: { name: "false positive rate", ends: [0, 1] }, y: { name: "true positive rate", ends: [0, 1] },
-    series: drawn.map((one) => ({ name: data.classes[one.class], line: true, bare: true, points: one.roc })),
+    caption: "ROC curve: how many of the class are found, for how many false alarms", diagonal: true, x: { name: "false positive rate", ends: [0, 1] }, y: { name: "true positive rate", ends: [0, 1] },
+    series: drawn.map((one) => ({ name: name(one), line: true, bare: true, points: one.roc,
+      band: drawn.length > 1 ? undefined : one.roc.map(([x, y]) => [x, ...wilson(y, one.rows[0])]) })),
+    marks: drawn.map((one, k) => ({ ...atWork(quality, one, "roc"), k })),
+  });
+  const precision = chart({
+    caption: "Precision and recall: how many alarms are right, and how many of the class are found",
+    x: { name: "recall (true positive rate)", ends: [0, 1] }, y: { name: "precision", ends: [0, 1] },
+    series: drawn.map((one) => {
+      const steps = alarmsAlong(one);
+      return { name: name(one), line: true, bare: true, points: steps.map(({ recall, right }) => [recall, right]),
+        band: drawn.length > 1 ? undefined : steps.map(({ recall, right, alarms }) => [recall, ...wilson(right, alarms)]) };
+    }),
+    marks: drawn.map((one, k) => ({ ...atWork(quality, one, "precision"), k })).filter((one) => one.y !== null),
   });
   const confusion = tableOf("Rows by class and prediction", [
     asText("class", (row) => row[0]), ...data.classes.map((name, k) => asNumber(`predicted ${name}`, (row) => row[1][k])),
   ], data.classes.map((name, k) => [name, quality.confusion[k]]));
-  body.replaceChildren(paragraph(ratedText()), paragraph(threshold), make("div", { class: "side" }, figures, confusion), make("div", { class: "side" }, roc,
-    calibration(quality.curves.map((one) => ({ name: data.classes[one.class], line: true, points: points(one.calibration) })),
-      data.classes.length > 2 ? "share of the class" : `share of ${data.classes[1]}`)));
+  body.replaceChildren(paragraph(ratedText()), paragraph(threshold), make("div", { class: "side" }, figures, confusion), make("div", { class: "side" }, roc, precision,
+    calibration(quality.curves.map((one) => ({ name: data.classes[one.class], line: true, points: points(one.calibration),
+      band: quality.curves.length > 1 ? undefined : band(one.calibration) })),
+    data.classes.length > 2 ? "share of the class" : `share of ${data.classes[1]}`)),
+  paragraph("Rings mark the operating point: the labels that the model gives. Bands are pointwise intervals with 95 % confidence; with several classes they are left out."));
 }
+
+/** Along a ROC curve, the number of alarms, the share of them that is right, and the recall. */
+function alarmsAlong({ roc, rows: [positive, negative] }) {
+  return roc.map(([x, y]) => ({ alarms: Math.round(x * negative + y * positive), recall: y, right: y * positive / (x * negative + y * positive) }))
+    .filter((step) => step.alarms > 0);
+}
+
+/** Where the labels of the model lie on the curve of a class, and what this means. */
+function atWork({ confusion }, one, kind) {
+  const k = one.class, [positive, negative] = one.rows;
+  const found = confusion[k][k], alarms = confusion.reduce((sum, row) => sum + row[k], 0), wrong = alarms - found;
+  const right = alarms ? found / alarms : null;
+  const said = data.classes[k];
+  if (kind === "precision") {
+    return { x: found / positive, y: right, name: `As used: ${alarms} rows are called ${said}, ${percent(right)} of them rightly (${between(wilson(right ?? 0, alarms))}).` };
+  }
+  return { x: wrong / negative, y: found / positive,
+    name: `As used: ${percent(found / positive)} of ${said} are found (${between(wilson(found / positive, positive))}), and ${percent(wrong / negative)} of the others are called ${said}.` };
+}
+
+const FIGURE_WORDS = [
+  ["accuracy", "The share of rows with the right label."],
+  ["mean logistic loss", "How far the probabilities are from the truth; a wrong label that was called certain costs most. Less is better; ln 2 = 0.693 is that of a coin."],
+  ["mean exponential loss", "As a model of two classes is fitted here: exp(-margin) on average. Less is better; 1 is that of score 0."],
+  ["error rate", "The share of rows with a wrong label."],
+  ["Brier score", "The mean squared difference between probability and truth. Less is better."],
+  ["area under the ROC curve", "Of two rows, one of the class and one not, how often the one of the class gets the higher score. 0.5 is chance, 1 perfect."],
+  ["R²", "The share of the variance that the predictions explain. 0 is that of the mean."],
+  ["root mean squared error", "The root of the mean squared error, in units of the target: large errors count most."],
+  ["mean absolute error", "How far predictions are off on average, in units of the target."],
+];
 
 const stored = data.truth ? data.truth.length : 0;
 
@@ -545,138 +720,34 @@ function drawnRows() {
   return Array.from({ length: Math.min(stored, MOST_DRAWN) }, (_, k) => Math.floor(k * step));
 }
 
-// Which rules hold for a row
-
-function rowSection() {
-  const body = section("row", "Which rules hold for a row?");
-  const state = { place: 0, typed: stored === 0 };
-  const fields = data.columns.map((column, place) => column.typed ? fieldOf(column, place) : null);
-  const shownFields = fields.filter(Boolean), answer = make("div", { role: "status", "aria-live": "polite", id: "answer" });
-  const chosen = make("input", { type: "number", id: "row-number", min: 1, max: stored, step: 1, value: 1 });
-  const problem = make("span", { class: "error", id: "row-problem" });
-
-  function choose(place) {
-    state.place = Math.min(Math.max(place, 0), stored - 1);
-    state.typed = false;
-    chosen.value = state.place + 1;
-    chosen.removeAttribute("aria-invalid");
-    problem.replaceChildren();
-    const row = storedRow(state.place);
-    data.columns.forEach(({ special, companion }, column) => fields[column]?.write(special?.[row[companion]] ?? row[column]));
-    answerNow();
-  }
-  function answerNow() {
-    const { refused } = data.models[shown].program;
-    const row = separated(fields.map((field, column) => field ? field.read(refused[data.columns[column].companion ?? column]) : MISSING));
-    answer.replaceChildren(...(row.includes(null) ? [make("p", { class: "error" }, "Correct the marked values.")] : answerOf(row, state)));
-  }
-
-  if (stored) {
-    const step = (text, by) => {
-      const button = make("button", { type: "button", class: "command" }, text);
-      button.addEventListener("click", () => choose(state.place + by));
-      return button;
-    };
-    chosen.addEventListener("input", () => {
-      const place = Number(chosen.value);
-      if (Number.isInteger(place) && place >= 1 && place <= stored) { choose(place - 1); return; }
-      chosen.setAttribute("aria-invalid", "true");
-      problem.replaceChildren(`There are rows 1 to ${stored}.`);
-    });
-    body.append(make("p", {}, make("label", { for: "row-number" }, `Choose one of ${storedText()}: `), chosen, " ", step("Previous", -1), " ", step("Next", 1), " ", problem));
-  }
-  body.append(make("fieldset", {}, make("legend", {}, stored ? "Or type values" : "Type values"),
-    paragraph("Only the columns that the model uses. An empty field is a missing value."),
-    make("div", { class: "fields" }, ...shownFields.map((field) => field.element))), answer);
-  const typed = () => { state.typed = true; answerNow(); };
-  for (const field of shownFields) for (const event of ["input", "change"]) field.input.addEventListener(event, typed);
-  if (stored) choose(0);
-  return answerNow;
-}
-
-/** A row as the model reads it: instead of a special value, no number, and its code in the companion. */
-function separated(row) {
-  data.columns.forEach(({ special, companion }, column) => {
-    if (!special) return;
-    const code = special.indexOf(row[column]);
-    row[companion] = code >= 0 ? code : Number.isNaN(row[column]) ? MISSING : special.length;
-    if (code >= 0) row[column] = NaN;
-  });
-  return row;
-}
-
-/** An input for a column: read() gives its value, null if it is not usable. */
-function fieldOf(column, place) {
-  const id = `column-${place}`, problem = make("span", { class: "error", id: `${id}-problem` });
-  const names = column.categories ?? column.levels;
-  const input = names === null
-    ? make("input", { type: "text", inputmode: "decimal", autocomplete: "off", id, "aria-describedby": `${id}-problem` })
-    : make("select", { id, "aria-describedby": `${id}-problem` }, make("option", { value: column.levels ? "" : MISSING }, "(missing)"),
-      names.map((name, code) => make("option", { value: code }, name)), ...(column.levels ? [] : [make("option", { value: UNSEEN }, "(another value)")]));
-  const element = make("div", {}, make("label", { for: id }, column.name), input, problem);
-  function write(value) { input.value = Number.isNaN(value) ? "" : String(value); }
-  function read(isRefused) {
-    const text = input.value.trim();
-    const value = column.categories !== null ? Number(text) : text === "" ? NaN : Number(text);
-    const isAbsent = isMissing(value, place) && (column.categories !== null || text === "");
-    const wrong = isAbsent ? (isRefused ? "The model needs a value here." : "") : Number.isFinite(value) ? "" : "This is not a number.";
-    problem.replaceChildren(wrong);
-    if (wrong) input.setAttribute("aria-invalid", "true"); else input.removeAttribute("aria-invalid");
-    return wrong ? null : value;
-  }
-  return { element, input, read, write };
-}
-
-/** The prediction for a row, and why. */
-function answerOf(row, { place, typed }) {
-  const { program, threshold } = data.models[shown], found = evaluate(program, row);
-  const said = isNumber ? number(found.value) : data.classes[found.code];
-  const parts = [make("p", {}, "Prediction: ", make("output", { id: "prediction" }, said))];
-  if (threshold) parts.push(paragraph(threshold));
-  if (!isNumber) {
-    const order = [...data.classes.keys()];
-    parts.push(tableOf("Probabilities", [asText("class", (k) => data.classes[k]), asNumber("probability", (k) => found.shares[k], percent)], order));
-  }
-  if (!typed) parts.unshift(paragraph(`Row ${place + 1} of the rows given; its ${data.target} is ${isNumber ? number(data.truth[place]) : data.classes[data.truth[place]]}.`));
-  else parts.unshift(paragraph("Typed values."));
-  return [...parts, program.kind === "list" ? listReasons(program, found) : sumReasons(program, found)];
-}
-
-function listReasons(program, found) {
-  const lines = program.texts.slice(0, found.place).map((text, rule) => ({ place: rule + 1, text, says: "does not hold" }));
-  const decided = found.place < program.texts.length ? program.texts[found.place] : "no rule holds: the default";
-  return tableOf("Rules read for this row", [
-    asNumber("no.", (row) => row.place), asRule("conditions", (row) => row.text), asText("then", (row) => row.says),
-  ], [...lines, { place: found.place + 1, text: decided, says: "decides" }]);
-}
-
-function sumReasons(program, found) {
-  const size = (weights) => largest(weights.map(Math.abs));
-  const rules = found.rules.map((rule) => ({ text: program.texts[rule], weights: program.weights[rule] }));
-  const terms = program.terms.map((term, t) => ({ text: `${termText(term)}: ${number(found.terms[t])}`, weights: term.weights.map((weight) => weight * found.terms[t]) }));
-  rules.sort((a, b) => size(b.weights) - size(a.weights));
-  const rows = [{ text: "intercept", weights: program.intercept }, ...rules, ...terms, { text: "sum: the score", weights: found.scores }];
-  const outputs = found.scores.length > 1 ? data.classes : ["adds to the score"];
-  const most = largestOf(rows.map((row) => row.weights));
-  return tableOf("What holds for this row, and what it adds to the score", [
-    asRule("because", (row) => row.text),
-    ...outputs.map((name, k) => asNumber(name, (row) => row.weights[k], (weight) => summand(weight, most))),
-  ], rows);
-}
-
 // Data, settings, certificate
 
 function showSettings(body) {
   const model = data.models[shown], parts = [];
   if (model) {
     parts.push(make("h3", {}, "Certificate"), ...certificate(model.fit));
-    parts.push(tableOf("Settings of the fit", [asText("setting", (row) => row[0]), asText("value", (row) => row[1])], model.settings));
+    parts.push(folded("Settings of the fit", tableOf("Settings of the fit", [asText("setting", (row) => row[0]), asText("value", (row) => row[1])], model.settings)));
   }
   parts.push(make("h3", {}, "Data"), paragraph(`${data.table.rows} rows given.`,
     data.table.target ? ` ${data.target}: ${data.table.target}.` : ""),
-  tableOf("Columns", [asText("column", (row) => row[0]), asText("kind", (row) => row[1]), asNumber("missing", (row) => row[2]), asText("values", (row) => row[3])], data.table.columns),
-  paragraph("Written by jaxrules."));
+  folded("Columns", tableOf("Columns", [asText("column", (row) => row[0]), asText("kind", (row) => row[1]), asNumber("missing", (row) => row[2]), asText("values", (row) => row[3])], data.table.columns)),
+  make("p", { class: "hash" }, "SHA-256 of the rows and their target, as the model reads them: ", make("code", {}, data.data_hash), ". Whoever has the rows can make the report again and compare."),
+  paragraph(`Written by jaxrules ${data.version} on ${data.date}.`));
   body.replaceChildren(...parts);
+}
+
+const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
+
+/** What the model is for, and lines to sign. */
+function signSection() {
+  if (data.intended_use === null && !data.sign_off.length) return;
+  const body = section("sign-off", "Intended use and sign-off");
+  body.append(paragraph(data.intended_use ?? "No intended use was stated."));
+  if (!data.sign_off.length) return;
+  const heads = ["", "name", "date", "signature"].map((name) => make("th", { scope: "col" }, name || "role"));
+  const lines = data.sign_off.map((who) => make("tr", {}, make("th", { scope: "row" }, who), make("td"), make("td"), make("td")));
+  body.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sign-off" },
+    make("table", { class: "signed" }, make("caption", {}, "To be signed on paper, or in a copy of this page"), make("thead", {}, make("tr", {}, heads)), make("tbody", {}, lines))));
 }
 
 function certificate(fit) {
@@ -693,30 +764,3 @@ function certificate(fit) {
   return parts;
 }
 
-// The page
-
-const updates = [];
-const show = () => updates.forEach((update) => update());
-
-function sections() {
-  const summary = [`${data.table.rows} rows`, `${data.table.columns.length} columns`];
-  if (data.models.length > 1) summary.push(`${data.models.length} ${isPath ? "models" : "lists"}`);
-  document.getElementById("summary").append(`${summary.join(", ")}.`);
-  if (data.comparison) comparisonSection();
-  if (data.models.length > 1 || data.near_optimal) updates.push(sliderSection());
-  if (data.models.length) {
-    const bodies = [["rules", "Rules", showRules]];
-    if (data.groups.length) bodies.push(["groups", "Who the rules affect", showGroups]);
-    bodies.push(["quality", "Quality", showQuality]);
-    for (const [id, title, fill] of bodies) {
-      const body = section(id, title);
-      updates.push(() => fill(body));
-    }
-    updates.push(rowSection());
-  }
-  const body = section("data-settings", "Data, settings and certificate");
-  updates.push(() => showSettings(body));
-  show();
-}
-
-sections();

@@ -5,17 +5,23 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from jaxrules.data.table import TableLike, check_order
+from jaxrules.data.table import TableLike, check_order, target_array
 from jaxrules.models.persistence import file_to_write, write_file
-from jaxrules.tools import checks
+from jaxrules.tools import checks, display
 from jaxrules.users.reporting.data import Json, data_json
-from jaxrules.users.reporting.subject import Subject, subject_of
+from jaxrules.users.reporting.subject import Subject, subject_of, with_target
+
+SIGN_OFF = ("Developed by", "Validated by", "Approved by")
+"""Who signs a report if its maker says nothing else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +31,13 @@ class Report:
     Attributes:
         html: the whole page.
         path: the file that holds it; None if none was written.
+        data_hash: SHA-256 of X and y as the model reads them, as the page says: whoever has the
+            rows can make the report again and compare.
     """
 
     html: str = field(repr=False)
     path: Path | None
+    data_hash: str = ""
 
     def _repr_html_(self) -> str:
         """The page in its own frame, so that neither it nor the notebook changes the other."""
@@ -47,14 +56,24 @@ def report(
     groups: ArrayLike | None = None,
     title: str | None = None,
     max_rows: int = 2000,
+    ids: ArrayLike | None = None,
+    changeable: Sequence[str] | None = None,
+    intended_use: str | None = None,
+    sign_off: Sequence[str] = SIGN_OFF,
 ) -> Report:
     """Write a report as one HTML file that needs no network, no server and no Python.
 
-    It shows the rules with coverage, lift and weight, in tables that sort; quality (ROC and
-    calibration, or residuals); whom the rules affect, by group; which rules hold for a row, chosen
-    or typed; data, settings and certificate. A path has a slider; near-optimal lists stand side by
-    side; a comparison has its table and its fronts. Rules without weight, and rules that no row can
-    satisfy, are left out.
+    It opens with a paragraph in plain words: what is predicted, by how many rules, how well, and
+    what is proved. It shows the rules with weight, importance, coverage and lift, in tables that
+    sort and filter; what one column does; quality (ROC, precision and recall, calibration, each
+    with 95 % intervals and the operating point; or residuals); whom the rules affect, by group; for
+    a row, chosen by its name or typed, which rules hold, the reasons, and what would change the
+    prediction; data, settings and certificate; intended use and lines to sign. A path has a slider;
+    near-optimal lists stand side by side; a comparison has its table and its fronts. Rules without
+    weight, and rules that no row can satisfy, are left out.
+
+    The target is called by its name in the model, or, if that is "target", by that of `y` (a pandas
+    Series).
 
     **All figures are for the rows of X and y.** If the model was fitted to them, they are
     optimistic: pass held-out rows (not for a comparison). Every row counts the same.
@@ -74,6 +93,13 @@ def report(
         max_rows: the number of rows, from the first on, that the file stores for readers to
             choose from. Only columns that the model uses are stored. 0 stores none; rows can still
             be typed. The figures always use all rows.
+        ids: a name for every row, shape (rows,), by which readers find it, such as ``X.index``;
+            None for the numbers 1, 2, ... The file stores them for the rows that it stores.
+        changeable: the columns that "what would change it" may change at first, such as those that
+            an applicant can influence; None for all. Readers can choose others.
+        intended_use: a text on what the model is for, and what not.
+        sign_off: who signs: a line for each, with name, date and signature to fill in; empty for
+            none.
 
     Returns:
         The page; a notebook shows it.
@@ -85,18 +111,35 @@ def report(
     """
     target = None if path is None else file_to_write(path)
     max_rows = checks.integer("max_rows", max_rows, at_least=0)
-    if not (title is None or isinstance(title, str)):
-        raise TypeError(f"title must be text or None, got {type(title).__name__}")
+    for name, text in (("title", title), ("intended_use", intended_use)):
+        if not (text is None or isinstance(text, str)):
+            raise TypeError(f"{name} must be text or None, got {type(text).__name__}")
     checks.concrete("X", X)
     check_order(X, y=y, groups=groups)
+    names = None if ids is None else [str(one) for one in target_array(ids, None, "ids").tolist()]
+    for name, texts in (("changeable", changeable or ()), ("sign_off", sign_off)):
+        if isinstance(texts, str) or not all(isinstance(one, str) for one in texts):
+            raise TypeError(f"{name} must be a sequence of names, got {texts!r}")
     subject = subject_of(result, X, y)
-    page = _page(data_json(subject, X, y, groups, title, max_rows), subject)
+    called = getattr(y, "name", None)
+    if isinstance(called, str) and called:
+        subject = with_target(subject, called)
+    data = data_json(subject, X, y, groups, title, max_rows, names, changeable)
+    data |= {
+        "version": version("jaxrules"),
+        "date": datetime.now(UTC).date().isoformat(),
+        "intended_use": None if intended_use is None else display.plain(intended_use),
+        "sign_off": [display.plain(one) for one in sign_off],
+    }
+    page = _page(data, subject)
     if target is not None:
         write_file(target, page.encode())
-    return Report(page, target)
+    return Report(page, target, data["data_hash"])
 
 
 _FOLDER = Path(__file__).parent
+SCRIPTS = ("page.js", "row.js", "column.js", "start.js")
+"""One script in parts: what all sections use, a row, a column, and what begins."""
 
 
 def _page(data: Json, subject: Subject) -> str:
@@ -113,7 +156,7 @@ def _page(data: Json, subject: Subject) -> str:
         "STYLE": _source("page.css"),
         "PLAIN": html.escape(models),
         "DATA": text,
-        "SCRIPT": _source("page.js"),
+        "SCRIPT": "\n".join(map(_source, SCRIPTS)),
     }
     # Only the template is searched for places, never what has been put there.
     first, *others = _source("page.html").split("{{")

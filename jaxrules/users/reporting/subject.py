@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import TableLike
+from jaxrules.data.table import Schema, TableLike
 from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.models.metrics import complexity
 from jaxrules.models.rule_models import RuleEnsemble, RuleList
@@ -158,3 +158,20 @@ def _held_out(
     classes = best.model.schema.classes
     same = all(type(one) is type(best.model) and one.schema.classes == classes for one, _ in parts)
     return tuple(parts) if same else ()
+
+
+def with_target(subject: Subject, name: str) -> Subject:
+    """The subject with its target called `name`, if its models have no name for it."""
+    entries = tuple(entry._replace(model=_named(entry.model, name)) for entry in subject.entries)
+    held_out = tuple((_named(model, name), rows) for model, rows in subject.held_out)
+    return dataclasses.replace(subject, entries=entries, held_out=held_out)
+
+
+def _named(model: Model, name: str) -> Model:
+    if model.schema.target != Schema.target:
+        return model
+    schema = dataclasses.replace(model.schema, target=name)
+    if isinstance(model, ModelSequence):
+        return dataclasses.replace(model, schema=schema)
+    rules = dataclasses.replace(model.conjunctions, schema=schema)
+    return dataclasses.replace(model, conjunctions=rules)
