@@ -1,4 +1,5 @@
-"""MkDocs hook: runs notebooks of examples/ and adds them to the site with what they print and draw.
+"""MkDocs hook: runs notebooks of examples/ and adds them to the site with what they print and draw;
+adds the other examples as they are, and a report.
 
 A notebook is a script whose cells begin with ``# %%`` (text with ``# %% [markdown]``), as jupytext
 and editors read it. The last expression of a cell is shown as a notebook shows it: as HTML if it
@@ -22,6 +23,9 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import jaxrules as jr
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NOTEBOOKS = (
@@ -34,6 +38,9 @@ NOTEBOOKS = (
 STYLE = {"font.size": 9, "svg.hashsalt": "jaxrules", "figure.figsize": (6.4, 3.6)}
 
 
+LIVE = "report-of-breast-cancer.html"
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in NOTEBOOKS:
         text, pictures = executed(name, (EXAMPLES / f"{name}.py").read_text())
@@ -41,7 +48,40 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for number, picture in enumerate(pictures):
             place = f"notebooks/{name}_{number}.svg"
             files.append(File.generated(config, place, content=picture))
+    for path in sorted(EXAMPLES.glob("*.py")):
+        if path.stem not in NOTEBOOKS:
+            page = f"# {path.stem}\n\n```python\n{path.read_text().strip()}\n```\n"
+            files.append(File.generated(config, f"examples/{path.name[:-3]}.md", content=page))
+    files.append(File.generated(config, LIVE, content=live_report()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Links to scripts, which are right in the repository, lead to their pages; the page about
+    reports links the report.
+    """
+    if page.file.src_uri == "examples.md":
+        return re.sub(
+            r"\(\.\./examples/(\w+)\.py\)", lambda found: f"({_page_of(found[1])})", markdown
+        )
+    return markdown.replace(
+        "<!-- live report -->", f"**[Open a report]({LIVE})** made by this code."
+    )
+
+
+def _page_of(name: str) -> str:
+    return f"{'notebooks' if name in NOTEBOOKS else 'examples'}/{name}.md"
+
+
+@functools.cache
+def live_report() -> str:
+    """A report for readers of the site."""
+    data = jr.datasets.load("breast_cancer")
+    train, test = jr.datasets.train_test_split(data, test_size=0.25, seed=0)
+    fits = jr.boosting.path(train.X, train.y, max_rules=5)
+    ids = [f"patient {k + 1}" for k in range(test.X.n_rows)]
+    use = "An example for readers of the documentation. Not for patients."
+    return jr.report(fits, test.X, test.y, None, ids=ids, intended_use=use).html
 
 
 @functools.cache  # `mkdocs serve` builds again and again

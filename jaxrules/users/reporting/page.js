@@ -278,9 +278,10 @@ const SHAPES = [
   (x, y) => draw("path", { d: `M${x - 4} ${y + 3.5}L${x + 4} ${y + 3.5}L${x} ${y - 4}Z` }),
   (x, y) => draw("path", { d: `M${x - 4.5} ${y}L${x} ${y - 4.5}L${x + 4.5} ${y}L${x} ${y + 4.5}Z` }),
 ];
+const COLOURS = 7; // of Okabe and Ito, darker or lighter for contrast, with grey and purple
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3"];
-const colour = (k) => `var(--c${k % 6})`;
-const dash = (k) => DASHES[Math.floor(k / 6) % DASHES.length];
+const colour = (k) => `var(--c${k % COLOURS})`;
+const dash = (k) => DASHES[Math.floor(k / COLOURS) % DASHES.length];
 
 function marker(k, x, y) {
   const shape = SHAPES[k % SHAPES.length](x, y);

@@ -202,7 +202,7 @@ function whySection(host) {
   let row = null;
   const reasonsHost = make("div"), changeHost = make("div", { role: "status", "aria-live": "polite", id: "changes" });
   const isSum = data.models[0].program.kind === "sum";
-  const towards = ["the prediction", ...(isNumber ? ["a high number", "a low number"] : data.classes)];
+  const towards = isNumber ? ["a high number", "a low number"] : ["the prediction", ...data.classes];
   if (isSum) {
     host.append(make("h3", {}, "The reasons, also those that do not hold"), make("div", { class: "controls" },
       chooser("reason-for", "Reasons for", towards, (place) => { choice.toward = place; fillReasons(); }),
@@ -241,7 +241,7 @@ function reasonsOf(row, { toward, against }) {
   const several = program.intercept.length > 1;
   let output = 0, sign = 1, name;
   if (isNumber) {
-    sign = toward === 2 ? -1 : 1;
+    sign = toward === 1 ? -1 : 1;
     name = sign > 0 ? "a high number" : "a low number";
   } else {
     const code = toward ? toward - 1 : found.code;
