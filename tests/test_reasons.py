@@ -286,3 +286,67 @@ def test_bad_input() -> None:
         jr.oriented("model")
     with pytest.raises(ValueError, match="X has no rows"):
         jr.oriented(model, "smaller", rows()[:0])
+
+
+# Explanations with what does not hold
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=3), st.integers(-3, 3))
+def test_absent_rules_are_those_that_do_not_hold(weights: list[int], start: int) -> None:
+    schema = jr.Schema((jr.Feature("a"), jr.Feature("b"), jr.Feature("c")), classes=("no", "yes"))
+    rules = jr.Conjunctions.build(
+        schema, [[jr.Condition.above(k, 0.5)] for k in range(len(weights))]
+    )
+    values = np.array(weights, float)[:, None]
+    model = jr.RuleEnsemble(rules, values, np.array([float(start)]), link="logistic")
+    rows = np.array(np.meshgrid([0.0, 1.0], [0.0, 1.0], [0.0, 1.0])).reshape(3, -1).T
+    for row, plain, full in zip(
+        rows, jr.explain(model, rows), jr.explain(model, rows, absent=True), strict=True
+    ):
+        assert plain.absent == ()
+        assert [p.text for p in plain.parts] == [p.text for p in full.parts]
+        total = sum(float(part.weight[0]) for part in (*full.parts, *full.absent))
+        assert total == start + sum(weights)  # all rules, whether they hold or not
+        assert len(full.absent) == sum(row[k] == 0 for k in range(len(weights)))
+        assert str(full).count("if it held: ") == len(full.absent)
+
+
+def test_several_classes_show_absent_rules() -> None:
+    schema = jr.Schema((jr.Feature("a"),), classes=("x", "y", "z"))
+    rules = jr.Conjunctions.build(schema, [[jr.Condition.above(0, 0.5)]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0, -2.0, 0.0]]), np.zeros(3), link="softmax")
+    told = str(jr.explain(model, [[0.0]], absent=True)[0])
+    assert told.splitlines()[-1].split() == [
+        *("+1.0000", "-2.0000", "+3.0000"),
+        *("if", "it", "held:", "a", ">", "0.5"),
+    ]
+
+
+@pytest.mark.parametrize("positive_points", [True, False])
+def test_cards_are_explained_in_points(positive_points: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = np.where(X[:, 0] + X[:, 1] > rng.normal(size=200) / 2, "good", "bad")
+    model = jr.boosting.fit(X, y, max_rules=3).model
+    card = jr.scorecard(model, X, y)
+    held = card.model.conjunctions.satisfied(jr.as_table(X))
+    for one, row, said in zip(
+        jr.explain(card, X, absent=True), held, jr.predict(card.model, X), strict=True
+    ):
+        assert one.score[0] == row @ card.points
+        assert one.prediction == said
+        assert sum(p.weight[0] for p in (*one.parts, *one.absent)) == card.points.sum()
+        assert "." not in str(one).splitlines()[1].split()[0]
+    scaled = jr.scaled_scorecard(card, positive_points=positive_points)
+    for one, score in zip(jr.explain(scaled, X), scaled.score(X).tolist(), strict=True):
+        assert one.score[0] == score
+        assert f"{score:+d}  sum" in str(one)
+        assert not one.absent
+    assert jr.plots.waterfall(jr.explain(scaled, X[:1])[0]).get_xlabel() == "score"
+
+
+def test_bad_input_of_explain() -> None:
+    model = jr.boosting.fit(np.arange(20.0)[:, None], np.arange(20) > 9, max_rules=1).model
+    with pytest.raises(TypeError, match="absent must be"):
+        jr.explain(model, [[1.0]], absent=3)

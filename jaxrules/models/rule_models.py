@@ -577,6 +577,9 @@ class Explanation:
         counted: for a rule list, the training rows behind the decision, see `RuleList.counted`;
             empty if unknown.
         threshold: of the prediction, if `jaxrules.with_threshold` set it; None for one half.
+        absent: if asked for, the rules that do not hold, and the weights that they would add; see
+            `jaxrules.reasons` for both kinds together.
+        in_points: whether the weights are the whole points of a card.
     """
 
     prediction: Any
@@ -585,6 +588,8 @@ class Explanation:
     probabilities: dict[Label, float] | None = None
     counted: str = ""
     threshold: Threshold | None = None
+    absent: tuple[Part, ...] = ()
+    in_points: bool = False
 
     @property
     def _title(self) -> str:
@@ -636,10 +641,13 @@ class Explanation:
         prediction and for the runner-up, and their difference, largest first.
         """
         parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
-        largest = display.largest_of(0.0, *(part.weight for part in parts))
+        others = [Part(f"if it held: {part.text}", part.weight) for part in self.absent]
+        if self.in_points:
+            return [(f"{part.weight[0]:+.0f}", part.text) for part in (*parts, *others)]
+        largest = display.largest_of(0.0, *(part.weight for part in (*parts, *others)))
         text = functools.partial(display.weight_text, largest=largest)
         if self.runner_up is None:
-            return [(text(part.weight), part.text) for part in parts]
+            return [(text(part.weight), part.text) for part in (*parts, *others)]
         pairs = [(part.weight[self._first_two()], part.text) for part in parts]
         # The intercept stays first and the sum last; rules that speak of neither class are left
         # out.
@@ -647,16 +655,37 @@ class Explanation:
         rules.sort(key=lambda pair: pair[0][1] - pair[0][0])
         return [
             (*map(text, pair), text(pair[0] - pair[1]), what)
-            for pair, what in (pairs[0], *rules, pairs[-1])
+            for pair, what in (pairs[0], *rules, pairs[-1], *self._pairs(others))
         ]
+
+    def _pairs(self, parts: Iterable[Part]) -> list[tuple[NDArray[np.float64], str]]:
+        """The weights of parts for the prediction and the runner-up, if they have some."""
+        pairs = [(part.weight[self._first_two()], part.text) for part in parts]
+        return [pair for pair in pairs if pair[0].any()]
 
 
 @checks.verb
 def explain(model: object, X: TableLike) -> list[Explanation]:
     """For each row, the rules that it satisfies, their weights and the sum.
 
+    A scorecard is explained in its points. With ``absent=True``, an ensemble also shows the rules
+    that do not hold and what they would add: a card of rules that lower the risk has no other
+    reason for an alarm.
+
     Raises:
         ValueError: if `X` does not fit the model's columns.
+
+    Example:
+        >>> import numpy as np
+        >>> import jaxrules as jr
+        >>> schema = jr.Schema((jr.Feature("income"),), classes=("repaid", "default"))
+        >>> rules = jr.Conjunctions.build(schema, [[jr.Condition.above(0, 30)]])
+        >>> model = jr.RuleEnsemble(rules, np.array([[-2.0]]), np.array([0.5]), link="logistic")
+        >>> print(jr.explain(model, [{"income": 24}], absent=True)[0])
+        prediction: default   (repaid: 0.378, default: 0.622)
+          +0.5000  intercept
+          +0.5000  sum
+          -2.0000  if it held: income > 30
     """
     not_a_model(model)
 
@@ -946,7 +975,8 @@ def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @explain.register
-def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
+def _(model: RuleEnsemble, X: TableLike, absent: bool = False) -> list[Explanation]:
+    absent = checks.flag("absent", absent)
     table = conform(X, model.schema)
     satisfied = model.conjunctions.satisfied(table)
     scores = _host_scores(model, table, [(slice(None), satisfied)])
@@ -954,7 +984,9 @@ def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
     classes, cut = model.schema.classes, model.cut
     probabilities = None if classes is None else np.asarray(_probabilities(model, scores)).tolist()
     weights, intercept = np.asarray(model.weights), np.asarray(model.intercept)
-    texts = model.conjunctions.texts(np.flatnonzero(satisfied.any(axis=0)).tolist())
+    # One row needs the words of few rules.
+    worded = range(len(weights)) if absent else np.flatnonzero(satisfied.any(axis=0)).tolist()
+    texts = model.conjunctions.texts(worded)
     # The largest weight first; the stable sort leaves ties in rule order.
     largest = np.abs(weights).max(axis=1, initial=0)
     order = np.argsort(-largest, kind="stable")
@@ -969,8 +1001,9 @@ def _(model: RuleEnsemble, X: TableLike) -> list[Explanation]:
         shares = None
         if classes is not None and probabilities is not None:
             shares = dict(zip(classes, probabilities[i], strict=True))
+        others = tuple(itertools.compress(of_rule, (~held).tolist())) if absent else ()
         explanations.append(
-            Explanation(predictions[i], tuple(parts), scores[i], shares, threshold=cut)
+            Explanation(predictions[i], tuple(parts), scores[i], shares, "", cut, others)
         )
     return explanations
 

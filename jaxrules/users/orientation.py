@@ -27,6 +27,15 @@ def complements(rules: Conjunctions) -> list[Condition | None]:
     return [rule[0].complement(rules.schema) if len(rule) == 1 else None for rule in rules]
 
 
+def reason_words(rules: Conjunctions) -> list[tuple[str, str]]:
+    """For every rule, the reason that it does not hold, and that it holds."""
+    words = rules.texts(range(len(rules)))
+    return [
+        (f"not ({words[r]})" if other is None else other.describe(rules.schema), words[r])
+        for r, other in enumerate(complements(rules))
+    ]
+
+
 def oriented(
     model: RuleEnsemble,
     side: Literal["positive", "smaller"] = "positive",

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import Label, Table, TableLike, conform
 from jaxrules.models.rule_models import LinearTerms, RuleEnsemble, not_a_model, predict
-from jaxrules.rules.conditions import Conjunctions
 from jaxrules.tools import checks, display
-from jaxrules.users.orientation import complements
+from jaxrules.users.orientation import reason_words
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 
@@ -239,12 +238,3 @@ class _Parts:
             name = self.schema.features[self.linear.feature[part - n]].as_number
             return f"{display.plain(name)} at {display.number(value)}"
         return self._words[part][int(held[part])]
-
-
-def reason_words(rules: Conjunctions) -> list[tuple[str, str]]:
-    """For every rule, the reason that it does not hold, and that it holds."""
-    words = rules.texts(range(len(rules)))
-    return [
-        (f"not ({words[r]})" if other is None else other.describe(rules.schema), words[r])
-        for r, other in enumerate(complements(rules))
-    ]

@@ -19,10 +19,18 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import Label, TableLike, conform
 from jaxrules.learning.training import data_for
 from jaxrules.losses import logistic, mean_loss
-from jaxrules.models.rule_models import RuleEnsemble, sigmoid, warn_of_threshold
+from jaxrules.models.rule_models import (
+    Explanation,
+    Part,
+    RuleEnsemble,
+    explain,
+    sigmoid,
+    warn_of_threshold,
+)
 from jaxrules.rules.rows import Activations
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
+from jaxrules.users.orientation import reason_words
 
 Floats = NDArray[np.float64]
 
@@ -436,3 +444,54 @@ def _improved(problem: _PointsProblem, found: _Card, limit: int, tried: int) -> 
         if better[3] >= found[3] - _CONVERGED:
             return found, tried
         found = better
+
+
+# In points
+
+
+@explain.register
+def _(model: Scorecard, X: TableLike, absent: bool = False) -> list[Explanation]:
+    """Per row, the points of the rules that hold and their total."""
+    return _in_points(model.model, X, 0, np.stack([0 * model.points, model.points], 1), absent)
+
+
+@explain.register
+def _(model: ScaledScorecard, X: TableLike, absent: bool = False) -> list[Explanation]:
+    """Per row, the points at the start, those of every rule, and the score. Points that a rule
+    gives to rows for which it does *not* hold belong to ``not (rule)``.
+    """
+    return _in_points(model.model, X, model.base, model.points, absent)
+
+
+def _in_points(
+    model: RuleEnsemble, X: TableLike, base: int, points: NDArray[np.int64], absent: bool
+) -> list[Explanation]:
+    """Explanations of the model with points, shape (rules, 2), of rows that do not satisfy a rule
+    and of those that do; "absent" are the points of the other case.
+    """
+    absent = checks.flag("absent", absent)
+    checks.concrete("X", X)
+    table = conform(X, model.schema)
+    words = reason_words(model.conjunctions)
+    order = np.argsort(-np.abs(points).max(axis=1, initial=0), kind="stable").tolist()
+    found = []
+    held_by_row = model.conjunctions.satisfied(table).astype(np.int64)
+    for one, held in zip(explain(model, table), held_by_row, strict=True):
+        pairs = [(r, int(held[r])) for r in order]
+        parts = [Part("at the start", np.array([float(base)]))]
+        parts += [_part(words, points, r, side) for r, side in pairs if points[r, side]]
+        others = [_part(words, points, r, 1 - side) for r, side in pairs if points[r, 1 - side]]
+        found.append(
+            dataclasses.replace(
+                one,
+                parts=tuple(parts),
+                score=np.array([sum(float(part.weight[0]) for part in parts)]),
+                absent=tuple(others) if absent else (),
+                in_points=True,
+            )
+        )
+    return found
+
+
+def _part(words: list[tuple[str, str]], points: NDArray[np.int64], rule: int, side: int) -> Part:
+    return Part(words[rule][side], points[rule, [side]].astype(np.float64))

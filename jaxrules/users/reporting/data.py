@@ -18,7 +18,7 @@ from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Fit
 from jaxrules.users.comparison import Comparison
 from jaxrules.users.export.program import Program, program_of
-from jaxrules.users.reasons import reason_words
+from jaxrules.users.orientation import reason_words
 from jaxrules.users.reporting.browser import columns_of, program_json, rows_json
 from jaxrules.users.reporting.figures import (
     FigureRows,
