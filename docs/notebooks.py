@@ -34,6 +34,7 @@ NOTEBOOKS = (
     "classes_with_text_and_gaps",
     "own_loss_and_rules",
     "how_certain_is_optimality",
+    "pictures",
 )
 STYLE = {"font.size": 9, "svg.hashsalt": "jaxrules", "figure.figsize": (6.4, 3.6)}
 

@@ -916,6 +916,12 @@ def functions() -> list[Entry]:
         "plots.local_importance": {**shown, "row": X[:1]},
         "plots.coefficient_path": {"path": PATH},
         "plots.decision_regions": {**shown, "y": LABELS},
+        **{
+            f"plots.{name}": {**shown, "y": LABELS}
+            for name in ("roc", "precision_recall", "calibration")
+        },
+        "plots.effect": {**shown, "column": "x0"},
+        "plots.overlap": shown,
         "plots.path_costs": {"sequences": {"a": PATH}},
         "plots.price_of_interpretability": {
             "front": jr.paths.pareto(X, NUMBERS, max_steps=2, tradeoffs=[1.0])

@@ -1,6 +1,7 @@
 """Plots show the right numbers, on the axes that they are given."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -165,7 +166,11 @@ def test_importance_of_terms_and_outputs() -> None:
         ("a > 0", 0.5, None),
         ("times b, clipped to [0, 1]", 0.5, None),
     ]  # fmt: skip  the rule that always holds makes no difference
-    assert plots.rule_importance(model, X).get_legend() is None
+    ax = plots.rule_importance(model, X)  # the importance is parted by the sizes of the weights
+    assert [one.get_text() for one in ax.get_legend().get_texts()] == ["x", "y", "z"]
+    parts = np.reshape([bar.get_width() for bar in ax.patches], (3, 2))
+    np.testing.assert_allclose(parts.sum(axis=0), [0.5, 0.5])
+    np.testing.assert_allclose(parts[:, 1], [0.5 / 3, 1.0 / 3, 0.0])
 
 
 def test_importance_of_a_list_is_what_it_decides(rule_list: jr.RuleList, table: jr.Table) -> None:
@@ -173,7 +178,10 @@ def test_importance_of_a_list_is_what_it_decides(rule_list: jr.RuleList, table: 
     assert sum(shares.values()) == 1.0
     position = rule_list.position(table)
     assert shares["otherwise"] == np.mean(position == 3)
-    assert plots.rule_importance(rule_list, table).get_xlabel() == "share of rows decided"
+    ax = plots.rule_importance(rule_list, table)
+    assert ax.get_xlabel() == "share of rows decided"
+    names = [one.get_text() for one in ax.get_legend().get_texts()]
+    assert set(names) <= set(map(str, rule_list.schema.classes))
     for wrong in (jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED), "model"):
         with pytest.raises(TypeError, match="must be a jaxrules model"):
             jr.importance(wrong, table)
@@ -263,3 +271,134 @@ def test_columns_that_lower_the_score_are_orange() -> None:
     assert [bar.get_width() for bar in bars] == [1.0, -0.5]
     colours = [matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars]
     assert colours == [plots.BLUE, plots.ORANGE]
+
+
+# Quality and effects
+
+
+def labelled(X: np.ndarray, model: jr.RuleEnsemble) -> np.ndarray:
+    noise = np.random.default_rng(1).normal(size=len(X))
+    return np.where(jr.decision_function(model, X) + noise > 0, "yes", "no")
+
+
+def test_the_curves_are_scikit_learns(two_columns: Any) -> None:
+    from sklearn.metrics import precision_score, recall_score, roc_auc_score, roc_curve
+
+    model, X = two_columns
+    y = labelled(X, model)
+    scores = jr.decision_function(model, X)
+    ax = plots.roc(model, X, y)
+    drawn = {tuple(point) for point in np.round(ax.lines[1].get_xydata(), 5).tolist()}
+    false, true, _ = roc_curve(y == "yes", scores, drop_intermediate=False)
+    assert drawn == {tuple(point) for point in np.stack([false, true], 1).round(5).tolist()}
+    (legend,) = ax.get_legend().get_texts()
+    assert legend.get_text().startswith(f"yes: area {roc_auc_score(y == 'yes', scores):.3f} (")
+    said = jr.predict(model, X)
+    recall, wrong = recall_score(y, said, pos_label="yes"), (said[y == "no"] == "yes").mean()
+    np.testing.assert_allclose(ax.lines[2].get_xydata(), [(wrong, recall)])
+    ax = plots.precision_recall(model, X, y)
+    precision = precision_score(y, said, pos_label="yes")
+    np.testing.assert_allclose(ax.lines[2].get_xydata(), [(recall, precision)])
+    assert ax.lines[1].get_ydata()[0] == (y == "yes").mean()
+    for draw in (plots.roc, plots.precision_recall):
+        with pytest.raises(ValueError, match="one class only"):
+            draw(model, X, np.full(40, "yes"))
+
+
+def test_calibration_has_all_rows(two_columns: Any) -> None:
+    model, X = two_columns
+    y, shares = labelled(X, model), jr.predict_proba(model, X)[:, 1]
+    points = plots.calibration(model, X, y).lines[1].get_xydata()
+    for share, observed in points:  # few scores: each is a bin
+        inside = np.isclose(shares, share)
+        assert observed == pytest.approx((y[inside] == "yes").mean())
+    assert len(points) == len(np.unique(shares))
+    numbers = jr.boosting.fit(X, X[:, 0], max_rules=2).model
+    ax = plots.calibration(numbers, X, X[:, 0])
+    assert ax.get_xlabel() == "mean prediction of target"
+    with pytest.raises(ValueError, match="predicts numbers"):
+        plots.roc(numbers, X, X[:, 0])
+
+
+def test_the_effect_of_a_column_is_a_mean(two_columns: Any) -> None:
+    model, X = two_columns
+    ax = plots.effect(model, X, "a")
+    assert ax.get_xlabel() == "a"
+    line = dict(ax.lines[0].get_xydata().tolist())
+    assert {0.0, float(np.nextafter(0.0, 1.0))} <= set(line)  # both sides of the threshold
+    for value in list(line)[::9]:
+        changed = X.copy()
+        changed[:, 0] = value
+        assert line[value] == pytest.approx(jr.predict_proba(model, changed)[:, 1].mean())
+    for wrong in ("c", 0, None):
+        with pytest.raises(ValueError, match="column must be one of the columns"):
+            plots.effect(model, X, wrong)
+
+
+def test_effects_of_categories_and_several_classes() -> None:
+    rng = np.random.default_rng(0)
+    months = np.where(rng.random(90) < 0.2, -7.0, rng.integers(0, 20, 90))
+    columns = {
+        "months": months,  # -7 is a special value
+        "size": np.where(rng.random(90) < 0.1, np.nan, rng.normal(size=90)),
+        "job": rng.choice(["cook", "vet"], 90),
+        "member": rng.random(90) < 0.5,
+    }
+    options: Any = {"missing": "own_category", "special_values": {"months": [-7]}}
+    table = jr.as_table(columns, **options)
+    labels = np.where(months < 5, "x", np.where(columns["job"] == "vet", "y", "z"))
+    model = jr.boosting.fit(table, labels, max_rules=3).model
+    for feature in table.schema.sources:
+        ax = plots.effect(model, table, feature.name)
+        assert [one.get_text() for one in ax.get_legend().get_texts()] == ["x", "y", "z"]
+        total = sum(np.asarray(line.get_ydata(), float) for line in ax.lines)
+        np.testing.assert_allclose(total, 1.0)
+        known = feature.categories or feature.levels
+        if known:
+            assert [one.get_text() for one in ax.get_xticklabels()] == list(map(str, known))
+
+
+def test_overlaps_are_those_of_the_report(two_columns: Any) -> None:
+    model, X = two_columns
+    ax = plots.overlap(model, X)
+    np.testing.assert_array_equal(ax.images[0].get_array(), jr.rule_report(model, X).overlap)
+    assert texts(ax) == ["a > 0  (1)", "a + b >= 1  (2)"]
+    none = jr.without_rules(model, [0, 1, 2])
+    with pytest.raises(ValueError, match="no rule in use"):
+        plots.overlap(none, X)
+
+
+def test_figures_grow_with_their_rules_and_no_label_is_cut() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12))
+    names = [f"a long name of column number {k}" for k in range(12)]
+    schema = jr.as_table(X, feature_names=names).schema.with_classes(("no", "yes"))
+    rules = jr.Conjunctions.build(
+        schema, [[C.above(k % 12, k / 60), C.at_most((k + 1) % 12, 1.0)] for k in range(60)]
+    )
+    model = jr.RuleEnsemble(rules, rng.normal(size=(60, 1)), np.zeros(1), link="logistic")
+    ax = plots.rule_importance(model, jr.as_table(X, feature_names=names), most=60)
+    figure = ax.figure
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert len(boxes) == 60
+    assert min(box.x0 for box in boxes) >= 0
+    ordered = sorted(boxes, key=lambda box: box.y0)
+    assert all(a.y1 <= b.y0 for a, b in itertools.pairwise(ordered))
+    for label in ax.get_yticklabels():  # lines end between conditions
+        for line in label.get_text().split("\n"):
+            assert line.removeprefix("& ").count("number") == 1
+    small, own = plt.subplots(figsize=(3, 2))
+    plots.rule_importance(model, jr.as_table(X, feature_names=names), own)
+    assert small.get_size_inches().tolist() == [3.0, 2.0]  # the user's figure stays
+
+
+def test_a_waterfall_of_several_classes_is_of_the_predicted_one() -> None:
+    schema = jr.Schema((jr.Feature("a"),), classes=("x", "y", "z"))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 0.0)]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0, 3.0, -1.0]]), np.zeros(3), link="softmax")
+    (told,) = jr.explain(model, [[1.0]])
+    ax = plots.waterfall(told)
+    assert ax.get_xlabel() == "score of y"
+    assert widths(ax)[-1] == 3.0
+    assert widths(plots.waterfall(told, output=2))[-1] == -1.0

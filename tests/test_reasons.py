@@ -343,7 +343,7 @@ def test_cards_are_explained_in_points(positive_points: bool) -> None:
         assert one.score[0] == score
         assert f"{score:+d}  sum" in str(one)
         assert not one.absent
-    assert jr.plots.waterfall(jr.explain(scaled, X[:1])[0]).get_xlabel() == "score"
+    assert jr.plots.waterfall(jr.explain(scaled, X[:1])[0]).get_xlabel() == "points"
 
 
 def test_bad_input_of_explain() -> None:

@@ -274,6 +274,16 @@ _QUANTILE = 1.959963984540054
 """Of the normal distribution, for intervals of 95 %."""
 
 
+def wilson(share: ArrayLike, size: ArrayLike) -> tuple[Floats, Floats]:
+    """The 95 % interval of shares of so many rows (Wilson 1927); it stays within 0 and 1, also for
+    shares of 0 and 1.
+    """
+    p, z2 = np.asarray(share, np.float64), _QUANTILE**2 / np.asarray(size, np.float64)
+    middle = (p + z2 / 2) / (1 + z2)
+    half = np.sqrt(np.maximum(z2 * p * (1 - p) + z2**2 / 4, 0.0)) / (1 + z2)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
 class GroupTable(tuple[GroupScores, ...]):
     """The scores of the groups, in order, and their ratios; prints as a table.
 
@@ -431,10 +441,7 @@ def _ratios(
         if not total[k] > 0:
             found.append(None)
             continue
-        z2 = _QUANTILE**2 / size
-        middle = (share + z2 / 2) / (1 + z2)
-        half = np.sqrt(max(z2 * share * (1 - share) + z2**2 / 4, 0.0)) / (1 + z2)
-        ends = float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
+        ends = tuple(map(float, wilson(share, size)))
         largest, ratio = float(shares[best]), None
         low: float | None = None
         high: float | None = None
@@ -446,7 +453,7 @@ def _ratios(
             # Beyond e^50 the interval says nothing, and must not overflow.
             spread = float(np.exp(min(_QUANTILE * np.sqrt(max(variance, 0.0)), 50.0)))
             low, high = ratio / spread, ratio * spread
-        found.append(GroupRatio(share, *ends, ratio, low, high))
+        found.append(GroupRatio(share, ends[0], ends[1], ratio, low, high))
     return found
 
 

@@ -15,14 +15,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Schema, Table, TableLike, check_order, conform, regression_target
 from jaxrules.models.metrics import known_labels, local_support, support
-from jaxrules.models.rule_models import Explanation, RuleEnsemble, RuleList, not_a_model, predict
+from jaxrules.models.rule_models import (
+    Explanation,
+    RuleEnsemble,
+    RuleList,
+    not_a_model,
+    predict,
+    predict_proba,
+)
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Fit
 from jaxrules.users import importances
 from jaxrules.users.comparison import Comparison
-from jaxrules.users.inspection import importance
+from jaxrules.users.export.program import program_of
+from jaxrules.users.inspection import Importance, importance, rule_report, wilson
+from jaxrules.users.reporting.figures import FigureRows, quality_json
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -30,8 +39,10 @@ BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
 MARKERS = "os^DvPX"
 _LIGHTER = 0.25
 """Opacity of a region."""
-_LINE = 32
-"""Characters of a rule on one line."""
+_LINE = 36
+"""Characters of a rule on one line, if its conditions allow."""
+_LONGEST = 72
+"""A condition longer than this is broken."""
 
 
 def _axes(ax: Any) -> Any:
@@ -60,28 +71,39 @@ def _style(number: int) -> dict[str, Any]:
     return {"color": COLOURS[colour], "marker": MARKERS[(colour + cycle) % len(MARKERS)]}
 
 
-def _rows(texts: Sequence[str], ax: Any) -> None:
-    """Texts beside the rows of a plot, the first on top."""
-    ax.set_yticks(
-        range(len(texts)), [_wrapped(text) for text in texts], fontsize="small", linespacing=1.2
-    )
+def _rows(texts: Sequence[str], ax: Any, grows: bool) -> None:
+    """Texts beside the rows of a plot, the first on top. A figure of its own (`grows`) gets room
+    for all of them, so that none is cut or lies on another.
+    """
+    wrapped = [_wrapped(text) for text in texts]
+    ax.set_yticks(range(len(texts)), wrapped, fontsize="small", linespacing=1.2)
     ax.set_ylim(len(texts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     for side in ("left", "right", "top"):
         ax.spines[side].set_visible(False)
+    if not grows:
+        return
+    import matplotlib.pyplot as plt
+
+    # At 10 points, a character of small text is .08 inches wide and a line .17 high.
+    lines = [line for text in wrapped for line in text.split("\n")]
+    deepest, scale = max(text.count("\n") + 1 for text in wrapped), plt.rcParams["font.size"] / 10
+    width, height = ax.figure.get_size_inches()
+    needs = 1.1 + scale * len(texts) * (0.12 + 0.17 * deepest)
+    label = scale * 0.08 * max(map(len, lines))
+    ax.figure.set_size_inches(max(width, label + 0.55 * width), max(0.6 * height, needs))
 
 
 def _wrapped(text: str) -> str:
-    """A rule in lines, broken between conditions if possible."""
-    # Spaces inside a condition are tied, so that lines break between conditions first; a condition
-    # that is longer than a line is broken below.
+    """A rule in lines, broken between conditions; a very long condition also within."""
+    # Spaces inside a condition are tied, so that lines break between conditions.
     tied = (
         text.replace(" ", "\xa0").replace("\xa0&\xa0", " &\xa0").replace("\xa0AND\xa0", " AND\xa0")
     )
-    lines = [
-        line.replace("\xa0", " ") for line in textwrap.wrap(tied, _LINE, break_long_words=False)
-    ]
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, _LINE))
+    lines = textwrap.wrap(tied, _LINE, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(
+        part for line in lines for part in textwrap.wrap(line.replace("\xa0", " "), _LONGEST)
+    )
 
 
 def _legend_above(ax: Any, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
@@ -263,7 +285,7 @@ def rule_importance(
     model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None, *, most: int = 10
 ) -> Any:
     """The most important rules and terms as bars, see `jaxrules.importance`; colours
-    show the sign of the weight.
+    show the sign of the weight, with several classes the part of each, in a list the label.
 
     Args:
         model: a rule ensemble or list.
@@ -274,25 +296,67 @@ def rule_importance(
     most = checks.integer("most", most, at_least=1)
     ranked = importance(model, X)[:most]
     checks.require(len(ranked) > 0, "model has no rule and no linear term in use")
-    ax = _axes(ax)
-    signs = {
-        None: (BLUE, None),
-        True: (BLUE, "raises the score"),
-        False: (ORANGE, "lowers the score"),
-    }
+    drawn = _axes(ax)
+    if isinstance(model, RuleList):
+        _bars_by_label(model, ranked, drawn)
+        drawn.set_xlabel("share of rows decided")
+    else:
+        if model.n_outputs > 1:
+            _bars_by_class(model, X, ranked, drawn)
+        else:
+            _bars_by_sign(ranked, drawn)
+        drawn.set_xlabel("importance (spread of the score)")
+    _rows([one.text for one in ranked], drawn, ax is None)
+    _legend_above(drawn)
+    return drawn
+
+
+def _bars_by_sign(ranked: Sequence[Importance], ax: Any) -> None:
+    signs = {True: (BLUE, "raises the score"), False: (ORANGE, "lowers the score")}
     for sign, (colour, label) in signs.items():
-        rows = [
-            i
-            for i, one in enumerate(ranked)
-            if (None if one.weight is None else one.weight > 0) is sign
-        ]
+        rows = [i for i, one in enumerate(ranked) if ((one.weight or 0.0) > 0) is sign]
         if rows:
             ax.barh(rows, [ranked[i].value for i in rows], color=colour, label=label)
-    _rows([one.text for one in ranked], ax)
-    ax.set_xlabel("share of rows decided" if isinstance(model, RuleList) else "importance")
-    if ranked[0].weight is not None:
-        _legend_above(ax)
-    return ax
+
+
+def _bars_by_label(model: RuleList, ranked: Sequence[Importance], ax: Any) -> None:
+    """Bars in the colour of the label that the rule gives."""
+    classes, rules = model.schema.classes or (), model.conjunctions
+    said = {rules.describe(r, " AND "): int(model.labels[r]) for r in range(len(rules))}
+    said["otherwise"] = int(model.labels[-1])
+    for k, label in enumerate(classes):
+        rows = [i for i, one in enumerate(ranked) if said[one.text] == k]
+        if rows:
+            values = [ranked[i].value for i in rows]
+            ax.barh(rows, values, label=display.plain(str(label)), **_filled(k))
+
+
+def _bars_by_class(
+    model: RuleEnsemble, X: TableLike, ranked: Sequence[Importance], ax: Any
+) -> None:
+    """Bars of the classes beside each other: an importance is the mean over the outputs, and each
+    has the part of its absolute weight.
+    """
+    sizes: dict[str, NDArray[np.float64]] = {}
+    weights = np.abs(np.asarray(model.weights, np.float64))
+    for r, text in model.conjunctions.texts(range(len(weights))).items():
+        sizes[text] = sizes.get(text, np.zeros(model.n_outputs)) + weights[r]
+    if model.linear is not None:
+        slopes = np.abs(np.asarray(model.linear.coefficients, np.float64))
+        for t, slope in enumerate(slopes):
+            sizes[model.linear.describe(t, model.schema)] = slope
+    shares = np.array([sizes[one.text] / sizes[one.text].sum() for one in ranked])
+    lengths, left = shares * np.array([[one.value] for one in ranked]), np.zeros(len(ranked))
+    for k, label in enumerate(model.schema.classes or range(model.n_outputs)):
+        name = display.plain(str(label))
+        ax.barh(range(len(ranked)), lengths[:, k], left=left, label=name, **_filled(k))
+        left = left + lengths[:, k]
+
+
+def _filled(number: int) -> dict[str, Any]:
+    """The fill of a bar; no pair of colour and pattern repeats among the first 28."""
+    cycle, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "hatch": ("", "//", "..", "xx")[cycle % 4]}
 
 
 def feature_importance(model: Any, X: TableLike, ax: Any = None, *, most: int = 10) -> Any:
@@ -333,7 +397,7 @@ def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) 
     most = checks.integer("most", most, at_least=1)
     ranked = sorted((one for one in found if one.value), key=lambda one: -abs(one.value))[:most]
     checks.require(len(ranked) > 0, "model uses no column")
-    ax = _axes(ax)
+    grows, ax = ax is None, _axes(ax)
     errors = None if ranked[0].error is None else [one.error for one in ranked]
     colours = [BLUE if one.value > 0 else ORANGE for one in ranked]
     ax.barh(
@@ -344,7 +408,7 @@ def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) 
         ecolor="0.3",
         capsize=2,
     )
-    _rows([display.plain(one.name) for one in ranked], ax)
+    _rows([display.plain(one.name) for one in ranked], ax, grows)
     return ax
 
 
@@ -445,14 +509,16 @@ def _weights_along(path: Any) -> tuple[NDArray[Any], NDArray[np.float64], list[s
     return np.array([support(fit.model) for fit in path]), values, list(found)
 
 
-def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most: int = 10) -> Any:
+def waterfall(
+    explanation: Explanation, ax: Any = None, *, output: int | None = None, most: int = 10
+) -> Any:
     """How the parts of a prediction add up to its score, from the intercept downwards; a dashed
     line is the threshold of `jaxrules.with_threshold`.
 
     Args:
         explanation: one of `jaxrules.explain`, of a model with scores.
         ax: matplotlib axes.
-        output: which score, if there is one per class.
+        output: which score, if there is one per class; None for that of the predicted class.
         most: the number of parts to draw, the largest; the others are one bar.
 
     Raises:
@@ -461,7 +527,10 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     checks.instance("explanation", explanation, Explanation, "jaxrules.explain")
     if explanation.score is None:
         raise ValueError("explanation is for a model without scores")
-    output = checks.integer("output", output, at_least=0, at_most=len(explanation.score) - 1)
+    last, labels = len(explanation.score) - 1, list(explanation.probabilities or ())
+    if output is None:
+        output = labels.index(explanation.prediction) if last else 0
+    output = checks.integer("output", output, at_least=0, at_most=last)
     most = checks.integer("most", most, at_least=1)
     parts: list[tuple[str, float]] = [
         (part.text, float(part.weight[output])) for part in explanation.parts
@@ -481,11 +550,12 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
     # Each part begins where the one before ends; the score is a separate bar, from 0.
     left[-1], width[-1] = 0.0, ends[-1]
     colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
-    ax = _axes(ax)
+    grows, ax = ax is None, _axes(ax)
     ax.barh(range(len(steps)), width, left=left, color=colours, height=0.7)
     largest = display.largest_of(width)
     for row, (start_at, size) in enumerate(zip(left, width, strict=True)):
-        told = f" {display.weight_text(size, largest, digits=3)}"
+        amount = f"{size:+.0f}" if explanation.in_points else None
+        told = f" {amount or display.weight_text(size, largest, digits=3)}"
         ax.text(max(start_at, start_at + size), row, told, va="center", fontsize="small")
     ax.vlines(
         ends[:-1],
@@ -500,8 +570,9 @@ def waterfall(explanation: Explanation, ax: Any = None, *, output: int = 0, most
         ax.axvline(cut.score, color="0.4", linewidth=0.8, linestyle="--", zorder=0)
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
-    _rows([text for text, _ in steps], ax)
-    ax.set_xlabel("score")
+    _rows([text for text, _ in steps], ax, grows)
+    of_class = f" of {display.plain(str(labels[output]))}" if last else ""
+    ax.set_xlabel("points" if explanation.in_points else f"score{of_class}")
     said = explanation.prediction
     title = f"prediction: {display.number(said) if isinstance(said, float) else said}"
     ax.set_title(title if cut is None else f"{title}\n{cut}", loc="left")
@@ -642,6 +713,271 @@ def _numbers(
     if truth is not None:
         ax.scatter(*rows, c=truth, s=9, linewidths=0.4, edgecolors="white", **limits)
     ax.figure.colorbar(mesh, ax=ax, label=schema.target)
+
+
+# Quality and effects
+
+
+def _quality(model: Any, X: TableLike, y: ArrayLike) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """The figures of a report on some rows, and the classes."""
+    if not isinstance(model, (RuleEnsemble, RuleList, ModelSequence)):
+        not_a_model(model)
+    checks.concrete("X", X)
+    check_order(X, y=y)
+    rows = FigureRows.of(model, conform(X, model.schema), y, None)
+    return quality_json([(model, slice(None))], program_of(model), rows), rows.classes or ()
+
+
+def _curves(model: Any, X: TableLike, y: ArrayLike) -> tuple[list[dict[str, Any]], Any, list[str]]:
+    """The curves of classes that some rows have and others lack, the confusion matrix, and the
+    names of the classes.
+    """
+    found, classes = _quality(model, X, y)
+    checks.require(len(classes) > 0, "model predicts numbers, for which there is no such curve")
+    curves = [curve for curve in found["curves"] if curve["roc"] is not None]
+    checks.require(len(curves) > 0, "y has rows of one class only; the curve needs others")
+    names = [display.plain(str(label)) for label in classes]
+    return curves, np.array(found["confusion"]), names
+
+
+def roc(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
+    """The ROC curve, a line per class if there are more than two, with the area below it and its
+    95 % interval (DeLong et al. 1988). A ring is the operating point: the labels that the model
+    gives. Of two classes, a band has the pointwise 95 % intervals of the true positive rate (Wilson
+    1927).
+
+    Args:
+        model: any model of classes.
+        X, y: rows and their labels, best those that the model was not fitted to.
+        ax: matplotlib axes.
+
+    Raises:
+        ValueError: for a model of numbers, or labels of one class only.
+    """
+    curves, confusion, names = _curves(model, X, y)
+    ax = _axes(ax)
+    ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle="--", zorder=0)
+    for number, curve in enumerate(curves):
+        k, (positive, negative) = curve["class"], curve["rows"]
+        false, true = np.array(curve["roc"]).T
+        area, error = curve["auc"], curve["auc_error"]
+        ends = ""
+        if error is not None:
+            low, high = max(area - 1.96 * error, 0.0), min(area + 1.96 * error, 1.0)
+            ends = f" ({low:.3f} to {high:.3f})"
+        colour = _style(number)["color"]
+        ax.plot(false, true, color=colour, label=f"{names[k]}: area {area:.3f}{ends}")
+        if len(curves) == 1:
+            ax.fill_between(false, *wilson(true, positive), color=colour, alpha=0.15, linewidth=0)
+        alarms = confusion[:, k].sum() - confusion[k, k]
+        _ring(ax, alarms / negative, confusion[k, k] / positive, colour)
+    return _square(ax, "false positive rate", "true positive rate", "lower right")
+
+
+def precision_recall(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
+    """Precision (the share of alarms that are right) against recall (the share of the class that is
+    found), a line per class if there are more than two. A ring is the operating point; a dashed
+    line is the share of the class, the precision of alarms at random.
+
+    Args, errors: see `roc`; of two classes, the band has the pointwise 95 % intervals of precision.
+    """
+    curves, confusion, names = _curves(model, X, y)
+    ax = _axes(ax)
+    for number, curve in enumerate(curves):
+        k, (positive, negative) = curve["class"], curve["rows"]
+        false, true = np.array(curve["roc"]).T
+        alarms = np.rint(false * negative + true * positive)
+        some = alarms > 0
+        recall, right = true[some], np.minimum(true[some] * positive / alarms[some], 1.0)
+        colour = _style(number)["color"]
+        ax.plot(recall, right, color=colour, label=names[k])
+        if len(curves) == 1:
+            ends = wilson(right, alarms[some])
+            ax.fill_between(recall, *ends, color=colour, alpha=0.15, linewidth=0)
+        usual = positive / (positive + negative)
+        ax.axhline(usual, color=colour, linewidth=0.8, linestyle="--", alpha=0.6, zorder=0)
+        if confusion[:, k].any():
+            precision = confusion[k, k] / confusion[:, k].sum()
+            _ring(ax, confusion[k, k] / positive, precision, colour)
+    return _square(ax, "recall (true positive rate)", "precision", "lower left")
+
+
+def _ring(ax: Any, x: float, y: float, colour: str) -> None:
+    ax.plot([x], [y], "o", markersize=9, markerfacecolor="none", markeredgecolor=colour, zorder=4)
+
+
+def _square(ax: Any, across: str, up: str, place: str) -> Any:
+    """Axes of two shares."""
+    ax.set(xlabel=across, ylabel=up, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    ax.legend(frameon=False, loc=place, fontsize="small")
+    return ax
+
+
+def calibration(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
+    """What is observed against what is predicted, in ten bins of equally many rows: shares of a
+    class against its probability, with 95 % intervals (Wilson 1927), a line per class if there are
+    more than two; or means of the target against means of the prediction. A good model is on the
+    dashed line.
+
+    Args:
+        model: any model.
+        X, y: rows and their targets, best those that the model was not fitted to.
+        ax: matplotlib axes.
+    """
+    found, classes = _quality(model, X, y)
+    ax = _axes(ax)
+    target = display.plain(model.schema.target)
+    if not classes:
+        predicted, observed, _ = np.array(found["calibration"]).T
+        low, high = min(predicted.min(), observed.min()), max(predicted.max(), observed.max())
+        ax.plot([low, high], [low, high], color="0.7", linewidth=0.8, linestyle="--", zorder=0)
+        ax.plot(predicted, observed, "o-", color=BLUE, markersize=4)
+        ax.set(xlabel=f"mean prediction of {target}", ylabel=f"mean {target}")
+        return ax
+    ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle="--", zorder=0)
+    for number, curve in enumerate(found["curves"]):
+        predicted, observed, sizes = np.array(curve["calibration"]).T
+        low, high = wilson(observed, sizes)
+        style, name = _style(number), display.plain(str(classes[curve["class"]]))
+        errors = np.maximum([observed - low, high - observed], 0.0)
+        ax.errorbar(
+            predicted, observed, yerr=errors, **style, markersize=4, linewidth=1, elinewidth=0.6,
+            capsize=2, label=name,
+        )  # fmt: skip
+    return _square(ax, "mean predicted probability", "share of the class", "upper left")
+
+
+def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
+    """What one column does: the mean prediction over rows in which only this column is changed
+    (partial dependence, Friedman 2001), of a class its probability; of more than two classes a line
+    each. Grey bars below are how often the values occur: where there are few, the line says little.
+
+    Args:
+        model: any model.
+        X: rows; at most 200 of them, evenly spaced, are averaged.
+        column: its name.
+        ax: matplotlib axes.
+
+    Raises:
+        ValueError: for an unknown column, or one without a value in X.
+    """
+    if not isinstance(getattr(model, "schema", None), Schema):
+        not_a_model(model)
+    checks.concrete("X", X)
+    table, classes = conform(X, model.schema), model.schema.classes
+    names = [feature.name for feature in table.schema.sources]
+    checks.require(
+        isinstance(column, str) and column in names,
+        f"column must be one of the columns {names}, got {column!r}",
+    )
+    checks.require(table.n_rows > 0, "X has no rows")
+    place = table.names.index(column)
+    feature, values = table.schema.features[place], table.columns[place]
+    known = values[values >= 0] if feature.categories else values[~np.isnan(values)]
+    checks.require(len(known) > 0, f"column {column!r} of X has no value")
+    labels = feature.categories or feature.levels
+    at = np.arange(len(labels)) if labels else _grid(model, place, known)
+    some = np.unique(np.linspace(0, table.n_rows - 1, min(table.n_rows, _AVERAGED)).astype(int))
+    rows = table[some]
+    columns = [np.tile(one, len(at)) for one in rows.columns]
+    columns[place] = np.repeat(at.astype(values.dtype), rows.n_rows)
+    if (companion := table.schema.companions.get(place)) is not None:  # a number, no special value
+        columns[companion][:] = len(table.schema.features[companion].categories or ()) - 1
+    asked = Table(table.schema, tuple(columns))
+    said = predict(model, asked) if classes is None else predict_proba(model, asked)
+    means = np.asarray(said, np.float64).reshape(len(at), rows.n_rows, -1).mean(axis=1)
+    lines = (
+        {"": 0}
+        if classes is None
+        else {display.plain(str(one)): k for k, one in enumerate(classes)}
+    )
+    if classes is not None and len(classes) == 2:
+        lines = {name: k for name, k in lines.items() if k == 1}
+    ax = _axes(ax)
+    for number, (name, k) in enumerate(lines.items()):
+        style = _style(number)
+        if labels:
+            ax.plot(at, means[:, k], linestyle="none", markersize=6, label=name, **style)
+        else:
+            ax.plot(at, means[:, k], color=style["color"], label=name)
+    _density(ax, known, at if labels else None)
+    if labels:
+        ax.set_xticks(at, [display.plain(str(one)) for one in labels])
+        ax.tick_params(axis="x", rotation=30 if max(len(str(one)) for one in labels) > 6 else 0)
+    target = display.plain(model.schema.target)
+    single = f"mean probability of {next(iter(lines))}" if len(lines) == 1 else "mean probability"
+    ax.set(
+        xlabel=display.plain(column),
+        ylabel=f"mean prediction of {target}" if classes is None else single,
+    )
+    if len(lines) > 1:
+        ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+_AVERAGED = 200
+"""The most rows over which an effect is averaged."""
+_STEPS = 100
+
+
+def _grid(model: Any, place: int, known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values at which an effect is drawn: even ones, and both sides of every threshold."""
+    low, high = float(known.min()), float(known.max())
+    found = np.linspace(low, high, _STEPS)
+    if isinstance(model, (RuleEnsemble, RuleList)):
+        rules = model.conjunctions
+        ends = np.concatenate([rules.lower, rules.upper])[np.tile(rules.feature == place, 2)]
+        ends = ends[np.isfinite(ends) & (ends > low) & (ends < high)]
+        sides = [np.nextafter(ends, -np.inf), ends, np.nextafter(ends, np.inf)]
+        found = np.unique(np.concatenate([found, *sides]))
+    return found
+
+
+def _density(ax: Any, known: NDArray[Any], codes: NDArray[Any] | None) -> None:
+    """How often values occur, as bars of at most a quarter of the height, behind the lines."""
+    below = ax.twinx()
+    if codes is None:
+        counts, edges = np.histogram(known, bins=30)
+        below.stairs(counts, edges, fill=True, color="0.85")
+    else:
+        counts = np.bincount(known.astype(np.int64), minlength=len(codes))
+        below.bar(codes, counts, color="0.85", width=0.7)
+    below.set_ylim(0, 4 * max(int(counts.max()), 1))
+    below.set_yticks([])
+    below.spines[["right", "top"]].set_visible(False)
+    ax.set_zorder(below.get_zorder() + 1)
+    ax.patch.set_visible(False)
+
+
+def overlap(model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None) -> Any:
+    """How much pairs of rules overlap: rows of both / rows of either, see `jaxrules.rule_report`.
+
+    Args:
+        model: a rule ensemble or list.
+        X: rows.
+        ax: matplotlib axes.
+
+    Raises:
+        ValueError: for a model without a rule in use.
+    """
+    found = rule_report(model, X)
+    n = len(found.rules)
+    checks.require(n > 0, "model has no rule in use")
+    grows, ax = ax is None, _axes(ax)
+    mesh = ax.imshow(found.overlap, cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
+    texts = [f"{one.text}  ({k + 1})" for k, one in enumerate(found.rules)]
+    _rows(texts, ax, grows)
+    ax.set_xticks(range(n), [str(k + 1) for k in range(n)], fontsize="small")
+    if n <= _WRITTEN:
+        for (i, j), share in np.ndenumerate(found.overlap):
+            dark = "white" if share < 0.5 else "black"
+            ax.text(j, i, f"{share:.0%}", ha="center", va="center", color=dark, fontsize="x-small")
+    ax.figure.colorbar(mesh, ax=ax, label="rows of both rules / rows of either", shrink=0.7)
+    return ax
+
+
+_WRITTEN = 12
+"""Up to this many rules, overlaps are written as numbers as well."""
 
 
 # Coordinate paths

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike, check_order, target_array
@@ -117,24 +118,31 @@ def report(
     checks.concrete("X", X)
     check_order(X, y=y, groups=groups)
     names = None if ids is None else [str(one) for one in target_array(ids, None, "ids").tolist()]
-    for name, texts in (("changeable", changeable or ()), ("sign_off", sign_off)):
-        if isinstance(texts, str) or not all(isinstance(one, str) for one in texts):
-            raise TypeError(f"{name} must be a sequence of names, got {texts!r}")
+    may_change = None if changeable is None else _names("changeable", changeable)
+    signing = _names("sign_off", sign_off)
     subject = subject_of(result, X, y)
     called = getattr(y, "name", None)
     if isinstance(called, str) and called:
         subject = with_target(subject, called)
-    data = data_json(subject, X, y, groups, title, max_rows, names, changeable)
+    data = data_json(subject, X, y, groups, title, max_rows, names, may_change)
     data |= {
         "version": version("jaxrules"),
         "date": datetime.now(UTC).date().isoformat(),
         "intended_use": None if intended_use is None else display.plain(intended_use),
-        "sign_off": [display.plain(one) for one in sign_off],
+        "sign_off": [display.plain(one) for one in signing],
     }
     page = _page(data, subject)
     if target is not None:
         write_file(target, page.encode())
     return Report(page, target, data["data_hash"])
+
+
+def _names(argument: str, given: object) -> list[str]:
+    names: Any = given.tolist() if isinstance(given, np.ndarray) else given
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not all(isinstance(one, str) for one in names):
+        raise TypeError(f"{argument} must be a sequence of names, got {given!r}")
+    return list(names)
 
 
 _FOLDER = Path(__file__).parent
