@@ -45,7 +45,6 @@ from jaxrules.ensembles.lire.options import LireOptions as LIREOptions
 from jaxrules.ensembles.lire.options import LossOption as LIRELoss
 from jaxrules.learning.options import (
     FitOptions,
-    ScoreOptions,
     documented,
     keywords,
     options,
@@ -206,6 +205,8 @@ class _RuleModel(BaseEstimator):
         )
         if checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
             settings, learner = self._left_open(settings), self._chooser
+        if "groups" in of_rows and "groups" not in inspect.signature(learner).parameters:
+            raise ValueError('groups is for the folds of penalty="cv"; set it, or omit groups')
         self.fit_ = learner(X, y, sample_weight=sample_weight, **settings, **of_rows)
         self.model_ = self.fit_.model
         self._importances = np.array([one.value for one in feature_importance(self.model_, X)])
@@ -255,7 +256,13 @@ class _RuleModel(BaseEstimator):
 
 
 class _Classifier(ClassifierMixin, _RuleModel):
-    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit the rules to class labels.
 
         Args:
@@ -263,8 +270,11 @@ class _Classifier(ClassifierMixin, _RuleModel):
             y: labels of two or more classes, shape (rows,).
             sample_weight: not negative, shape (rows,); multiplied by the
                 weights from `class_weight`.
+            groups: the group of every row, shape (rows,), whose rows share a fold if folds choose
+                the penalty (``penalty="cv"``; by default `RuleFitClassifier`). scikit-learn passes
+                them on after ``set_fit_request(groups=True)``.
         """
-        check_order(X, y=y, sample_weight=sample_weight)
+        check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X = self._columns(X, reset=True)
         labels = _target(self, y)
         check_classification_targets(labels)
@@ -278,7 +288,8 @@ class _Classifier(ClassifierMixin, _RuleModel):
             of_class = _weights_of_classes(self.class_weight, labels)
             sample_weight = of_class * check_sample_weight(sample_weight, len(labels))
         # `classes_` is sorted, as scikit-learn has it; the model keeps the declared order.
-        return self._fit(X, OrderedLabels.of(labels, label_order(y)), sample_weight)
+        ordered = OrderedLabels.of(labels, label_order(y))
+        return self._fit(X, ordered, sample_weight, **_given(groups=groups))
 
     @property
     def _sorted(self) -> list[int]:
@@ -318,6 +329,7 @@ class _Regressor(RegressorMixin, _RuleModel):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the rules to numbers.
 
@@ -326,21 +338,23 @@ class _Regressor(RegressorMixin, _RuleModel):
             y: numbers, shape (rows,).
             sample_weight: not negative, shape (rows,).
             offset, exposure: for every row, shape (rows,), as in the learner.
+            groups: as for classifiers: for ``penalty="cv"``, and by default `RuleFitRegressor`.
         """
-        check_order(X, y=y, sample_weight=sample_weight)
+        check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X = self._columns(X, reset=True)
         _require_target(self, ("real", "count", "positive"), "a regressor")
-        return self._fit(X, _target(self, y), sample_weight, **_given(offset, exposure))
+        given = _given(offset=offset, exposure=exposure, groups=groups)
+        return self._fit(X, _target(self, y), sample_weight, **given)
 
     def predict(
         self, X: TableLike, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> NDArray[Any]:
         """The value of every row, shape (rows,), see `jaxrules.predict`."""
-        return self._ask(models.predict, X, **_given(offset, exposure))
+        return self._ask(models.predict, X, **_given(offset=offset, exposure=exposure))
 
 
-def _given(offset: ArrayLike | None, exposure: ArrayLike | None) -> dict[str, ArrayLike]:
-    given = {"offset": offset, "exposure": exposure}
+def _given(**given: ArrayLike | None) -> dict[str, ArrayLike]:
+    """The arguments with a value for every row that were given."""
     return {name: values for name, values in given.items() if values is not None}
 
 
@@ -387,7 +401,7 @@ def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) 
 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(learner).parameters.values()
-    of_rows = ("sample_weight", *ScoreOptions.of_rows)
+    of_rows = ("sample_weight", *FitOptions.of_rows)
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in of_rows}
     return {p.name: p for p in parameters if p.name in named}
 

@@ -374,6 +374,7 @@ def test_a_fit_can_be_repeated_from_its_options(case: Case) -> None:
         "progress",
         "offset",
         "exposure",
+        "groups",
     }
     assert set(options) == arguments
     # Rules have to be given again; dictionaries are kept as pairs.
@@ -700,6 +701,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
     **dict.fromkeys(
         ("offset", "exposure"), (([1.0], ValueError, "has shape"), ("none", TypeError, ""))
     ),
+    "groups": (([1.0], ValueError, "is for the folds"),),
     **dict.fromkeys(
         ("forbidden", "required"),
         (

@@ -72,7 +72,7 @@ def test_scikit_learns_checks_of_the_others(estimator: Any, check: Callable[[Any
 def test_the_parameters_are_those_of_the_learner(kind: Any) -> None:
     parameters = inspect.signature(kind._learner).parameters.values()
     given = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    for of_rows in ("sample_weight", "offset", "exposure"):
+    for of_rows in ("sample_weight", "offset", "exposure", "groups"):
         given.pop(of_rows, None)
     own = kind().get_params()
     added = {"class_weight"} if is_classifier(kind()) else set()

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.data.groups import group_codes, spread_groups
 from jaxrules.data.table import MISSING, Feature, Label, Schema, Table, as_table
 from jaxrules.tools import checks
 
@@ -117,7 +118,11 @@ def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...
 
 
 def train_test_split(
-    data: Dataset, *, test_size: float = 0.25, seed: int = 0
+    data: Dataset,
+    *,
+    test_size: float = 0.25,
+    seed: int = 0,
+    groups: ArrayLike | None = None,
 ) -> tuple[Dataset, Dataset]:
     """A random split into training and test rows, stratified by class.
 
@@ -125,9 +130,12 @@ def train_test_split(
         data: the data set.
         test_size: fraction of test rows, between 0 and 1.
         seed: seed of the shuffle.
+        groups: the group of every row, such as the person whom it is about, shape (rows,), whose
+            rows stay together; the parts then have these sizes as nearly as whole groups allow.
 
     Raises:
-        ValueError: if `test_size` leaves either part without rows.
+        TypeError, ValueError: if `test_size` leaves either part without rows, or `groups` has not
+            one value per row, or a single one.
     """
     checks.instance("data", data, Dataset, "jaxrules.datasets.load")
     test_size, seed = checks.number("test_size", test_size), checks.seed(seed)
@@ -137,6 +145,14 @@ def train_test_split(
             "test_size must be a fraction between 0 and 1 that leaves both training and test rows, "
             f"got {test_size}"
         )
+    if groups is not None:
+        group = group_codes(groups, len(data))
+        checks.require(group.max() > 0, "groups has only one distinct value; omit groups")
+        codes = None
+        if data.task != "regression":
+            codes = np.unique(data.y, return_inverse=True)[1]
+        part = spread_groups(group, codes, np.array([1 - test_size, test_size]), seed)
+        return data[np.flatnonzero(part == 0)], data[np.flatnonzero(part == 1)]
     order = np.random.default_rng(seed).permutation(len(data))
     if data.task != "regression":
         # Sort by class, then take every k-th row: each class has its share of the test rows.

@@ -42,6 +42,7 @@ from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.options import (
     ONE_VS_REST,
     Folds,
+    GroupOptions,
     Multiclass,
     ScoreOptions,
     against_joint,
@@ -208,11 +209,11 @@ class _RuleFitShared(ScoreOptions):
 
     def settings_at(self, l1_penalty: float, loss: Loss) -> Settings:
         """The settings of a model: those of the `fit` that repeats it."""
-        return self.to(RuleFitOptions, l1_penalty=l1_penalty).settings(loss=loss)
+        return self.to(RuleFitOptions, l1_penalty=l1_penalty, groups=None).settings(loss=loss)
 
 
 @options
-class RuleFitOptions(_RuleFitShared):
+class RuleFitOptions(GroupOptions, _RuleFitShared):
     """The options of `fit`.
 
     Attributes:
@@ -240,6 +241,11 @@ class RuleFitOptions(_RuleFitShared):
         )
         checks.require(
             self.start is None or self.l1_penalty is not None, "start needs an l1_penalty"
+        )
+        checks.require(
+            self.groups is None or self.l1_penalty is None,
+            "groups is for the folds that choose the penalty; leave l1_penalty at None, or omit "
+            "groups",
         )
 
     @property
@@ -838,7 +844,7 @@ def _cross_validated(
 ) -> Fit[RuleEnsemble]:
     """The fit at the penalty that predicts best, from a list or along a path."""
     data = task.data
-    fold_of = folds(data, options.n_folds, options.seed)
+    fold_of = folds(data, options.n_folds, options.seed, options.coded_groups)
     # No time for a whole pool: none for folds.
     search = run.child(1e-9 if run.shortened else SHARE, "rulefit cross-validation")
     pools = task.pools_of_folds(pool, fold_of, search)

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.data.groups import require_groups, spread_groups
 from jaxrules.data.table import OrderedLabels, Schema, Table, TableLike
 from jaxrules.learning.options import Folds, Learner, RunOptions
 from jaxrules.learning.training import TrainingData, content_order, model_loss
@@ -106,14 +107,24 @@ class CrossValidation:
     __repr__ = __str__
 
 
-def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of each row, shape (rows,): random, stratified by class. It depends on the values of
-    the rows, not on their order.
+def folds(
+    data: TrainingData, n_folds: int, seed: int, groups: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """The fold of each row, shape (rows,): random, stratified by class, and counts by whether they
+    are 0. It depends on the values of the rows, not on their order.
+
+    Args:
+        data: the rows.
+        n_folds: the number of folds.
+        seed: of the draw.
+        groups: the group of each row of X, from `group_codes`, whose rows share a fold.
 
     Raises:
-        ValueError: for more folds than rows, or a class with a single row.
+        ValueError: for more folds than rows or groups, or a class with a single row or group.
     """
     n_rows, seed = len(data.target), checks.seed(seed)
+    if groups is not None:
+        return _of_groups(data, n_folds, seed, groups[data.rows])
     if checks.integer("n_folds", n_folds, at_least=2) > n_rows:
         raise ValueError(
             f"n_folds must be at most {n_rows}, the number of rows of positive sample_weight, got "
@@ -133,6 +144,37 @@ def folds(data: TrainingData, n_folds: int, seed: int) -> NDArray[np.int64]:
         )
     fold_of[order] = spread(n_rows, data.labels[order], n_folds, seed)
     return fold_of
+
+
+def _of_groups(
+    data: TrainingData, n_folds: int, seed: int, group: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """`folds` that keep the rows of a group together."""
+    kinds = data.codes if data.classes is not None else None
+    if data.loss.target == "count":
+        kinds = (data.target > 0).astype(np.intp)
+    require_groups(len(np.unique(group)), n_folds, "n_folds")
+    fold_of = spread_groups(group, kinds, np.full(n_folds, 1 / n_folds), seed)
+    if data.classes is not None:
+        require_class_outside(fold_of, data.codes, data.classes)
+    return fold_of
+
+
+def require_class_outside(
+    fold_of: NDArray[np.integer], codes: NDArray[np.integer], classes: Sequence[Any]
+) -> None:
+    """Refuse folds of groups of which one has all rows of a class: outside of it nothing could be
+    learned about the class.
+
+    Raises:
+        ValueError: naming the class and the remedy.
+    """
+    for code, label in enumerate(classes):
+        if len(np.unique(fold_of[codes == code])) < 2:
+            raise ValueError(
+                f"groups puts all rows of class {label!r} of y into one fold, so that the others "
+                "have none to learn from; give the class more groups, drop it, or use another seed"
+            )
 
 
 def spread(
@@ -383,7 +425,7 @@ def fit_of_best_setting(
         data,
         settings,
         walk,
-        folds(data, options.n_folds, options.seed),
+        folds(data, options.n_folds, options.seed, options.coded_groups),
         run.child(SHARE, f"{options.learner} cross-validation"),
         one_standard_error=options.one_standard_error,
         n_jobs=options.n_jobs,

@@ -42,9 +42,17 @@ from typing import (
 )
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import Label, MissingRule, TableLike, missing_rule
+from jaxrules.data.groups import group_codes
+from jaxrules.data.table import (
+    Label,
+    MissingRule,
+    TableLike,
+    check_order,
+    missing_rule,
+    target_array,
+)
 from jaxrules.learning.guard import deferred
 from jaxrules.learning.training import (
     TrainingData,
@@ -106,7 +114,10 @@ class RunOptions:
     """Earlier names of options, and their current names."""
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Arguments that one may expect but are not taken, and what to do instead."""
-    of_rows: ClassVar[tuple[str, ...]] = ()
+    of_rows: ClassVar[tuple[str, ...]] = ("offset", "exposure", "groups")
+    """Options with a value per row, which are neither settings of a model nor parameters of an
+    estimator.
+    """
 
     seed: int = option(lambda name, value: checks.seed(value), default=0)
     time_limit: float | Deadline | None = None
@@ -216,11 +227,6 @@ class ScoreOptions(FitOptions):
             mean, so that their unit changes nothing but the intercept.
     """
 
-    of_rows: ClassVar[tuple[str, ...]] = ("offset", "exposure")
-    """Options with a value per row, which are neither settings of a model nor parameters of an
-    estimator.
-    """
-
     offset: ArrayLike | None = None
     exposure: ArrayLike | None = None
 
@@ -236,7 +242,7 @@ class ScoreOptions(FitOptions):
         y, weights, shift = without_offset(
             loss, y, sample_weight, self.offset, self.exposure, getattr(self, "intercept", True)
         )
-        changed: dict[str, Any] = {"loss": loss, **dict.fromkeys(self.of_rows)}
+        changed: dict[str, Any] = {"loss": loss, "offset": None, "exposure": None}
         start = getattr(self, "start", None)
         if shift and isinstance(start, (Fit, RuleEnsemble)):
             changed["start"] = _shifted(start, -shift)
@@ -283,7 +289,37 @@ def _workers(name: str, n_jobs: Any) -> Any:
 
 
 @options
-class Folds(FitOptions):
+class GroupOptions(FitOptions):
+    """The options of what chooses a setting in folds.
+
+    Attributes:
+        groups: the group of every row, such as the person whom it is about, numbers or text, shape
+            (rows,): the rows of a group are in one fold. Folds then have equally many rows of every
+            class as nearly as whole groups allow. None for rows that are independent.
+    """
+
+    groups: ArrayLike | None = None
+
+    @property
+    def coded_groups(self) -> NDArray[np.int64] | None:
+        """The groups as `in_rows` coded them."""
+        return None if self.groups is None else np.asarray(self.groups, np.int64)
+
+    def in_rows(self, X: TableLike, y: ArrayLike) -> Self:
+        """The same options with coded groups.
+
+        Raises:
+            TypeError, ValueError: if they are not one for each row.
+        """
+        if self.groups is None:
+            return self
+        check_order(X, y=y, groups=self.groups)
+        codes = group_codes(self.groups, len(target_array(y)))
+        return dataclasses.replace(self, groups=codes)
+
+
+@options
+class Folds(GroupOptions):
     """The options of every `cross_validate`.
 
     Attributes:
@@ -426,6 +462,8 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 if issubclass(of, FitOptions):
                     bound["missing"] = missing_rule(given[0], bound.get("missing"))
                 made = make(**bound)
+                if isinstance(made, GroupOptions):
+                    made = made.in_rows(given[0], given[1])
                 shift = 0.0
                 if isinstance(made, ScoreOptions):
                     # The body never sees an offset: it fits relative targets, and its models are

@@ -169,7 +169,7 @@ def fit_on_sample(
         time_limit: seconds from call to return. If they are short, the sample comes from the rows
             read in a third of them, and the model is evaluated on as many rows as possible.
         progress: as in the learners; reading and evaluation report rows.
-        options: the options of the learner, except `offset` and `exposure`.
+        options: the options of the learner, except `offset`, `exposure` and `groups`.
 
     Returns:
         The Fit to the sample with `SampledDetails`. Its objective is that of the model on all rows,
@@ -297,10 +297,12 @@ def _checked(
     """The options of the learner, before any row is read."""
     for name in kind.of_rows:
         if given.get(name) is not None:
-            raise ValueError(
-                f"fit_on_sample cannot draw {name} with the rows; for rates, pass y / exposure "
-                "with sample_weight=exposure"
+            remedy = (
+                "draw whole groups yourself and call the learner with them"
+                if name == "groups"
+                else "for rates, pass y / exposure with sample_weight=exposure"
             )
+            raise ValueError(f"fit_on_sample cannot draw {name} with the rows; {remedy}")
     with deferred(fit, given, list(inspect.signature(fit).parameters)):
         made = kind(**given, seed=seed)
     if not getattr(made, "refit_on_all_rows", True):

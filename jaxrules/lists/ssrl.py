@@ -448,7 +448,7 @@ def cross_validate(
     run = options.run()
     task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, min(options.sizes))
     task.check_folds(options.n_folds)
-    fold = folds(task.data, options.n_folds, options.seed)
+    fold = folds(task.data, options.n_folds, options.seed, options.coded_groups)
     grid = options.settings_tried()
 
     def fit_at(setting: dict[str, Any], weights: Floats, run: Run) -> Fit[RuleList]:

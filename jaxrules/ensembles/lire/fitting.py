@@ -215,7 +215,7 @@ def cross_validate(
         for ridge in options.l2_penalties
         for gamma, lam in pairs
     ]
-    fold_of = folds(data, options.n_folds, options.seed)
+    fold_of = folds(data, options.n_folds, options.seed, options.coded_groups)
     part = run.child(SHARE, "lire cross-validation")
     found = cross_validated(
         data,

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import MissingRule, TableLike, holds_classes
+from jaxrules.data.groups import group_codes
+from jaxrules.data.table import MissingRule, TableLike, check_order, holds_classes, target_array
 from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
 from jaxrules.learning.workers import carry_out, check_workers
@@ -172,6 +173,7 @@ def stability(
     *,
     replicates: int = 20,
     measure: Measure = "propositions",
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule | None = None,
     n_jobs: int | None = None,
@@ -182,9 +184,9 @@ def stability(
     """How often each rule and each column recurs in bootstrap fits.
 
     The method is fitted on all rows, and then on bootstrap samples of the same size, stratified by
-    class. A rule that is absent from most of these fits may still be right: another rule that holds
-    on nearly the same rows may replace it (`correlation`). The share of recurrence is not the
-    probability that a rule is true.
+    class, or of whole groups. A rule that is absent from most of these fits may still be right:
+    another rule that holds on nearly the same rows may replace it (`correlation`). The share of
+    recurrence is not the probability that a rule is true.
 
     Args:
         method: the name of a learner ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet",
@@ -196,6 +198,10 @@ def stability(
         y: classes or numbers, shape (rows,).
         replicates: the number of bootstrap fits.
         measure: of the complexity, see `jaxrules.complexity`.
+        groups: the group of every row, such as the person whom it is about, shape (rows,). Whole
+            groups are then drawn, as many as there are, so that samples have about as many rows
+            as `X` (the cluster bootstrap; Davison and Hinkley, "Bootstrap Methods and their
+            Application", 1997, Sec. 3.8). They are not stratified.
         sample_weight: weight of every row, shape (rows,); a row that is drawn keeps its weight.
         missing: rule for missing values, see `jaxrules.as_table`.
         n_jobs: workers, as in scikit-learn: None is 1 unless ``joblib.parallel_config`` says
@@ -220,6 +226,11 @@ def stability(
         chosen = method_of("method", method)
     warn_of_counts(y, "y as float for numbers, or as text for classes")
     sample = MethodSample.of(X, y, sample_weight, missing, holds_classes(y))
+    group = None
+    if groups is not None:
+        check_order(X, y=y, groups=groups)
+        group = group_codes(groups, len(target_array(y)))[sample.rows]
+        checks.require(len(np.unique(group)) > 1, "groups has only one distinct value; omit groups")
     share = (
         None
         if run.deadline.seconds is None
@@ -227,7 +238,7 @@ def stability(
         else run.deadline.remaining() / (1 + replicates / workers)
     )
     model = _model(chosen, sample, seed, share)
-    tasks = [_Replicate(chosen, sample, seed, replicate) for replicate in range(replicates)]
+    tasks = [_Replicate(chosen, sample, seed, replicate, group) for replicate in range(replicates)]
     run.total = replicates
     outcomes = carry_out(tasks, run, workers)
     found = [one for one in outcomes if isinstance(one, (RuleEnsemble, RuleList))]
@@ -258,18 +269,30 @@ class _Replicate:
     sample: MethodSample
     seed: int
     replicate: int
+    group: NDArray[np.int64] | None
 
     def __call__(self, seconds: float | None) -> Model | str:
+        try:
+            return _model(self.method, self.sample[np.sort(self._drawn())], self.seed, seconds)
+        except Exception as error:
+            return " ".join(f"{type(error).__name__}: {error}".split())
+
+    def _drawn(self) -> NDArray[np.intp]:
+        """Rows drawn with replacement, or all rows of groups that are."""
         # A stream for each replicate: no worker's draws depend on another's.
         random, y = np.random.default_rng((self.seed, self.replicate)), self.sample.y
+        if self.group is not None:
+            names, member = np.unique(self.group, return_inverse=True)
+            members = np.split(
+                np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1]
+            )
+            return np.concatenate(
+                [members[g] for g in random.integers(len(names), size=len(names))]
+            )
         of_class = [np.arange(len(y))]
         if self.sample.table.schema.classes is not None:
             of_class = [np.flatnonzero(y == label) for label in self.sample.table.schema.classes]
-        drawn = np.concatenate([random.choice(rows, len(rows)) for rows in of_class])
-        try:
-            return _model(self.method, self.sample[np.sort(drawn)], self.seed, seconds)
-        except Exception as error:
-            return " ".join(f"{type(error).__name__}: {error}".split())
+        return np.concatenate([random.choice(rows, len(rows)) for rows in of_class])
 
 
 def _model(method: Method, sample: MethodSample, seed: int, seconds: float | None) -> Model:

@@ -56,6 +56,7 @@ class MethodSample:
         y: labels or numbers, shape (rows,).
         weights: of the rows, shape (rows,); None if the user gave none.
         encoded: the columns of a linear model on the table.
+        rows: their indices in X as the user gave it, shape (rows,).
         order: of the labels, as y declares it, see `jaxrules.data.table.label_order`.
     """
 
@@ -64,6 +65,7 @@ class MethodSample:
     y: NDArray[Any]
     weights: Floats | None
     encoded: tuple[EncodedColumn, ...]
+    rows: NDArray[np.intp]
     order: tuple[Label, ...] = ()
 
     @classmethod
@@ -94,7 +96,8 @@ class MethodSample:
         table = Table(data.schema, data.table.columns)
         weights = None if sample_weight is None else data.weights
         order = label_order(y) if classes else ()
-        return cls(_rows(X, data.rows), table, labels, weights, encoded_columns(table), order)
+        encoded = encoded_columns(table)
+        return cls(_rows(X, data.rows), table, labels, weights, encoded, data.rows, order)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -102,7 +105,12 @@ class MethodSample:
     def __getitem__(self, rows: NDArray[np.intp]) -> MethodSample:
         weights = None if self.weights is None else self.weights[rows]
         return replace(
-            self, X=_rows(self.X, rows), table=self.table[rows], y=self.y[rows], weights=weights
+            self,
+            X=_rows(self.X, rows),
+            table=self.table[rows],
+            y=self.y[rows],
+            weights=weights,
+            rows=self.rows[rows],
         )
 
     @property

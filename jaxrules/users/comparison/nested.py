@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import MissingRule, TableLike, holds_classes
-from jaxrules.learning.cross_validation import spread
+from jaxrules.data.groups import group_codes, require_groups, spread_groups
+from jaxrules.data.table import MissingRule, TableLike, check_order, holds_classes, target_array
+from jaxrules.learning.cross_validation import require_class_outside, spread
 from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
 from jaxrules.learning.workers import carry_out, check_workers
@@ -482,6 +483,7 @@ def compare(
     measure: Measure = "nonzeros",
     folds: int | ArrayLike = 5,
     inner_folds: int = 3,
+    groups: ArrayLike | None = None,
     repeats: int = 1,
     one_standard_error: bool = False,
     max_complexity: float | None = None,
@@ -516,9 +518,11 @@ def compare(
             holds classes (see `jaxrules.data.table.holds_classes`), else "squared".
         measure: of the complexity, see `jaxrules.complexity`. "nonzeros" counts the columns that
             oblique rules weigh. For scikit-learn's models see `jaxrules.users.comparison.size_of`.
-        folds: their number; or the fold of each row, integers, shape (rows,),
-            e.g. to keep groups together.
+        folds: their number; or the fold of each row, integers, shape (rows,).
         inner_folds: folds inside the training rows, for the choice of a setting.
+        groups: the group of every row, such as the person whom it is about, numbers or text, shape
+            (rows,): the rows of a group share a fold, also an inner one. None for rows that are
+            independent.
         repeats: the number of times that the rows are split into folds.
         one_standard_error: choose the least complex setting within one standard
             error of the least inner risk.
@@ -561,12 +565,16 @@ def compare(
     sample = MethodSample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
     codes = np.unique(sample.y, return_inverse=True)[1] if risk in OF_CLASSES else None
     design = ComparisonDesign(_methods(methods, sample), choice, missing, seed)
-    numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed)
+    group = None
+    if groups is not None:
+        check_order(X, y=y, groups=groups)
+        group = group_codes(groups, len(target_array(y)))[sample.rows]
+    numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed, group)
     tasks = []
     for repeat, fold_of in enumerate(numbers):
         for fold in range(fold_of.max() + 1):
             train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            inner = _inner_folds(codes, train, inner_folds, (seed, repeat, fold))
+            inner = _inner_folds(codes, train, inner_folds, (seed, repeat, fold), group)
             rest = (sample, train, test, inner, risk, measure, choice, seed)
             # All methods in one fold, then in the next: if time runs out, all lack nearly the same
             # folds. Every len(methods)-th outcome is then of the same method.
@@ -608,7 +616,13 @@ def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
 
 
 def _plan(
-    folds: Any, repeats: int, codes: NDArray[Any] | None, n_rows: int, sample_weight: Any, seed: int
+    folds: Any,
+    repeats: int,
+    codes: NDArray[Any] | None,
+    n_rows: int,
+    sample_weight: Any,
+    seed: int,
+    group: NDArray[np.int64] | None,
 ) -> NDArray[np.intp]:
     """The fold of every row of positive weight, shape (repeats, rows)."""
     if np.ndim(folds):
@@ -627,29 +641,63 @@ def _plan(
             numbers.max() > 0,
             "folds must have at least two distinct values among the rows of positive weight",
         )
+        if group is not None:
+            pairs = len(np.unique(np.stack([group, numbers]), axis=1).T)
+            checks.require(
+                pairs == len(np.unique(group)),
+                "folds puts rows of one of the groups into several folds; give each group one "
+                "fold, or pass the number of folds",
+            )
         return numbers[None]
     n_folds = checks.integer("folds", folds, at_least=2)
     few = f"folds is {n_folds}, but X has {n_rows} rows of positive sample_weight"
     checks.require(n_folds <= n_rows, few)
-    return np.stack([spread(n_rows, codes, n_folds, (seed, repeat)) for repeat in range(repeats)])
+    if group is not None:
+        require_groups(len(np.unique(group)), n_folds, "folds")
+    return np.stack(
+        [_spread(n_rows, codes, n_folds, (seed, repeat), group) for repeat in range(repeats)]
+    )
+
+
+def _spread(
+    n_rows: int,
+    codes: NDArray[Any] | None,
+    n_folds: int,
+    seed: Sequence[int],
+    group: NDArray[np.int64] | None,
+) -> NDArray[np.int64]:
+    """The fold of every row; no fold has all rows of a class."""
+    if group is None:
+        return spread(n_rows, codes, n_folds, seed)
+    fold_of = spread_groups(group, codes, np.full(n_folds, 1 / n_folds), seed)
+    if codes is not None:
+        require_class_outside(fold_of, codes, range(int(codes.max()) + 1))
+    return fold_of
 
 
 def _inner_folds(
-    codes: NDArray[Any] | None, train: NDArray[np.intp], n_folds: int, seed: Sequence[int]
+    codes: NDArray[Any] | None,
+    train: NDArray[np.intp],
+    n_folds: int,
+    seed: Sequence[int],
+    groups: NDArray[np.int64] | None,
 ) -> NDArray[np.intp]:
     """The inner fold of every training row; every class is among the training rows of each."""
+    group = None if groups is None else groups[train]
+    if group is not None:
+        require_groups(len(np.unique(group)), n_folds, "inner_folds")
     checks.require(
         len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold"
     )
     if codes is None:
-        return spread(len(train), None, n_folds, seed)
+        return _spread(len(train), None, n_folds, seed, group)
     # `spread` puts two rows of a class into different folds, so that each leaves one for training.
     least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
     checks.require(
         least >= 2,
         "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds",
     )
-    return spread(len(train), codes[train], n_folds, seed)
+    return _spread(len(train), codes[train], n_folds, seed, group)
 
 
 # One method in one fold
