@@ -2,6 +2,7 @@
 all weights.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,91 @@ def test_a_factor_of_weights_and_penalties_does_not_change_probabilities(factor:
     for change in (jr.refit, jr.calibrate):
         one, other = (change(listed, X, labels, sample_weight=weight * c) for c in (1.0, factor))
         np.testing.assert_allclose(one.probabilities, other.probabilities)
+
+
+def _page_of(result: Any, y: Any, **given: Any) -> Any:
+    """The data of a report, from the page."""
+    import json
+    import re
+
+    page = jr.report(result, X, y, None, **given).html
+    (text,) = re.findall(
+        r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL
+    )
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("unit", [1.0, 365.25])
+def test_a_report_shows_events_per_exposure(unit: float) -> None:
+    exposure = unit * EXPOSURE
+    fit = jr.boosting.fit(X, COUNTS, loss="poisson", exposure=exposure, **SMALL)
+    group = np.where(X[:, 2] > 0, "b", "a")
+    data = _page_of(fit, COUNTS, exposure=exposure, groups=group)
+    assert data["target"] == "target per unit of exposure"
+    (model,) = data["models"]
+    holds = fit.model.conjunctions.satisfied(jr.as_table(X))
+    everywhere = COUNTS.sum() / exposure.sum()
+    rates = [COUNTS[held].sum() / exposure[held].sum() for held in holds.T]
+    # Rules of the page stand in another order.
+    assert sorted(rule["rate"] for rule in model["rules"]) == pytest.approx(sorted(rates))
+    lifts = [rate - everywhere for rate in rates]
+    assert sorted(rule["lift"] for rule in model["rules"]) == pytest.approx(sorted(lifts))
+    quality = model["quality"]
+    assert quality["risk"][1] == pytest.approx(jr.risk(fit.model, X, COUNTS, exposure=exposure))
+    said = np.asarray(jr.predict(fit.model, X))
+    for (mean, observed, n), rate in zip(quality["calibration"], np.unique(said), strict=True):
+        held = said == rate
+        assert (mean, observed, n) == pytest.approx(
+            (rate, COUNTS[held].sum() / exposure[held].sum(), held.sum())
+        )
+    for (n, observed, mean, _), name in zip(quality["groups"], "ab", strict=True):
+        held = group == name
+        expected = jr.predict(fit.model, X, exposure=exposure)[held].sum()
+        assert (n, observed, mean) == pytest.approx(
+            (
+                held.sum(),
+                COUNTS[held].sum() / exposure[held].sum(),
+                expected / exposure[held].sum(),
+            )
+        )
+    assert data["truth"] == pytest.approx((COUNTS / exposure).tolist())
+
+
+def test_a_report_of_numbers_is_without_their_offset() -> None:
+    offset = 100 * X[:, 2]
+    y = 3.0 * (X[:, 0] > 0) + offset
+    fit = jr.boosting.fit(X, y, loss="squared", offset=offset, max_rules=1, l2_penalty=0.0)
+    data = _page_of(fit, y, offset=offset)
+    assert data["target"] == "target without the offset"
+    assert data["models"][0]["quality"]["figures"]["mean squared loss"] < 0.1
+    assert data["truth"] == pytest.approx((y - offset).tolist())
+
+
+def test_a_report_asks_for_the_exposure_of_the_fit(tmp_path: Path) -> None:
+    fit = jr.boosting.fit(X, COUNTS, loss="poisson", exposure=EXPOSURE, **SMALL)
+    with pytest.raises(ValueError, match=r"fitted with exposure; pass exposure= .*numpy\.ones"):
+        jr.report(fit, X, COUNTS, None)
+    jr.save(fit.model, tmp_path / "model.json")
+    with pytest.raises(ValueError, match="fitted with exposure"):
+        jr.report(jr.load(tmp_path / "model.json"), X, COUNTS, None)
+    classes = jr.boosting.fit(X, COUNTS > 1, max_rules=1)
+    with pytest.raises(ValueError, match="offset and exposure are for rule ensembles"):
+        jr.report(classes, X, COUNTS > 1, None, exposure=EXPOSURE)
+
+
+def test_explanations_have_the_exposure_as_a_part() -> None:
+    fit = jr.boosting.fit(X, COUNTS, loss="poisson", exposure=EXPOSURE, **SMALL)
+    means = np.asarray(jr.predict(fit.model, X, exposure=EXPOSURE))
+    for i, one in enumerate(jr.explain(fit.model, X[:5], exposure=EXPOSURE[:5])):
+        assert one.prediction == pytest.approx(means[i])
+        assert one.score is not None
+        assert one.score[0] == pytest.approx(sum(part.weight[0] for part in one.parts))
+        assert one.parts[-1].text == "log(exposure)"
+        assert one.parts[-1].weight[0] == pytest.approx(np.log(EXPOSURE[i]))
+    listed = jr.ssrl.fit(X, COUNTS > 1, max_rules=1).model
+    with pytest.raises(ValueError, match="offset and exposure are for rule ensembles"):
+        jr.explain(listed, X[:1], exposure=[1.0])
+    with pytest.raises(ValueError, match=r"no probabilities to calibrate; jaxrules\.refit"):
+        jr.calibrate(fit.model, X, COUNTS)
+    with pytest.raises(ValueError, match="two classes"):
+        jr.scorecard(fit.model, X, COUNTS)

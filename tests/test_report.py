@@ -614,8 +614,10 @@ def every_kind(name: str) -> tuple[Any, Any, jr.Report]:
     rows = jr.data.table.conform(pd.concat([VALUES, more], ignore_index=True), model.schema)
     said = jr.predict(model, rows)
     y = said if model.schema.classes is None else np.resize(list(model.schema.classes), 2 * n)
+    y = np.maximum(y, 0.1) if y is said else y
+    known = {"exposure": np.ones(2 * n)} if "relative_to" in dict(model.options) else {}
     with np.errstate(all="ignore"):
-        return model, rows, jr.report([model], rows, np.maximum(y, 0.1) if y is said else y, None)
+        return model, rows, jr.report([model], rows, y, None, **known)
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODELS)

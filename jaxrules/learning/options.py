@@ -68,7 +68,7 @@ from jaxrules.learning.training import (
 )
 from jaxrules.learning.workers import check_workers
 from jaxrules.losses import Loss
-from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.models.rule_models import RELATIVE_TO, RuleEnsemble
 from jaxrules.rules.constraints import asks
 from jaxrules.tools import checks, placement
 from jaxrules.tools.fits import Fit, Settings
@@ -465,7 +465,10 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 if isinstance(made, GroupOptions):
                     made = made.in_rows(given[0], given[1])
                 shift = 0.0
+                relative_to = ""
                 if isinstance(made, ScoreOptions):
+                    relative_to = "exposure" if made.exposure is not None else ""
+                    relative_to = "offset" if made.offset is not None else relative_to
                     # The body never sees an offset: it fits relative targets, and its models are
                     # then shifted.
                     given[1], given[-1], made, shift = made.relative(given[1], given[-1])
@@ -476,6 +479,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 # Before the shift: `given` holds the relative target that the model was fitted to.
                 _warn_of_unused(found, made, given)
                 found = _shifted(found, shift) if shift else found
+                found = _marked(found, relative_to) if relative_to else found
                 told = _reading(made, given)
                 return _told(found, told) if told else found
 
@@ -506,6 +510,17 @@ def _shifted(found: Any, shift: float) -> Any:
         model=_shifted(found.model, shift),
         details=dataclasses.replace(found.details, **details),
     )
+
+
+def _marked(found: Any, relative_to: str) -> Any:
+    """Models, or fits of models, that say that they were fitted with an offset or exposure: what
+    compares them with counts asks for it again.
+    """
+    if isinstance(found, list):
+        return [_marked(one, relative_to) for one in found]
+    if isinstance(found, Fit):
+        return dataclasses.replace(found, model=_marked(found.model, relative_to))
+    return dataclasses.replace(found, options=(*found.options, (RELATIVE_TO, relative_to)))
 
 
 def _reading(made: RunOptions, given: list[Any]) -> str:

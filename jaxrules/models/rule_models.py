@@ -665,15 +665,26 @@ class Explanation:
 
 
 @checks.verb
-def explain(model: object, X: TableLike) -> list[Explanation]:
+def explain(
+    model: object,
+    X: TableLike,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> list[Explanation]:
     """For each row, the rules that it satisfies, their weights and the sum.
 
     A scorecard is explained in its points. With ``absent=True``, an ensemble also shows the rules
     that do not hold and what they would add: a card of rules that lower the risk has no other
     reason for an alarm.
 
+    Args:
+        model: any jaxrules model.
+        X: data with the columns of fit; dataframes are matched by name.
+        offset, exposure: as in `jaxrules.predict`: a part of the score, and of the explanation.
+
     Raises:
-        ValueError: if `X` does not fit the model's columns.
+        ValueError: if `X` does not fit the model's columns, or for an invalid offset or exposure.
 
     Example:
         >>> import numpy as np
@@ -886,6 +897,10 @@ def _host_scores(
     return scores
 
 
+RELATIVE_TO = "relative_to"
+"""The setting of a model that was fitted with an offset or exposure: which of the two."""
+
+
 def without_offset(name: str, *known: ArrayLike | None) -> None:
     """Refuse an offset or exposure of a model that takes none."""
     if any(one is not None for one in known):
@@ -905,11 +920,17 @@ def _(
     scores: Any = _scores(model, X)
     known = offset is not None or exposure is not None
     if known:
-        of_numbers = model.schema.classes is None
-        require(of_numbers, "offset and exposure are for models that predict numbers, not classes")
-        total = total_offset(offset, exposure, len(scores), model.link == "log")
-        scores = scores + np.asarray(total)[:, None]
+        scores = scores + _known_part(model, offset, exposure, len(scores))[:, None]
     return _outcomes(model, scores)
+
+
+def _known_part(
+    model: RuleEnsemble, offset: ArrayLike | None, exposure: ArrayLike | None, n_rows: int
+) -> NDArray[np.float64]:
+    """The offset of every row, shape (rows,); refused for classes."""
+    of_numbers = model.schema.classes is None
+    require(of_numbers, "offset and exposure are for models that predict numbers, not classes")
+    return total_offset(offset, exposure, n_rows, model.link == "log")
 
 
 def _outcomes(model: RuleEnsemble, scores: Any) -> Array:
@@ -975,11 +996,21 @@ def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @explain.register
-def _(model: RuleEnsemble, X: TableLike, absent: bool = False) -> list[Explanation]:
+def _(
+    model: RuleEnsemble,
+    X: TableLike,
+    *,
+    absent: bool = False,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> list[Explanation]:
     absent = checks.flag("absent", absent)
     table = conform(X, model.schema)
     satisfied = model.conjunctions.satisfied(table)
     scores = _host_scores(model, table, [(slice(None), satisfied)])
+    known = offset is not None or exposure is not None
+    total = _known_part(model, offset, exposure, len(scores)) if known else np.zeros(0)
+    scores = scores + total[:, None] if known else scores
     predictions = np.asarray(_outcomes(model, scores)).tolist()
     classes, cut = model.schema.classes, model.cut
     probabilities = None if classes is None else np.asarray(_probabilities(model, scores)).tolist()
@@ -998,6 +1029,8 @@ def _(model: RuleEnsemble, X: TableLike, absent: bool = False) -> list[Explanati
         parts = [Part("intercept", intercept), *itertools.compress(of_rule, held.tolist())]
         for text, coefficients, values in terms:
             parts.append(Part(text(values[i]), coefficients * values[i]))
+        if known:
+            parts.append(Part("log(exposure)" if offset is None else "offset", total[i : i + 1]))
         shares = None
         if classes is not None and probabilities is not None:
             shares = dict(zip(classes, probabilities[i], strict=True))
@@ -1063,7 +1096,14 @@ def _position(model: RuleList, X: TableLike) -> Any:
 
 
 @explain.register
-def _(model: RuleList, X: TableLike) -> list[Explanation]:
+def _(
+    model: RuleList,
+    X: TableLike,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> list[Explanation]:
+    without_offset("a RuleList", offset, exposure)
     table = conform(X, model.schema)
     classes, positions = model.schema.classes or (), model.position(table).tolist()
     reached = range(min(max(positions, default=-1) + 1, len(model.conjunctions)))

@@ -397,8 +397,16 @@ def _(model: ModelSequence, X: TableLike, step: int | None = None) -> Array:
 
 
 @explain.register
-def _(model: ModelSequence, X: TableLike, step: int | None = None) -> list[Explanation]:
+def _(
+    model: ModelSequence,
+    X: TableLike,
+    step: int | None = None,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> list[Explanation]:
     """Per row: the intercept and every column's contribution to the score, largest first."""
+    without_offset("a path of linear models", offset, exposure)
     table = conform(X, model.schema)
     values = design_matrix(table, model.columns)
     slopes = model.slopes(step)

@@ -282,7 +282,8 @@ def calibrate(
     _of_rules(model)
     checks.require(
         model.schema.classes is not None,
-        "model predicts numbers; it has no probabilities to calibrate",
+        "model predicts numbers, and has no probabilities to calibrate; jaxrules.refit, which "
+        "takes offset and exposure, fits its weights to other rows",
     )
     table, codes, weights = _labelled(model, X, y, sample_weight)
     _check_enough(codes[weights > 0], model.schema.classes or ())

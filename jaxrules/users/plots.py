@@ -32,6 +32,7 @@ from jaxrules.users.comparison import Comparison
 from jaxrules.users.export.program import program_of
 from jaxrules.users.inspection import Importance, importance, rule_report, wilson
 from jaxrules.users.reporting.figures import FigureRows, quality_json
+from jaxrules.users.reporting.subject import Known
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -724,7 +725,7 @@ def _quality(model: Any, X: TableLike, y: ArrayLike) -> tuple[dict[str, Any], tu
         not_a_model(model)
     checks.concrete("X", X)
     check_order(X, y=y)
-    rows = FigureRows.of(model, conform(X, model.schema), y, None)
+    rows = FigureRows.of(model, conform(X, model.schema), y, None, Known())
     return quality_json([(model, slice(None))], program_of(model), rows), rows.classes or ()
 
 

@@ -28,7 +28,7 @@ from jaxrules.users.reporting.figures import (
     rules_json,
 )
 from jaxrules.users.reporting.opening import opening
-from jaxrules.users.reporting.subject import Entry, Model, Subject
+from jaxrules.users.reporting.subject import Entry, Known, Model, Subject
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 _STEPS = 300
@@ -40,6 +40,7 @@ def data_json(
     X: TableLike,
     y: ArrayLike,
     groups: ArrayLike | None,
+    known: Known,
     title: str | None,
     max_rows: int,
     ids: Sequence[str] | None = None,
@@ -54,7 +55,7 @@ def data_json(
     if isinstance(subject.given, Comparison):
         result["comparison"] = _comparison(subject.given)
     if subject.entries:
-        result |= _of_models(subject, X, y, groups, max_rows)
+        result |= _of_models(subject, X, y, groups, known, max_rows)
         result |= _for_rows(result, ids, changeable)
     else:
         checks.require(
@@ -70,10 +71,15 @@ def data_json(
 
 
 def _of_models(
-    subject: Subject, X: TableLike, y: ArrayLike, groups: ArrayLike | None, max_rows: int
+    subject: Subject,
+    X: TableLike,
+    y: ArrayLike,
+    groups: ArrayLike | None,
+    known: Known,
+    max_rows: int,
 ) -> Json:
     first = subject.entries[0].model
-    rows = FigureRows.of(first, conform(X, first.schema), y, groups)
+    rows = FigureRows.of(first, conform(X, first.schema), y, groups, known)
     programs = [program_of(entry.model) for entry in subject.entries]
     columns, stored = columns_of(programs), min(max_rows, rows.table.n_rows)
     models = [
@@ -95,7 +101,7 @@ def _of_models(
         model["opening"] = opening(entry, program, rows, model["quality"], held_out)
     result = {
         "models": models,
-        "target": display.plain(first.schema.target),
+        "target": known.named(display.plain(first.schema.target), first),
         "classes": rows.classes and [display.plain(str(label)) for label in rows.classes],
         "groups": list(zip(rows.group_names, np.bincount(rows.group).tolist(), strict=False)),
         "table": _table(rows.table) | {"target": _target(rows)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from jaxrules.tools import display
 from jaxrules.tools.checks import require
 from jaxrules.users.export.program import FirstMatch, Program, Sum
 from jaxrules.users.inspection import group_of_rows, importances_of_parts, scores_of_groups
-from jaxrules.users.reporting.subject import Model
+from jaxrules.users.reporting.subject import Known, Model
 
 Floats = NDArray[np.float64]
 Parts = Sequence[tuple[Model, Any]]
@@ -48,7 +48,10 @@ class FigureRows:
         table: their columns.
         y: the labels or numbers.
         classes: of the models; None for numbers.
-        truth: the class codes or the numbers, shape (rows,).
+        truth: the class codes or the numbers, without a known part of them (see `Known`), shape
+            (rows,).
+        weight: of each row in means over rows, shape (rows,).
+        known: the offset or exposure.
         groups: as the user gave them, or None.
         group_names: the groups in order; empty without groups.
         group: the group of every row, as a position there, shape (rows,).
@@ -58,12 +61,16 @@ class FigureRows:
     y: ArrayLike
     classes: tuple[Label, ...] | None
     truth: NDArray[Any]
+    weight: Floats
+    known: Known
     groups: ArrayLike | None
     group_names: tuple[str, ...]
     group: NDArray[np.int64]
 
     @classmethod
-    def of(cls, model: Model, table: Table, y: ArrayLike, groups: ArrayLike | None) -> FigureRows:
+    def of(
+        cls, model: Model, table: Table, y: ArrayLike, groups: ArrayLike | None, known: Known
+    ) -> FigureRows:
         """The rows of a table with their targets and groups, checked.
 
         Raises:
@@ -71,14 +78,17 @@ class FigureRows:
         """
         classes, n = model.schema.classes, table.n_rows
         require(n > 0, "X has no rows")
+        known.check(model)
         truth: NDArray[Any]
+        weight = np.ones(n)
         if classes is None:
-            truth = regression_target(y, n)
+            truth, weight = known.relative(model, regression_target(y, n))
         else:
             codes = {label: code for code, label in enumerate(classes)}
             truth = np.array([codes[one] for one in known_labels(y, classes, n).tolist()])
         if groups is None:
-            return cls(table, y, classes, truth, None, (), np.zeros(n, np.int64))
+            nowhere = np.zeros(n, np.int64)
+            return cls(table, y, classes, truth, weight, known, None, (), nowhere)
         found, group = group_of_rows(model, table, groups, n)
         require(
             len(found) <= MOST_GROUPS,
@@ -86,15 +96,19 @@ class FigureRows:
             "merge them first, e.g. numbers into intervals",
         )
         names = tuple(_name(one) for one in found.tolist())
-        return cls(table, y, classes, truth, groups, names, group)
+        return cls(table, y, classes, truth, weight, known, groups, names, group)
 
     def sums(self, rows: slice) -> Floats:
-        """What is summed over the rows of a rule: 1 and the indicators of the classes (or the
-        number), of all rows and of each group; shape (rows, 1 + groups, 1 + classes).
+        """What is summed over the rows of a rule, of all rows and of each group: 1, and the
+        indicators of the classes, shape (rows, 1 + groups, 1 + classes), or the weighted number and
+        the weight, shape (rows, 1 + groups, 3).
         """
-        truth, group = self.truth[rows], self.group[rows]
+        truth, group, weight = self.truth[rows], self.group[rows], self.weight[rows]
         ones = np.ones((len(truth), 1))
-        targets = truth[:, None] if self.classes is None else _indicators(truth, len(self.classes))
+        if self.classes is None:
+            targets = np.stack([weight * truth, weight], axis=1)
+        else:
+            targets = _indicators(truth, len(self.classes))
         inside = np.append(ones, _indicators(group, len(self.group_names)), axis=1)
         return inside[:, :, None] * np.append(ones, targets, axis=1)[:, None, :]
 
@@ -122,7 +136,7 @@ def rules_json(model: Model, program: Program, rows: FigureRows) -> list[Json]:
     """
     everything = rows.sums(slice(None)).sum(axis=0)
     return [
-        _rule(sums, everything, target)
+        _rule(sums, everything, target, rows.classes is None)
         for sums, target in zip(
             _covered(model, program, rows), _targets(program, rows), strict=True
         )
@@ -166,11 +180,11 @@ def _targets(program: Program, rows: FigureRows) -> list[int]:
     return [int(np.argmax(np.abs(rule.weights))) if several else usual for rule in program.rules]
 
 
-def _rule(sums: Floats, everything: Floats, target: int) -> Json:
+def _rule(sums: Floats, everything: Floats, target: int, is_number: bool) -> Json:
     held, of_target, n = sums[:, 0], sums[:, 1 + target], everything[:, 0]
-    rates = [_ratio(a, b) for a, b in zip(of_target, held, strict=True)]
-    usual = everything[0, 1 + target] / n[0]
-    is_number = everything.shape[1] == 2
+    out_of = 2 if is_number else 0  # the weights, or the rows
+    rates = [_ratio(a, b) for a, b in zip(of_target, sums[:, out_of], strict=True)]
+    usual = everything[0, 1 + target] / everything[0, out_of]
     lift = None
     if rates[0] is not None:
         lift = rates[0] - usual if is_number else _ratio(rates[0], usual)
@@ -228,27 +242,30 @@ def joined(ask: Any, parts: Parts, rows: FigureRows) -> NDArray[Any]:
 
 
 def _of_numbers(parts: Parts, predicted: Floats, rows: FigureRows) -> Json:
+    def mean(values: Floats, rows_in: Any = slice(None)) -> float:
+        return float(np.average(values[rows_in], weights=rows.weight[rows_in]))
+
     residuals = rows.truth - predicted
-    spread = float(((rows.truth - rows.truth.mean()) ** 2).mean())
-    error = float((residuals**2).mean())
+    spread = mean((rows.truth - mean(rows.truth)) ** 2)
+    error = mean(residuals**2)
     name, value = _risk(parts, rows, error)
     figures = {
         name: value,
         "R²": 1 - error / spread if spread else None,
         "root mean squared error": error**0.5,
-        "mean absolute error": float(np.abs(residuals).mean()),
+        "mean absolute error": mean(np.abs(residuals)),
     }
     inside = [rows.group == k for k in range(len(rows.group_names))]
     groups = [
         [
             int(rows_in.sum()),
-            float(rows.truth[rows_in].mean()),
-            float(predicted[rows_in].mean()),
-            float((residuals[rows_in] ** 2).mean() ** 0.5),
+            mean(rows.truth, rows_in),
+            mean(predicted, rows_in),
+            mean(residuals**2, rows_in) ** 0.5,
         ]
         for rows_in in inside
     ]
-    calibration = _calibration(predicted, rows.truth)
+    calibration = _calibration(predicted, rows.truth, rows.weight)
     return {"risk": [name, value], "figures": figures, "calibration": calibration, "groups": groups}
 
 
@@ -262,6 +279,10 @@ def _risk(parts: Parts, rows: FigureRows, otherwise: float) -> tuple[str, float]
             return ("mean squared error" if rows.classes is None else "error rate"), otherwise
     elif isinstance(model, RuleList):
         return "error rate", otherwise
+    if rows.known:  # of one model and all rows
+        given = {"offset": rows.known.offset, "exposure": rows.known.exposure}
+        value = risk(cast(RuleEnsemble, model), rows.table, rows.y, loss=usual, **given)
+        return f"mean {usual.name} loss", value
     y = rows.truth if rows.classes is None else np.asarray(rows.classes)[rows.truth]
     scored: Any = parts
     total = sum(
@@ -308,10 +329,13 @@ def auc_error(score: Floats, positive: NDArray[np.bool_]) -> float | None:
     return float(sum(one.var(ddof=1) / n for one, n in parts) ** 0.5)
 
 
-def _calibration(predicted: Floats, observed: Floats) -> list[list[float]]:
+def _calibration(
+    predicted: Floats, observed: Floats, weight: Floats | None = None
+) -> list[list[float]]:
     """Mean prediction, mean observation and number of rows in bins of the prediction; equal
-    predictions share a bin.
+    predictions share a bin. The means have these weights of the rows.
     """
+    weight = np.ones(len(predicted)) if weight is None else weight
     values, place = np.unique(predicted, return_inverse=True)
     if len(values) > _BINS:
         # Equal cuts become one; predictions equal to a cut lie below it, so that they share a bin.
@@ -319,7 +343,8 @@ def _calibration(predicted: Floats, observed: Floats) -> list[list[float]]:
         place = np.searchsorted(cuts, predicted)
     counts = np.bincount(place)
     kept = np.flatnonzero(counts)
-    means = [np.bincount(place, of)[kept] / counts[kept] for of in (predicted, observed)]
+    total = np.bincount(place, weight)[kept]
+    means = [np.bincount(place, weight * of)[kept] / total for of in (predicted, observed)]
     return [
         [float(p), float(o), int(n)] for p, o, n in zip(*means, counts[kept].tolist(), strict=True)
     ]

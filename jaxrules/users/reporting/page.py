@@ -19,7 +19,7 @@ from jaxrules.data.table import TableLike, check_order, target_array
 from jaxrules.models.persistence import file_to_write, write_file
 from jaxrules.tools import checks, display
 from jaxrules.users.reporting.data import Json, data_json
-from jaxrules.users.reporting.subject import Subject, subject_of, with_target
+from jaxrules.users.reporting.subject import Known, Subject, subject_of, with_target
 
 SIGN_OFF = ("Developed by", "Validated by", "Approved by")
 """Who signs a report if its maker says nothing else."""
@@ -55,6 +55,8 @@ def report(
     path: str | os.PathLike[str] | None = "report.html",
     *,
     groups: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     title: str | None = None,
     max_rows: int = 2000,
     ids: ArrayLike | None = None,
@@ -90,6 +92,10 @@ def report(
         y: their labels or numbers, shape (rows,).
         path: of the file, which is replaced if it exists; None writes no file.
         groups: the group of each row, or the name of a column of `X`; at most 20 groups.
+        offset, exposure: as in `jaxrules.predict`, for a model that was fitted with one of them.
+            The page then shows rates: y / exposure (for other links y - offset) beside predictions
+            without the offset, and all means over rows have the weights of the fit (for counts
+            the exposure), so that a rate is events / exposure. The risk is that of `jaxrules.risk`.
         title: of the page; None for one made of the model and the target.
         max_rows: the number of rows, from the first on, that the file stores for readers to
             choose from. Only columns that the model uses are stored. 0 stores none; rows can still
@@ -107,7 +113,8 @@ def report(
 
     Raises:
         TypeError: for anything but a result of this library, or a wrong type of argument.
-        ValueError: if X, y or groups does not fit the model, or there are no rows.
+        ValueError: if X, y or groups does not fit the model, or there are no rows; for a model
+            fitted with an offset or exposure without one.
         OSError: if the file cannot be written.
     """
     target = None if path is None else file_to_write(path)
@@ -116,15 +123,16 @@ def report(
         if not (text is None or isinstance(text, str)):
             raise TypeError(f"{name} must be text or None, got {type(text).__name__}")
     checks.concrete("X", X)
-    check_order(X, y=y, groups=groups)
+    check_order(X, y=y, groups=groups, offset=offset, exposure=exposure)
+    known = Known(offset, exposure)
     names = None if ids is None else [str(one) for one in target_array(ids, None, "ids").tolist()]
     may_change = None if changeable is None else _names("changeable", changeable)
     signing = _names("sign_off", sign_off)
-    subject = subject_of(result, X, y)
+    subject = subject_of(result, X, y, known)
     called = getattr(y, "name", None)
     if isinstance(called, str) and called:
         subject = with_target(subject, called)
-    data = data_json(subject, X, y, groups, title, max_rows, names, may_change)
+    data = data_json(subject, X, y, groups, known, title, max_rows, names, may_change)
     data |= {
         "version": version("jaxrules"),
         "date": datetime.now(UTC).date().isoformat(),

@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import Schema, TableLike
+from jaxrules.data.table import Schema, TableLike, total_offset
 from jaxrules.lists.near_optimal import NearOptimal
-from jaxrules.models.metrics import complexity
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.losses import relative
+from jaxrules.models.metrics import complexity, loss_of
+from jaxrules.models.rule_models import RELATIVE_TO, RuleEnsemble, RuleList
 from jaxrules.paths.model import ModelSequence
 from jaxrules.tools import display
 from jaxrules.tools.checks import require
@@ -63,7 +64,55 @@ class Subject:
     held_out: tuple[tuple[Model, NDArray[np.intp]], ...] = ()
 
 
-def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The known part of the scores of the rows, as the user gave it; see `jaxrules.predict`."""
+
+    offset: ArrayLike | None = None
+    exposure: ArrayLike | None = None
+
+    def __bool__(self) -> bool:
+        return self.offset is not None or self.exposure is not None
+
+    def check(self, model: Model) -> None:
+        """Refuse an offset of a model that takes none, and its lack for a model that was fitted
+        with one: counts would be compared with rates.
+
+        Raises:
+            ValueError: naming the argument.
+        """
+        needed = dict(model.options).get(RELATIVE_TO)
+        if self and (not isinstance(model, RuleEnsemble) or model.schema.classes is not None):
+            raise ValueError("offset and exposure are for rule ensembles that predict numbers")
+        if needed is not None and not self:
+            rows = "numpy.ones" if needed == "exposure" else "numpy.zeros"
+            raise ValueError(
+                f"the model was fitted with {needed}; pass {needed}= of these rows, too, or "
+                f"{rows}(len(y)) if y is already without it"
+            )
+
+    def relative(
+        self, model: Model, y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What the scores without the offset predict, and the weight of each row, as the fit has
+        them (see `jaxrules.losses.relative`): for counts y / exposure and the exposure.
+        """
+        ones = np.ones(len(y))
+        if not self:
+            return y, ones
+        log_link = getattr(model, "link", None) == "log"
+        total = total_offset(self.offset, self.exposure, len(y), log_link)
+        return relative(loss_of(model), y, ones, total)
+
+    def named(self, target: str, model: Model) -> str:
+        """The target in words."""
+        if not self:
+            return target
+        log_link = getattr(model, "link", None) == "log"
+        return f"{target} per unit of exposure" if log_link else f"{target} without the offset"
+
+
+def subject_of(result: Any, X: TableLike, y: ArrayLike, known: Known) -> Subject:
     """The models of a result. A comparison is refitted to X and y by its best method that yields
     rules or a linear model.
 
@@ -77,6 +126,7 @@ def subject_of(result: Any, X: TableLike, y: ArrayLike) -> Subject:
         lists = tuple(Entry(f"list {k + 1}", result[k]) for k in range(n))
         return Subject("near-optimal", result, lists)
     if isinstance(result, Comparison):
+        require(not known, "offset and exposure are for models; pass one of result.refit")
         entries = _refitted(result, X, y)
         held_out = _held_out(result, entries[0], X, y) if entries else ()
         return Subject("comparison", result, entries, held_out=held_out)
