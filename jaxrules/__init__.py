@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from jaxrules.tools.runs import Deadline as Deadline
     from jaxrules.tools.runs import Progress as Progress
     from jaxrules.users import plots as plots
+    from jaxrules.users import survival as survival
     from jaxrules.users.comparison import Comparison as Comparison
     from jaxrules.users.comparison import Stability as Stability
     from jaxrules.users.comparison import compare as compare
@@ -141,7 +142,7 @@ _ON_USE = {
 _MODULES = (
     "losses paths estimators data.datasets ensembles.boosting ensembles.glrm ensembles.lire "
     "ensembles.lltboost ensembles.ltrnet ensembles.rulefit lists.drnet lists.exact_list lists.ssrl "
-    "users.plots"
+    "users.plots users.survival"
 )
 """Public modules, which load when they are first used; the first two load with the package."""
 

@@ -1,0 +1,692 @@
+"""Survival: rules for hazards that are constant within intervals of time, as Poisson rates.
+
+The piecewise-exponential model (Holford, "The Analysis of Rates and of Survivorship Using
+Log-Linear Models", 1980; Friedman, "Piecewise Exponential Models for Survival Data with
+Covariates", 1982): every person gives one row for each interval in which he was at risk. The count
+of the row is 1 if the event happened there, and its exposure is the time at risk. With the hazard h
+of the row, the log-likelihood is sum (events log h - exposure h), that of Poisson counts with the
+means exposure * h. Any learner with ``loss="poisson"`` and ``exposure=`` fits it::
+
+    model = jr.survival.fit(X, time, event, max_rules=5)
+    print(model)                         # rules with hazard ratios
+    model.survival(X_new, [1, 2, 5])     # the probability of no event until then
+
+The start of the interval is a column like the others, so that rules may say when a hazard is high,
+and for whom.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import (
+    Feature,
+    MissingRule,
+    Schema,
+    Table,
+    TableLike,
+    as_table,
+    check_order,
+    check_sample_weight,
+    conform,
+    target_array,
+)
+from jaxrules.ensembles import boosting, lire
+from jaxrules.models.rule_models import RuleEnsemble, decision_function
+from jaxrules.tools import checks, display
+from jaxrules.tools.fits import Fit
+from jaxrules.users import editing
+
+__all__ = [
+    "HazardRatio",
+    "PersonPeriods",
+    "SurvivalModel",
+    "brier_score",
+    "concordance",
+    "fit",
+    "integrated_brier_score",
+    "refit",
+    "split",
+]
+
+Floats = NDArray[np.float64]
+
+_EVENTS_PER_INTERVAL, _MOST_INTERVALS = 10, 10
+"""Ten events are a common least number for the rate of an interval."""
+_LARGEST_RATIO = 1000.0
+"""Larger ratios are printed as such: rows do not determine them."""
+_SINGULAR = 1e-13
+"""Of the curvature: rounding leaves no more of a direction without any."""
+_BLOCK = 2**17
+"""Rows, or pairs of rows, that are held in memory at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonPeriods:
+    """A row for every person and interval in which he was at risk, for any learner of counts.
+
+    Attributes:
+        X: the columns of the persons and, last, the start of the interval.
+        events: 1 if the event happened in the interval, else 0, shape (rows,).
+        exposure: the time at risk in the interval, positive, shape (rows,).
+        weights: of the persons, shape (rows,).
+        person: the person of each row, for ``groups=``, shape (rows,).
+        cuts: the starts of the intervals, the first of which is 0, shape (intervals,). An interval
+            contains its end, not its start.
+        column: the name of the column of starts.
+        schema: of the persons' own columns.
+    """
+
+    X: Table
+    events: Floats
+    exposure: Floats
+    weights: Floats
+    person: NDArray[np.intp]
+    cuts: Floats
+    column: str
+    schema: Schema
+
+
+def split(
+    X: TableLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    *,
+    entry: ArrayLike | None = None,
+    cuts: int | Sequence[float] | None = None,
+    sample_weight: ArrayLike | None = None,
+    column: str = "time",
+    missing: MissingRule | None = None,
+) -> PersonPeriods:
+    """Split the time of every person at risk into intervals.
+
+    >>> import numpy as np
+    >>> rows = split(np.array([[1.0], [2.0]]), [5.0, 3.0], [1, 0], cuts=[3.0])
+    >>> rows.events, rows.exposure, rows.person
+    (array([0., 1., 0.]), array([3., 2., 3.]), array([0, 0, 1]))
+
+    Args:
+        X: array, dataframe or Table, a row per person, shape (persons, columns).
+        time: of the event, or until which the person was observed, positive, in any unit, shape
+            (persons,).
+        event: whether the event happened at that time (True or 1) or the person was still without
+            it (False or 0), shape (persons,).
+        entry: the time from which the person was observed (delayed entry, left truncation), less
+            than `time`; None for 0.
+        cuts: the times at which intervals end, in (0, longest time); or the number of intervals,
+            with equally many events in each as nearly as ties allow: all events at one time are in
+            one interval. None for one interval per 10 events, at most 10.
+        sample_weight: weight of every person, shape (persons,).
+        column: the name of the column with the start of the interval.
+        missing: rule for missing values, see `jaxrules.as_table`.
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight)
+    table = as_table(X, missing=missing)
+    if not isinstance(column, str):
+        raise TypeError(f"column must be a name, got {type(column).__name__}")
+    if column in table.names:
+        raise ValueError(f"X has a column {column!r} already; pass another name as column=")
+    known = _Times.of(time, event, entry, table.n_rows)
+    weights = check_sample_weight(sample_weight, table.n_rows)
+    return _periods(table, known, weights, _starts(cuts, known), column)
+
+
+def _periods(
+    table: Table, known: _Times, weights: Floats, starts: Floats, column: str
+) -> PersonPeriods:
+    """The rows of checked persons."""
+    ends = np.append(starts[1:], np.inf)
+    # The time at risk in (start, end] is that in (start, time] without that in (start, entry].
+    at_risk = np.clip(known.time[:, None], starts, ends) - np.clip(
+        known.entry[:, None], starts, ends
+    )
+    person, interval = np.nonzero(at_risk > 0)
+    last = known.time[person] <= ends[interval]
+    return PersonPeriods(
+        _with_time(table[person], column, starts[interval]),
+        (known.event[person] & last).astype(np.float64),
+        at_risk[person, interval],
+        weights[person],
+        person,
+        starts,
+        column,
+        table.schema,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Times:
+    """When every person entered, left and whether with an event, checked."""
+
+    time: Floats
+    event: NDArray[np.bool_]
+    entry: Floats
+
+    @classmethod
+    def of(
+        cls, time: ArrayLike, event: ArrayLike, entry: ArrayLike | None, n_rows: int | None = None
+    ) -> _Times:
+        times = checks.array("time", time)
+        n_rows = len(times) if n_rows is None and times.ndim else n_rows
+        _check_times("time", times, n_rows)
+        checks.require(
+            times.min(initial=1.0) > 0,
+            "time must be positive; give events at time 0 a small time, or drop them",
+        )
+        events = target_array(event, len(times), "event")
+        if events.dtype.kind == "U" or not np.isin(events, (0, 1)).all():
+            raise ValueError("event must be True or False, or 1 or 0, for every row")
+        entries = np.zeros(len(times)) if entry is None else checks.array("entry", entry)
+        _check_times("entry", entries, len(times))
+        checks.require((entries >= 0).all(), "entry has negative values; times start at 0")
+        late = np.flatnonzero(entries >= times)
+        checks.require(
+            not len(late),
+            f"entry must be less than time, but is not in row {late[0] if len(late) else 0}; drop "
+            "rows that were never at risk",
+        )
+        return cls(times, events.astype(bool), entries)
+
+
+def _check_times(name: str, values: Floats, n_rows: int | None) -> None:
+    if values.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {values.shape}, but X has {n_rows} rows")
+    checks.require(
+        bool(np.isfinite(values).all()), f"{name} has NaN or infinite values; drop those rows"
+    )
+
+
+def _starts(cuts: int | Sequence[float] | None, known: _Times) -> Floats:
+    """The starts of the intervals, shape (intervals,)."""
+    times = np.sort(known.time[known.event])
+    checks.require(len(times) > 0, "event is 0 in every row; there is nothing to learn")
+    if cuts is not None and np.ndim(cuts):
+        given = checks.array("cuts", cuts)
+        inside = given.ndim == 1 and (given > 0).all() and (given < known.time.max()).all()
+        checks.require(
+            bool(inside) and bool((np.diff(given) > 0).all()),
+            f"cuts must ascend between 0 and the longest time, {known.time.max():g}",
+        )
+        return np.append(0.0, given)
+    n = min(_MOST_INTERVALS, max(1, len(times) // _EVENTS_PER_INTERVAL))
+    if cuts is not None:
+        n = checks.integer("cuts", cuts, at_least=1, at_most=10_000)
+    ends = np.unique(np.quantile(times, np.arange(1, n) / n, method="inverted_cdf"))
+    # An interval that ends at the last event would leave none for the next.
+    return np.append(0.0, ends[ends < times[-1]])
+
+
+def _with_time(table: Table, column: str, values: Floats) -> Table:
+    """The table with a further column of numbers."""
+    schema, at = table.schema, len(table.schema.sources)  # before companions, which come last
+    features = (*schema.features[:at], Feature(column), *schema.features[at:])
+    wider = replace(
+        schema,
+        features=features,
+        never_missing=(*(f + (f >= at) for f in schema.never_missing), at),
+    )
+    return Table(wider, (*table.columns[:at], values, *table.columns[at:]))
+
+
+class HazardRatio(NamedTuple):
+    """By which factor the hazard changes where a rule holds, or per unit of a linear term.
+
+    Attributes:
+        text: the rule or column.
+        ratio: exp(weight).
+        lower, upper: its interval, see `SurvivalModel.hazard_ratios`.
+    """
+
+    text: str
+    ratio: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalModel:
+    """Hazards by rules; prints with hazard ratios.
+
+    Attributes:
+        rates: the ensemble of rules for log hazards, on the columns of `PersonPeriods.X`, for
+            `jaxrules.explain`, `jaxrules.report`, exports and `jaxrules.save`.
+        cuts: the starts of the intervals, shape (intervals,).
+        column: the name of the column of starts.
+        schema: of the persons' columns.
+        covariance: of the intercept, the weights and the coefficients of linear terms, shape
+            (1 + rules + terms, 1 + rules + terms), for these rules.
+        fit: of the learner.
+    """
+
+    rates: RuleEnsemble
+    cuts: Floats
+    column: str
+    schema: Schema
+    covariance: Floats
+    fit: Fit[RuleEnsemble]
+
+    def hazard(self, X: TableLike, times: ArrayLike) -> Floats:
+        """The hazard at the end of (start, time], events per unit of time, shape (persons, times).
+
+        Args:
+            X: persons, with the columns of fit.
+            times: positive, shape (times,).
+
+        Raises:
+            ValueError: if `X` or `times` does not fit.
+        """
+        interval = np.searchsorted(self.cuts, _moments(times), side="left") - 1
+        return np.concatenate([rates[:, interval] for rates, _ in self._blocks(X)])
+
+    def cumulative_hazard(self, X: TableLike, times: ArrayLike) -> Floats:
+        """The expected number of events from 0 until each time, shape (persons, times), as in
+        `hazard`; a risk for `concordance`.
+        """
+        lengths = self._lengths(times)
+        return np.concatenate([rates @ lengths for rates, _ in self._blocks(X)])
+
+    def survival(self, X: TableLike, times: ArrayLike) -> Floats:
+        """The probability of no event until each time, exp(-cumulative hazard), shape (persons,
+        times), as in `hazard`.
+        """
+        return np.exp(-self.cumulative_hazard(X, times))
+
+    def survival_interval(
+        self, X: TableLike, times: ArrayLike, *, level: float = 0.95
+    ) -> tuple[Floats, Floats]:
+        """Pointwise intervals of `survival`, two arrays of shape (persons, times).
+
+        They are symmetric for the logarithm of the cumulative hazard, whose variance is that of the
+        weights (the delta method). As those of `hazard_ratios` they take the rules as given.
+
+        Args:
+            X, times: as in `hazard`.
+            level: of confidence, between 0 and 1.
+        """
+        z, lengths = _quantile(level), self._lengths(times)
+        found: list[tuple[Floats, Floats]] = []
+        for rates, design in self._blocks(X):
+            total = rates @ lengths
+            # d log H / d beta = sum_k h_k l_k z_k / H
+            slopes = np.einsum("pk,kt,pkj->ptj", rates, lengths, design) / total[:, :, None]
+            variance = np.einsum("ptj,jl,ptl->pt", slopes, self.covariance, slopes)
+            width = z * np.sqrt(np.maximum(variance, 0.0))
+            with np.errstate(over="ignore"):
+                found.append((np.exp(-total * np.exp(width)), np.exp(-total * np.exp(-width))))
+        lower, upper = zip(*found, strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
+    def hazard_ratios(self, level: float = 0.95) -> tuple[HazardRatio, ...]:
+        """The factors on the hazard, in the order of the rules, then of the linear terms; without
+        those of weight 0.
+
+        The intervals have the variance of maximum likelihood, or with weights that differ the
+        robust one over persons (Lin and Wei 1989). They are those of a model whose rules were
+        known: the same rows found the rules, so that they are too narrow, and a ratio far from 1
+        may still be noise. Held-out persons give honest ones: `refit`.
+
+        Args:
+            level: of confidence, between 0 and 1.
+        """
+        z, model = _quantile(level), self.rates
+        texts = [model.conjunctions.describe(r) for r in range(len(model.conjunctions))]
+        weights = np.asarray(model.weights, np.float64)[:, 0]
+        if model.linear is not None:
+            names = model.conjunctions.schema.names
+            texts += [display.plain(names[f]) for f in model.linear.feature.tolist()]
+            weights = np.append(weights, np.asarray(model.linear.coefficients, np.float64)[:, 0])
+        errors = np.sqrt(np.maximum(np.diag(self.covariance)[1:], 0.0))
+        with np.errstate(over="ignore"):  # of what the rows do not determine: 0 to infinity
+            ratios = np.exp(weights[:, None] + z * errors[:, None] * [0.0, -1.0, 1.0])
+        return tuple(
+            HazardRatio(text, *ratio)
+            for text, w, ratio in zip(texts, weights.tolist(), ratios.tolist(), strict=True)
+            if w
+        )
+
+    def __str__(self) -> str:
+        return f"{self._caption()}\n{display.text_table(*self._cells())}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return display.html_table(self._caption(), *self._cells())
+
+    def _caption(self) -> str:
+        base = display.number(float(np.exp(np.asarray(self.rates.intercept)[0])), 4)
+        n = len(self.rates.conjunctions)
+        return (
+            f"Survival model of {display.counted(n, 'rule')}: hazard = {base} * the ratios of the "
+            f"rules that hold; {self.column} is the start of one of "
+            f"{display.counted(len(self.cuts), 'interval')}"
+        )
+
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows: list[tuple[str, ...]] = [
+            (_ratio(one.ratio), f"{_ratio(one.lower)} to {_ratio(one.upper)}", one.text)
+            for one in self.hazard_ratios()
+        ]
+        return ("ratio", "95 %", "where"), rows
+
+    def _lengths(self, times: ArrayLike) -> Floats:
+        """The time in each interval until each of the times, shape (intervals, times)."""
+        ends = np.append(self.cuts[1:], np.inf)
+        return np.clip(_moments(times), self.cuts[:, None], ends[:, None]) - self.cuts[:, None]
+
+    def _blocks(self, X: TableLike) -> Any:
+        """Of some persons at a time the hazards, shape (persons, intervals), and the design of the
+        weights, shape (persons, intervals, 1 + rules + terms).
+        """
+        table, n = conform(X, self.schema), len(self.cuts)
+        checks.require(table.n_rows > 0, "X has no rows")
+        width = n * (1 + len(self.rates.conjunctions))
+        size = max(1, _BLOCK // width)
+        for start in range(0, table.n_rows, size):
+            some = np.arange(start, min(start + size, table.n_rows))
+            periods = _with_time(
+                table[np.repeat(some, n)], self.column, np.tile(self.cuts, len(some))
+            )
+            scores = np.asarray(decision_function(self.rates, periods), np.float64)
+            shape = (len(some), n)
+            yield np.exp(scores.reshape(shape)), _design(self.rates, periods).reshape(*shape, -1)
+
+
+def fit(
+    X: TableLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    *,
+    learner: Callable[..., Fit[RuleEnsemble]] = boosting.fit,
+    entry: ArrayLike | None = None,
+    cuts: int | Sequence[float] | None = None,
+    sample_weight: ArrayLike | None = None,
+    column: str = "time",
+    missing: MissingRule | None = None,
+    **options: Any,
+) -> SurvivalModel:
+    """Fit rules for hazards.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> time = rng.exponential(1 / np.where(X[:, 0] > 0, 1.5, 0.5))
+    >>> model = fit(X, np.minimum(time, 2.0), time < 2.0, max_rules=1)
+    >>> ratio = model.hazard_ratios()[0]
+    >>> ratio.text[:2], 0.9 < abs(float(np.log(ratio.ratio))) < 1.3
+    ('x0', True)
+
+    Args:
+        X, time, event, entry, cuts, sample_weight, column, missing: as in `split`.
+        learner: ``fit`` or ``cross_validate`` of boosting, RuleFit, GLRM, LLTBoost or LTRNet, whose
+            loss is Poisson's. The folds of those that choose a setting keep the rows of a person
+            together.
+        options: of the learner, such as `max_rules`, `seed` and `time_limit`.
+
+    Raises:
+        TypeError: for another learner, or an unknown option.
+        ValueError: naming the argument.
+    """
+    for name in ("loss", "exposure", "offset", "groups"):
+        checks.require(
+            name not in options,
+            f"{name} is set by survival.fit; split the rows with survival.split to choose it",
+        )
+    parameters = inspect.signature(learner).parameters if callable(learner) else {}
+    without_counts = learner in (lire.fit, lire.cross_validate)
+    if without_counts or not {"exposure", "loss"} <= parameters.keys():
+        raise TypeError(
+            "learner must be fit or cross_validate of boosting, rulefit, glrm, lltboost or ltrnet"
+        )
+    rows = split(
+        X, time, event, entry=entry, cuts=cuts, sample_weight=sample_weight, column=column,
+        missing=missing,
+    )  # fmt: skip
+    if "groups" in parameters and options.get("l1_penalty") is None:
+        options["groups"] = rows.person
+    found = learner(
+        rows.X, rows.events, rows.weights, loss="poisson", exposure=rows.exposure, **options
+    )
+    checks.instance("learner's model", found.model, RuleEnsemble, "jaxrules.boosting.fit")
+    return _model(found, rows)
+
+
+def refit(
+    model: SurvivalModel,
+    X: TableLike,
+    time: ArrayLike,
+    event: ArrayLike,
+    *,
+    entry: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    l2_penalty: float | None = None,
+) -> SurvivalModel:
+    """The same rules and intervals with the hazards of these persons, see `jaxrules.refit`.
+
+    On persons who did not take part in the fit, the intervals of the hazard ratios are honest.
+
+    Args:
+        model: a survival model.
+        X, time, event, entry, sample_weight: as in `split`.
+        l2_penalty: the ridge; None for that of the fit, 0 for maximum likelihood.
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    checks.instance("model", model, SurvivalModel, "jaxrules.survival.fit")
+    check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight)
+    table = conform(X, model.schema)
+    known = _Times.of(time, event, entry, table.n_rows)
+    weights = check_sample_weight(sample_weight, table.n_rows)
+    rows = _periods(table, known, weights, model.cuts, model.column)
+    rates = editing.refit(
+        model.rates, rows.X, rows.events, sample_weight=rows.weights, exposure=rows.exposure,
+        l2_penalty=l2_penalty,
+    )  # fmt: skip
+    return _model(replace(model.fit, model=rates), rows)
+
+
+def _model(found: Fit[RuleEnsemble], rows: PersonPeriods) -> SurvivalModel:
+    model = found.model
+    periods = conform(rows.X, model.schema)
+    design = _design(model, periods)
+    means = rows.exposure * np.exp(np.asarray(decision_function(model, periods), np.float64))
+    # The log-likelihood sum w (events log h - exposure h) has the curvature sum w mean z z'.
+    curvature = (design * (rows.weights * means)[:, None]).T @ design
+    # What these rows do not determine, such as rules without events, has a variance that is huge.
+    least = _SINGULAR * np.trace(curvature) * np.eye(len(curvature))
+    covariance = inverse = np.linalg.inv(curvature + least)
+    if np.ptp(rows.weights) > 0:
+        # The sums over persons of the gradient, w (events - mean) z, are independent.
+        scores = np.zeros((int(rows.person.max()) + 1, design.shape[1]))
+        np.add.at(scores, rows.person, (rows.weights * (rows.events - means))[:, None] * design)
+        robust = inverse @ (scores.T @ scores) @ inverse
+        # Rules with hardly any event have hardly any score, so that this is too small. At least
+        # the variance of as many equal rows as the weights are worth (Kish).
+        equal = np.diag(inverse) * (rows.weights**2).sum() / rows.weights.sum()
+        factor = np.sqrt(np.maximum(equal / np.maximum(np.diag(robust), 1e-300), 1.0))
+        covariance = robust * factor * factor[:, None]
+    return SurvivalModel(model, rows.cuts, rows.column, rows.schema, covariance, found)
+
+
+def _design(model: RuleEnsemble, table: Table) -> Floats:
+    """1, the rules that hold and the linear terms, shape (rows, 1 + rules + terms)."""
+    parts = [np.ones((table.n_rows, 1)), model.conjunctions.satisfied(table).astype(np.float64)]
+    if model.linear is not None:
+        parts.append(model.linear.values(table))
+    return np.concatenate(parts, axis=1)
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if value < _LARGEST_RATIO else f"over {_LARGEST_RATIO:g}"
+
+
+def _moments(times: ArrayLike) -> Floats:
+    values = np.atleast_1d(checks.array("times", times))
+    checks.require(
+        values.ndim == 1 and bool(np.isfinite(values).all() and (values > 0).all()),
+        "times must be positive and finite, shape (times,)",
+    )
+    return values
+
+
+def _quantile(level: float) -> float:
+    share = checks.number("level", level)
+    checks.require(0 < share < 1, f"level must be between 0 and 1, got {share}")
+    return NormalDist().inv_cdf((1 + share) / 2)
+
+
+# Measures
+
+
+def concordance(
+    time: ArrayLike,
+    event: ArrayLike,
+    risk: ArrayLike,
+    *,
+    entry: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Harrell's C: the share of comparable pairs in which the person of the earlier event has the
+    higher risk (Harrell, Lee and Mark 1996, Sec. 5.5); equal risks count half.
+
+    A pair is comparable if one has an event while the other is observed, and still without one: of
+    equal times an event is before a censored time, and two events are not comparable.
+
+    >>> concordance([1.0, 2.0, 3.0], [1, 1, 0], [0.9, 0.1, 0.2])
+    0.6666666666666666
+
+    Args:
+        time, event, entry: as in `split`.
+        risk: any number that rises with the risk, shape (persons,), such as a cumulative hazard.
+        sample_weight: weight of every person; a pair has the product.
+
+    Raises:
+        TypeError, ValueError: naming the argument; if no pair is comparable.
+    """
+    known = _Times.of(time, event, entry)
+    n = len(known.time)
+    risks = checks.array("risk", risk)
+    _check_measured("risk", risks, (n,))
+    weights = check_sample_weight(sample_weight, n)
+    right = comparable = 0.0
+    events = np.flatnonzero(known.event)
+    size = max(1, _BLOCK // n)
+    for some in np.split(events, range(size, len(events), size)):
+        at, mine = known.time[some, None], risks[some, None]
+        later = (known.time > at) | ((known.time == at) & ~known.event)
+        pairs = (later & (known.entry < at)) * weights * weights[some, None]
+        comparable += float(pairs.sum())
+        right += float((pairs * ((mine > risks) + 0.5 * (mine == risks))).sum())
+    checks.require(comparable > 0, "no pair of rows is comparable; event has too few 1s")
+    return right / comparable
+
+
+def brier_score(
+    time: ArrayLike,
+    event: ArrayLike,
+    survival: ArrayLike,
+    times: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> Floats:
+    """The mean squared error of the probabilities of survival at each time, shape (times,), where
+    censored persons are made up for by those like them (Graf, Schmoor, Sauerbrei and Schumacher
+    1999): with the Kaplan-Meier estimate G of being uncensored, an event at t_i <= t has the weight
+    1 / G(t_i -), and a person without one until t the weight 1 / G(t).
+
+    Persons of delayed entry have no such score here: leave them out.
+
+    >>> brier_score([1.0, 2.0, 3.0], [1, 1, 1], [[0.0], [1.0], [1.0]], [1.5]).tolist()
+    [0.0]
+
+    Args:
+        time, event: as in `split`.
+        survival: probabilities of no event until each time, shape (persons, times).
+        times: less than the longest `time`, shape (times,).
+        sample_weight: weight of every person, shape (persons,).
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    known, at = _Times.of(time, event, None), _moments(times)
+    n, said = len(known.time), checks.array("survival", survival)
+    _check_measured("survival", said, (n, len(at)))
+    weights = check_sample_weight(sample_weight, n)
+    if not weights.all():
+        used = weights > 0
+        known = _Times(known.time[used], known.event[used], known.entry[used])
+        said, weights = said[used], weights[used]
+    checks.require(
+        bool((said >= 0).all() and (said <= 1).all()), "survival must be probabilities, 0 to 1"
+    )
+    checks.require(
+        bool((at < known.time.max()).all()),
+        f"times must be less than the longest time, {known.time.max():g}, beyond which nobody was "
+        "observed",
+    )
+    uncensored, before = _uncensored(known, weights)
+    died = (known.time[:, None] <= at) & known.event[:, None]
+    alive = known.time[:, None] > at
+    inverse = died / before[:, None] + alive / uncensored(at)
+    errors = (alive - said) ** 2 * inverse
+    return np.asarray(np.average(errors, axis=0, weights=weights))
+
+
+def integrated_brier_score(
+    time: ArrayLike,
+    event: ArrayLike,
+    survival: ArrayLike,
+    times: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The mean of `brier_score` over the range of `times`, at least two and ascending, by the
+    trapezoidal rule; a model without columns, the Kaplan-Meier curve, is the one to compare with.
+
+    Args:
+        time, event, survival, times, sample_weight: as in `brier_score`.
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    at = _moments(times)
+    checks.require(
+        len(at) > 1 and bool((np.diff(at) > 0).all()), "times must be two or more, ascending"
+    )
+    scores = brier_score(time, event, survival, at, sample_weight=sample_weight)
+    return float(np.trapezoid(scores, at) / (at[-1] - at[0]))
+
+
+def _check_measured(name: str, values: Floats, shape: tuple[int, ...]) -> None:
+    if values.shape != shape:
+        raise ValueError(f"{name} has shape {values.shape}, but must have {shape}")
+    checks.require(bool(np.isfinite(values).all()), f"{name} has NaN or infinite values")
+
+
+def _uncensored(known: _Times, weights: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
+    """The Kaplan-Meier estimate of being uncensored as a function of time, and just before the time
+    of each person, shape (persons,). Of equal times, events come before censoring.
+    """
+    times, place = np.unique(known.time, return_inverse=True)
+    left = np.bincount(place, weights)
+    events = np.bincount(place, weights * known.event)
+    at_risk = left[::-1].cumsum()[::-1] - events  # those of an event at the time are gone
+    lost = left - events
+    factors = 1.0 - np.divide(lost, at_risk, out=np.zeros_like(lost), where=lost > 0)
+    steps = np.append(1.0, np.cumprod(factors))
+
+    def until(at: Floats) -> Floats:
+        return steps[np.searchsorted(times, at, side="right")]
+
+    return until, steps[place]
