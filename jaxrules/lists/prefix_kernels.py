@@ -309,7 +309,7 @@ def _promising(
 @_jit
 def finish(
     given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats], free: Words, values: Floats,
-    used: Words, settled: float,
+    used: Words, settled: float, margin: float,
 ) -> tuple[int, int, int, float, int]:  # fmt: skip
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
@@ -328,6 +328,8 @@ def finish(
     Args:
         given, free, values, used, settled: as for `expand`.
         shared: `Shared`.
+        margin: by how much a list must be better than the best so far: rounding does not decide
+            between equal ones.
 
     Returns:
         The prefix, its two conditions (the second -1 for a single rule), and the list's objective;
@@ -339,7 +341,7 @@ def finish(
     sums, right, got = np.empty((K + 1, R + 1)), np.empty(R), np.empty(K + 1)
     bits, inside = np.empty(P, np.uint64), np.empty(max(P, W), np.uint64)
     stop, gain, own, gone = np.empty(R), np.empty(R), np.empty(R), np.empty(R)
-    best, first, second, looked = -1, -1, -1, 0
+    best, first, second, most, looked = -1, -1, -1, settled, 0
     for s in range(len(free)):
         words = _captures(given, free[s], bits, sums, right)
         i = -1
@@ -355,7 +357,8 @@ def finish(
                     stop[r] = -np.inf
                 highest = max(highest, stop[r])
                 if stop[r] > settled and used[s] | given.uses[r] == given.required:
-                    settled, best, first, second = stop[r], s, r, -1
+                    most, best, first, second = stop[r], s, r, -1
+                    settled = most + margin
             # 2. Candidates for the second rule q: the best first rule plus all that q could add
             # must win.
             _gains(given, shared, i, d, sums, right, gain, own, gone)
@@ -389,9 +392,10 @@ def finish(
                         _added(inside, given.covers[q], words, given.counts, got)
                     value = stop[r] + _what_is_left(given, sums, got, q, d)
                     if value > settled and _any_left(free[s], given.covers[r], given.covers[q]):
-                        settled, best, first, second = value, s, r, int(q)
+                        most, best, first, second = value, s, r, int(q)
+                        settled = most + margin
                         need = settled - stop[r]
-    return best, first, second, settled, looked
+    return best, first, second, most, looked
 
 
 @_jit

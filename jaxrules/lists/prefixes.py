@@ -104,6 +104,11 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         )
 
     @cached_property
+    def margin(self) -> float:
+        """Objectives that differ by less are equal, but for rounding."""
+        return TOLERANCE * float(self.candidates.counts.sum())
+
+    @cached_property
     def shared(self) -> tuple[Floats, Floats, Floats]:
         """`prefix_kernels.Shared`; empty if it would be too large, or weights are no bits."""
         from jaxrules.lists import prefix_kernels
@@ -127,7 +132,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             float(c.counts.max(axis=1).sum()),
             "max",
             0.0,
-            TOLERANCE * float(c.counts.sum()),
+            self.margin,
             **options,
         )
 
@@ -153,7 +158,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return [array[:n].copy() for array in arrays]
 
     def expand(self, states: Layer, some: slice, step: int, incumbent: float) -> Children:
-        settled = incumbent + TOLERANCE * float(self.candidates.counts.sum())
+        settled = incumbent + self.margin
         # A last layer of pairs is solved outright; the others list children and their bounds.
         if self.pairs and step == self.depth - 1:
             return self._last_two(states, some, settled)
@@ -178,7 +183,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         layer = (states.free[some], states.values[some], states.used[some])
         kernels: Any = prefix_kernels
         prefix, first, second, value, looked = kernels.finish(
-            self.given, self.shared, *layer, settled
+            self.given, self.shared, *layer, settled, self.margin
         )
         self.evaluations += len(layer[0]) * len(self.candidates) + looked
         found = np.arange(prefix >= 0)
