@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from jaxrules.losses import Loss as Loss
     from jaxrules.models.metrics import accuracy as accuracy
     from jaxrules.models.metrics import complexity as complexity
+    from jaxrules.models.metrics import f1 as f1
     from jaxrules.models.metrics import local_support as local_support
     from jaxrules.models.metrics import local_supports as local_supports
     from jaxrules.models.metrics import risk as risk
     from jaxrules.models.metrics import support as support
+    from jaxrules.models.metrics import support_ratio as support_ratio
     from jaxrules.models.persistence import load as load
     from jaxrules.models.persistence import save as save
     from jaxrules.models.rule_models import Explanation as Explanation
@@ -109,7 +111,8 @@ if TYPE_CHECKING:
 _LOADED = {
     "data.table": "Feature Schema Table as_table",
     "losses": "Loss",
-    "models.metrics": "accuracy complexity local_support local_supports risk support",
+    "models.metrics": "accuracy complexity f1 local_support local_supports risk support "
+    "support_ratio",
     "models.persistence": "load save",
     "models.rule_models": "Explanation LinearTerms RuleEnsemble RuleList decision_function explain "
     "predict predict_proba to_latex with_weights",

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
 from jaxrules.estimators import RuleBoostingClassifier
-from jaxrules.users.comparison import METHODS, corrected_t_test, holm, size_of
+from jaxrules.users.comparison import METHODS, corrected_t_test, holm, signed_rank_test, size_of
 from jaxrules.users.comparison.nested import Choice
 
 
@@ -702,3 +702,40 @@ def test_paths_on_a_fold_in_which_a_column_is_constant(rng: np.random.Generator)
     X = {"x": rng.normal(size=40), "flag": np.arange(40) == 0, "kind": ["a"] * 39 + ["b"]}
     done = jr.compare(X, 2 * X["x"] + rng.normal(size=40), methods=["paths"], folds=3)
     assert "failed" not in str(done)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+def test_the_signed_rank_test_is_exact(seed, alternative):
+    """By all signs, with ties and zeros; by SciPy without."""
+    from scipy import stats
+
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    tied = rng.integers(-3, 4, n).astype(float)
+    given = tied[tied != 0]
+    ranks = stats.rankdata(np.abs(given))
+    sums = [
+        float(ranks[np.array(signs, bool)].sum())
+        for signs in itertools.product([0, 1], repeat=len(given))
+    ]
+    found = signed_rank_test(tied, alternative=alternative)
+    observed = float(ranks[given > 0].sum())
+    less, greater = (np.mean(np.array(sums) <= observed), np.mean(np.array(sums) >= observed))
+    tails = {"less": less, "greater": greater, "two-sided": min(1.0, 2 * min(less, greater))}
+    assert (found.rank_sum, found.folds) == (observed, len(given))
+    assert found.p_value == pytest.approx(tails[alternative])
+    apart = rng.normal(size=12) + 0.3
+    expected = stats.wilcoxon(apart, alternative=alternative, method="exact").pvalue
+    assert signed_rank_test(apart, alternative=alternative).p_value == pytest.approx(expected)
+
+
+def test_what_cannot_be_ranked_is_refused():
+    with pytest.raises(ValueError, match="at most 1000 numbers, got 1001"):
+        signed_rank_test(np.ones(1001))
+    with pytest.raises(ValueError, match="differences must be a non-empty"):
+        signed_rank_test([])
+    with pytest.raises(ValueError, match="alternative"):
+        signed_rank_test([1.0], alternative="smaller")
+    with pytest.raises(ValueError, match="differences"):
+        signed_rank_test([1.0, np.nan])

@@ -180,6 +180,37 @@ def test_accuracy_is_the_weighted_share() -> None:
     assert jr.accuracy(m, X, pd.Series(y), [2.0, 1.0, 1.0, 1.0]) == 0.6
 
 
+def test_the_support_ratio_is_the_mean_share_of_rules(
+    ensemble: jr.RuleEnsemble, rule_list: jr.RuleList, table: jr.Table
+) -> None:
+    for m in (ensemble, rule_list):
+        expected = jr.local_support(m, table) / jr.support(m)
+        assert jr.support_ratio(m, table) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_f1_is_that_of_scikit_learn(weighted: bool) -> None:
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    for classes in (["no", "yes"], ["a", "b", "c"]):
+        k = len(classes)
+        y = np.array(classes)[(np.digitize(X[:, 0], [0, 1]) + rng.integers(0, 2, 90)) % k]
+        m = jr.ssrl.fit(X, y, max_rules=2, literal_penalty=0.5).model
+        weight = rng.integers(0, 3, 90).astype(float) if weighted else None
+        for label in classes:
+            expected = f1_score(
+                y, jr.predict(m, X), labels=[label], average="macro", sample_weight=weight,
+                zero_division=0.0,
+            )  # fmt: skip
+            assert jr.f1(m, X, y, weight, positive=label) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="there are 3 classes; pass one of"):
+        jr.f1(m, X, y)
+    with pytest.raises(ValueError, match="positive must be one of .* got 'd'"):
+        jr.f1(m, X, y, positive="d")
+
+
 def test_labels_of_another_type_that_are_equal_are_the_same() -> None:
     m = model("logistic", (0, 1))
     y = np.asarray(jr.predict(m, X))
@@ -200,6 +231,8 @@ def test_bad_targets_are_refused() -> None:
             metric(m, X, ["no"] * 4, [1.0])
     with pytest.raises(ValueError, match="predicts numbers"):
         jr.accuracy(model("identity", None), X, [1, 2, 3, 4])
+    with pytest.raises(ValueError, match="no F1 score; use risk"):
+        jr.f1(model("identity", None), X, [1, 2, 3, 4])
     with pytest.raises(TypeError, match="text"):
         jr.risk(model("identity", None), X, ["a"] * 4)
 

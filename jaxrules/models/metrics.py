@@ -113,6 +113,17 @@ def local_support(model: RuleEnsemble | RuleList, X: TableLike) -> float:
     return float(supports.mean())
 
 
+def support_ratio(model: RuleEnsemble | RuleList, X: TableLike) -> float:
+    """`local_support` / `support`, the support ratio of the LIRE paper's experiments: the mean
+    share of the rules that a row satisfies; 0 for a model without rules.
+
+    Raises:
+        ValueError: if `X` does not fit the model's columns.
+    """
+    size = support(model)
+    return local_support(model, X) / max(1, size)
+
+
 def local_supports(model: RuleEnsemble | RuleList, X: TableLike) -> NDArray[np.int64]:
     """`local_support` of each row, shape (rows,)."""
     if isinstance(model, RuleList):
@@ -155,6 +166,52 @@ def accuracy(
     return float(
         np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth)))
     )
+
+
+def f1(
+    model: Any,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    positive: Label | None = None,
+) -> float:
+    """The F1 score of a class: 2 TP / (2 TP + FP + FN), in weights of rows; 0 if no row has the
+    class and none is predicted to have it.
+
+    >>> import jaxrules as jr
+    >>> data = jr.datasets.load("breast_cancer")
+    >>> fit = jr.ssrl.fit(data.X, data.y, max_rules=2)
+    >>> round(f1(fit.model, data.X, data.y), 2)
+    0.96
+
+    Args:
+        model: a classifier.
+        X, y: the data.
+        sample_weight: weight of every row, shape (rows,).
+        positive: the class; None for the second of two.
+
+    Raises:
+        ValueError: as `accuracy`; also for more than two classes without `positive`, or a label
+            that is not a class.
+    """
+    checks.concrete("X", X)
+    check_order(X, y=y, sample_weight=sample_weight)
+    predicted = np.asarray(predict(model, X))
+    checks.require(len(predicted) > 0, "X has no rows")
+    classes = model.schema.classes
+    if classes is None:
+        raise ValueError("model predicts numbers, which have no F1 score; use risk")
+    if positive is None and len(classes) > 2:
+        raise ValueError(f"there are {len(classes)} classes; pass one of {classes} as positive")
+    if positive is not None and positive not in classes:
+        raise ValueError(f"positive must be one of {classes}, got {positive!r}")
+    label = classes[-1] if positive is None else positive
+    truth = known_labels(y, classes, len(predicted)) == label
+    weights = check_sample_weight(sample_weight, len(truth))
+    said = predicted == label
+    both = 2 * float(weights[truth & said].sum())
+    return both / one if (one := float(weights[truth].sum() + weights[said].sum())) else 0.0
 
 
 def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:

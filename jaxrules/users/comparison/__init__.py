@@ -14,7 +14,13 @@ from jaxrules.users.comparison.bootstrap import (
 from jaxrules.users.comparison.methods import METHODS, size_of
 from jaxrules.users.comparison.nested import Comparison, Contestant, Row, compare
 from jaxrules.users.comparison.nested import RiskPoint as Point
-from jaxrules.users.comparison.paired import PairedTest, corrected_t_test, holm
+from jaxrules.users.comparison.paired import (
+    PairedTest,
+    SignedRankTest,
+    corrected_t_test,
+    holm,
+    signed_rank_test,
+)
 
 __all__ = [
     "METHODS",
@@ -25,10 +31,12 @@ __all__ = [
     "Point",
     "Row",
     "RuleStability",
+    "SignedRankTest",
     "Stability",
     "compare",
     "corrected_t_test",
     "holm",
+    "signed_rank_test",
     "size_of",
     "stability",
 ]
