@@ -2,7 +2,7 @@
 lists.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/rule_lists.py [--only warm
-    growth peers exact] [--quick]
+    growth peers exact proofs] [--quick]
 
 - warm: a second fit on the same data, in which nothing is compiled. "gas-sized": 13910 x 2304
   random binary features.
@@ -15,6 +15,9 @@ lists.
   cost of a third literal; what the mixed-integer program proves in the same time; all near-optimal
   lists; CORELS on the same conditions, where a rule costs 0.5 % of the rows whatever its length, as
   in CORELS.
+- proofs: time to the proof on compas_binary, the three monks' problems (all 432 rows) and
+  fico_binary, with conditions of one literal and of two, penalty 1; and beside CORELS, where a rule
+  costs 0.5 % of the rows.
 
 CPU time is printed beside wall time: other programs on the machine disturb it less.
 """
@@ -32,7 +35,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from memory import peak_memory
@@ -214,7 +217,68 @@ def exact(quick: bool) -> None:
     against_corels(data)
 
 
-def against_corels(data: Any) -> None:
+PROOFS = (
+    ("compas_binary", 2, 4),
+    ("monks1", 2, 4),
+    ("monks2", 2, 4),
+    ("monks3", 2, 4),
+    ("fico_binary", 1, 5),
+    ("fico_binary", 2, 3),
+    ("fico", 1, 3),
+)
+"""Data, literals of a condition, rules of a list."""
+
+
+def monks(problem: int) -> Any:
+    """The rows of a monk's problem (Thrun et al. 1991): all 432, without noise."""
+    sizes = (3, 3, 2, 3, 4, 2)
+    a = np.array(list(itertools.product(*(range(1, size + 1) for size in sizes))))
+    y = {
+        1: (a[:, 0] == a[:, 1]) | (a[:, 4] == 1),
+        2: (a == 1).sum(axis=1) == 2,
+        3: ((a[:, 4] == 3) & (a[:, 3] == 1)) | ((a[:, 4] != 4) & (a[:, 1] != 3)),
+    }[problem]
+    names = [f"a{i}_{value}" for i, size in enumerate(sizes) for value in range(1, size + 1)]
+    columns = [(a[:, i] == v) * 1.0 for i, size in enumerate(sizes) for v in range(1, size + 1)]
+    return Problem(jr.as_table(dict(zip(names, columns, strict=True))), y.astype(int))
+
+
+class Problem(NamedTuple):
+    X: jr.Table
+    y: Any
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def proofs(quick: bool) -> None:
+    print("\nproofs: penalty 1, all conditions that hold for one row (fico: one in a hundred)")
+    sets = {
+        name: monks(int(name[-1])) if name.startswith("monks") else jr.datasets.load(name)
+        for name, _, _ in PROOFS
+    }
+    tiny = monks(1)
+    jr.exact_list.fit(tiny.X, tiny.y, max_rules=2)  # compiles
+    for name, length, rules in PROOFS:
+        data, least = sets[name], 0.01 if name == "fico" else 0.0
+        fit, wall, cpu = timed(
+            lambda of=data, rules=rules, length=length, least=least: jr.exact_list.fit(
+                of.X, of.y, max_rules=rules, max_length=length, min_support=least,
+                literal_penalty=1.0, max_evaluations=None, time_limit=10 if quick else 60,
+            )
+        )  # fmt: skip
+        print(
+            f"  {name}, {rules} rules of {length} literals, {fit.details['conditions']} "
+            f"conditions: f = {fit.objective:.0f}, bound {fit.bound:.0f}, {fit.status}; wall "
+            f"{wall:.2f}, processor {cpu:.2f} s",
+            flush=True,
+        )
+    for name in () if quick else ("compas_binary", "monks1", "monks3", "fico_binary"):
+        print(f"  {name}, beside CORELS")
+        against_corels(sets[name], 60)
+
+
+def against_corels(data: Any, limit: float = 300) -> None:
     """The same conditions, the same penalty on a rule, any default."""
     literals = jr.ssrl.literals_of(data.X)
     rules = [rule for size in (1, 2) for rule in itertools.combinations(range(len(literals)), size)]
@@ -226,7 +290,7 @@ def against_corels(data: Any) -> None:
         "literal_penalty": price,
         "default": "free",
         "max_evaluations": None,
-        "time_limit": 300,
+        "time_limit": limit,
     }
     fit, wall, cpu = timed(lambda: jr.exact_list.fit(data.X, data.y, rules=pool, **options))
     print(
@@ -239,7 +303,10 @@ def against_corels(data: Any) -> None:
         binary = np.column_stack(data.X.columns)
         y = np.searchsorted(np.unique(data.y), data.y)
         np.savez(path, binary_train=binary, binary_test=binary, y_train=y, y_test=y, price=0.005)
-        print(f"  {'CORELS':8s} {told(peer('corels', path, 900))}; {price:.1f} a rule", flush=True)
+        print(
+            f"  {'CORELS':8s} {told(peer('corels', path, 3 * limit))}; {price:.1f} a rule",
+            flush=True,
+        )
 
 
 def save(train: Any, test: Any, path: Path) -> None:
@@ -279,7 +346,7 @@ def told(measured: dict[str, Any] | str) -> str:
 
 
 def main() -> None:
-    parts = {"warm": warm, "growth": growth, "peers": peers, "exact": exact}
+    parts = {"warm": warm, "growth": growth, "peers": peers, "exact": exact, "proofs": proofs}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

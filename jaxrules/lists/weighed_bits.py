@@ -22,8 +22,8 @@ from jaxrules.tools.bits import Words, pack, unpack
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_WORDS = 1 << 27
-"""The most words that the conditions may take: 1 GiB."""
+_MOST_WORDS = 1 << 26
+"""The most words that the conditions may take: 512 MiB."""
 _MOST_DIGITS = 40
 """Weights of more binary digits are summed as numbers: then most groups have most digits, which
 count as slowly, and shifted sums might not fit in 64 bits.
