@@ -89,11 +89,11 @@ def lire_before(train: Dataset) -> Model:
 
 
 def glrm_before(train: Dataset) -> Model:
-    """A twentieth of the penalty that excludes every proposition."""
+    """A twentieth of the penalty that excludes every proposition, at 9 cut points."""
     given: dict[str, Any] = {"missing": "own_category", "max_length": 1, "max_rules": 0}
-    path = jr.glrm.path(train.X, train.y, **given)
+    path = jr.glrm.path(train.X, train.y, max_cut_points=9, **given)
     largest = float(np.max(path[0].details["rule_penalty"])) / 0.3
-    return glrm(train, rule_penalty=0.05 * largest)
+    return glrm(train, rule_penalty=0.05 * largest, max_cut_points=9)
 
 
 def ssrl_before(train: Dataset) -> Model:
@@ -136,6 +136,7 @@ METHODS: dict[str, Callable[[Dataset], Model]] = {
     "boosting None": lambda train: boosting(train, max_rules=None),
     "GLRM, before": glrm_before,
     "GLRM": glrm,
+    "GLRM, 9 cut points, all rules": of("glrm", max_cut_points=9, eliminate=False),
     "LIRE, before": lire_before,
     "LIRE": of("lire"),
     "LLTBoost, before": of("lltboost", l2_penalty=1e-3),

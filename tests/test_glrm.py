@@ -428,13 +428,22 @@ def standard_errors(fit, X, y, weights):
 def test_the_default_penalty_follows_the_noise(loss):
     X, y = make_data(3, rows=300, loss=loss)
     weights = np.random.default_rng(0).integers(1, 3, len(y))
-    fit = glrm.fit(X, y, sample_weight=weights)
+    fit = glrm.fit(X, y, sample_weight=weights, eliminate=False)
     penalty = fit.details.rule_penalty
-    assert fit.chosen == f"rule_penalty={penalty:.3g}: " + (
+    why = f"rule_penalty={penalty:.3g}: " + (
         "1.6 standard errors of the mean slope of a rule on half of the rows"
+    )
+    assert fit.chosen == why
+    fewer = glrm.fit(X, y, sample_weight=weights)
+    relaxed, dropped = fewer.details.rule_penalty, fewer.details.dropped
+    assert relaxed == pytest.approx(0.6 * penalty)
+    assert fewer.chosen == (
+        f"{why}; {dropped} rules were too little worth to keep; "
+        f"the others are weighed with rule_penalty={relaxed:.3g}"
     )
     # The last penalty is within 5 % of that of its own model, as fits stop there.
     assert 0.95 * penalty <= standard_errors(fit, X, y, weights) <= penalty * (1 + 1e-9)
+    # A given penalty is that of the problem: no rule is dropped by default.
     again = glrm.fit(X, y, sample_weight=weights, rule_penalty=penalty)
     assert fit.objective == pytest.approx(again.objective, rel=1e-4)
     assert not again.chosen
@@ -457,7 +466,7 @@ def test_noise_alone_pays_for_few_rules():
 
 def test_without_noise_the_default_penalty_ends_at_a_hundredth():
     X = np.arange(40.0)[:, None]
-    fit = glrm.fit(X, (X[:, 0] > 19) * 1.0, loss="squared")
+    fit = glrm.fit(X, (X[:, 0] > 19) * 1.0, loss="squared", max_cut_points=9)
     assert "the least default" in fit.chosen
     assert jr.support(fit.model) == 1
 
@@ -482,7 +491,7 @@ def test_default_penalty_without_time_and_after_a_start():
     assert cut.status == "time_limit"
     assert "stopped before it could fall" in cut.chosen
     assert cut.details.rule_penalty > whole.details.rule_penalty
-    started = glrm.fit(X, y, start=whole)
+    started = glrm.fit(X, y, start=whole, eliminate=False)
     at_once = glrm.fit(X, y, start=whole, rule_penalty=started.details.rule_penalty)
     assert started.objective == pytest.approx(at_once.objective, rel=1e-9)
 
@@ -571,9 +580,9 @@ def test_all_rows_choose_the_default_penalty_of_drawn_rows(multiclass):
     X, y = make_data(4, rows=600)
     if multiclass:
         y = np.digitize(X[:, 0] + y, [1.5, 3.5])
-    fit = glrm.fit(X, y, search_rows=150, multiclass=multiclass)
+    fit = glrm.fit(X, y, search_rows=150, multiclass=multiclass, eliminate=False)
     parts = fit.details.of_class if multiclass == "one_vs_rest" else [fit.details]
-    whole = glrm.fit(X, y, multiclass=multiclass)
+    whole = glrm.fit(X, y, multiclass=multiclass, eliminate=False)
     wholes = whole.details.of_class if multiclass == "one_vs_rest" else [whole.details]
     for part, one in zip(parts, wholes, strict=True):
         assert (part.sample, one.sample) == (150, None)
@@ -626,14 +635,40 @@ def test_elimination_leaves_few_rules_for_a_step_and_none_for_noise() -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 4))
     for y in (np.where(X[:, 0] > 0, "a", "b"), (X[:, 0] > 0) + random.normal(0, 0.01, 400)):
-        whole, fewer = jr.glrm.fit(X, y), jr.glrm.fit(X, y, eliminate=True)
+        whole, fewer = jr.glrm.fit(X, y, eliminate=False), jr.glrm.fit(X, y)
         n, left = len(whole.model.conjunctions), len(fewer.model.conjunctions)
         assert left <= 3 < n
         assert fewer.details.dropped == n - left
         assert f"{n - left} rules were too little worth to keep" in str(fewer)
-        assert fewer.objective >= whole.objective - 1e-9
+        asked = jr.glrm.fit(X, y, eliminate=True, rule_penalty=whole.details.rule_penalty)
+        assert len(asked.model.conjunctions) <= 5
+        assert asked.objective >= whole.objective - 1e-9
+        assert asked.details.rule_penalty == whole.details.rule_penalty
     for y in (random.normal(size=400), random.integers(0, 2, 400)):
-        assert not len(jr.glrm.fit(X, y, eliminate=True).model.conjunctions)
+        assert not len(jr.glrm.fit(X, y).model.conjunctions)
+
+
+def test_elimination_is_a_default_where_the_noise_chooses_the_penalty() -> None:
+    assert glrm.Options().eliminates
+    assert glrm.Options().by_noise
+    for options in ({"rule_penalty": 0.1}, {"pricing": "exact"}):
+        assert not glrm.Options(**options).eliminates
+        assert glrm.Options(**options, eliminate=True).eliminates
+        assert not glrm.Options(**options, eliminate=True).by_noise
+    assert not glrm.Options(eliminate=False).eliminates
+    assert not glrm.PathOptions().eliminates
+    assert not glrm.Grid().eliminates
+
+
+def test_rules_of_drawn_rows_stay_until_all_rows_say_what_they_are_worth(monkeypatch) -> None:
+    random = np.random.default_rng(3)
+    X = random.normal(size=(3000, 3))
+    y = (X[:, 0] > 0) + 0.2 * (X[:, 1] > 0) + random.normal(0, 0.4, 3000)
+    monkeypatch.setattr("jaxrules.ensembles.glrm.master._BLOCK", 64)  # many blocks
+    fit = jr.glrm.fit(X, y, search_rows=1500)
+    assert fit.details.sample == 1500
+    assert fit.details.dropped
+    assert {c.feature for rule in fit.model.conjunctions for c in rule} >= {0, 1}
 
 
 def test_elimination_is_worth_its_price_at_every_rule() -> None:

@@ -246,6 +246,7 @@ def _fit_glrm(data: Split, fold: Fold, setting: Setting) -> Model:
         rule_penalty=price,
         condition_penalty=0.2 * price,
         max_rules=GLRM_RULES,
+        max_cut_points=9,
         debias=True,
         missing="own_category",
         tolerance=1e-4,

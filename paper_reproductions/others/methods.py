@@ -65,7 +65,7 @@ def boosted_rules(train: Dataset, trees: int, leaves: int) -> jr.Conjunctions:
 
 LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
     "boosting": _learner(jr.boosting.fit, l2_penalty=1.0, multiclass="one_vs_rest"),
-    "GLRM": _learner(jr.glrm.fit),
+    "GLRM": _learner(jr.glrm.fit, max_cut_points=9, eliminate=False),
     "RuleFit": _rulefit,
     "LIRE": _lire,
     "rule list": _learner(jr.ssrl.fit, literal_penalty=1.0),
@@ -195,6 +195,7 @@ OWN_PATHS: dict[str, Callable[[Dataset, str], Fit[Any]]] = {
         n_folds=3,
         one_standard_error=False,
         tolerance=1e-3,
+        max_cut_points=9,
         missing=MISSING,
     ),
     "RuleFit": lambda train, measure: jr.rulefit.fit(

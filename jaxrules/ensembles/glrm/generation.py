@@ -56,23 +56,39 @@ def weigh(state: Master, run: Run) -> Status:
 
 
 def generate(
-    state: Master, run: Run, work: Callable[[Master, Run], Status] = grow
+    state: Master,
+    run: Run,
+    work: Callable[[Master, Run], Status] = grow,
+    *,
+    whole: bool = True,
 ) -> Fit[RuleEnsemble]:
-    """The fit at one penalty, by column generation or by `weigh`."""
-    problem, options, status = state.problem, state.problem.options, Status.MAX_ITERATIONS
-    dropped = 0
+    """The fit at one penalty, by column generation or by `weigh`.
+
+    Args:
+        whole: False keeps rules of little worth: on more rows they may be worth more.
+    """
+    options, status = state.problem.options, Status.MAX_ITERATIONS
+    dropped, relaxed = 0, False
     with run:
         # Rules that replace each other go before the refit: without a penalty it could not tell how
         # to share a weight among them.
         status = work(state, run)
         state.thin_out()
-        if options.eliminate:
+        if whole and options.eliminates:
             dropped = state.eliminate(run)
+        relaxed = bool(dropped) and options.by_noise and not run.stopped()
+        if relaxed:
+            state.relax(run)
         if options.debias:
             state.debias()
     if state.solution is None:  # the run is stopped: this returns the constant
         state.solve(run)
     assert state.solution is not None
+    problem, why = state.problem, ""
+    if dropped:
+        why = f"{dropped} rules were too little worth to keep"
+        if relaxed:
+            why += f"; the others are weighed with rule_penalty={problem.prices.rule:.3g}"
     # The last master problem may have ended before it converged.
     status = Status.worst([status, state.solution.status])
     if state.proved(options.tolerance):
@@ -89,7 +105,7 @@ def generate(
             n_propositions=problem.candidates.n_searched,
             rule_penalty=problem.prices.rule,
             condition_penalty=problem.prices.condition,
-            chosen=f"{dropped} rules were too little worth to keep" if dropped else "",
+            chosen=why,
             dropped=dropped,
         ),
     )

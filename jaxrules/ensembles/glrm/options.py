@@ -94,6 +94,7 @@ class GlrmShared(ScoreOptions):
         max_length: the most propositions of a rule, None for any number.
         max_rules: the most candidate rules that column generation may add.
         max_cut_points: the most cut points per numeric column, at quantiles; None for all values.
+            The paper takes 9.
         search_rows: the most rows that rules are searched on. Of more rows, this number is drawn at
             random, and ``details["sample"]`` reports it; all rows decide the weights and the
             default penalty. A rule of `start` that holds for no drawn row is dropped. None, or
@@ -116,9 +117,10 @@ class GlrmShared(ScoreOptions):
             program does by default. The objective and the bound are those of the penalised model.
         eliminate: at the end, drop rules, the least useful first, while each raises the objective
             by less than a rule is worth in likelihood (1.25, see `jaxrules.ensembles.size`); the
-            others are weighed anew. A step in one column takes three rules instead of 13. It does
-            nothing for classes fitted together, and for losses other than the logistic, squared
-            and Poisson one. The bound stays that over all rules.
+            others are weighed anew. It does nothing for classes fitted together, and for losses
+            other than the logistic, squared and Poisson one. The bound stays that over all rules.
+            None: where the noise chooses `rule_penalty` and the beam searches; of a given penalty,
+            the result is the solution itself.
         tolerance: a rule is added while it violates its optimality condition by more than this
             share of its penalty; the certificate of "exact" states the remaining gap.
         seed: of the rows that are drawn if there are more than `search_rows`.
@@ -139,7 +141,7 @@ class GlrmShared(ScoreOptions):
     )
     max_rules: int = option(checks.integer, default=1000, at_least=0)
     max_cut_points: int | None = option(
-        partial(checks.optional, checks.integer), default=9, at_least=1
+        partial(checks.optional, checks.integer), default=20, at_least=1
     )
     search_rows: int | None = option(
         partial(checks.optional, checks.integer), default=50_000, at_least=1
@@ -152,8 +154,18 @@ class GlrmShared(ScoreOptions):
     rules_per_round: int = option(checks.integer, default=10, at_least=1)
     start: FirstCandidates | Fit[RuleEnsemble] | RuleEnsemble = option(_start, default="conditions")
     debias: bool = option(checks.flag, default=False)
-    eliminate: bool = option(checks.flag, default=False)
+    eliminate: bool | None = option(partial(checks.optional, checks.flag), default=None)
     tolerance: float = option(checks.number, default=1e-6, above=0)
+
+    @property
+    def by_noise(self) -> bool:
+        """Whether the noise chooses the penalty of rules that a beam finds."""
+        return False
+
+    @property
+    def eliminates(self) -> bool:
+        """Whether rules of little worth are dropped."""
+        return self.by_noise if self.eliminate is None else self.eliminate
 
     def joins(self, data: TrainingData) -> bool:
         """Whether the classes of these data are fitted together.
@@ -181,10 +193,15 @@ class GlrmOptions(GlrmShared):
             as noise exceeds as rarely. The slopes are those of the model itself: up to six
             rough fits lower the penalty from that of the constant, as in the scaled lasso (Sun and
             Zhang, Biometrika 2012). It is at least a hundredth of the one that excludes every
-            single proposition, and 1e-6 for classes. ``details["chosen"]`` says what it came to.
+            single proposition, and 1e-6 for classes. If `eliminate` drops rules that a beam found,
+            the others are weighed with .6 of it. ``details["chosen"]`` says what it came to.
     """
 
     rule_penalty: float | None = option(_penalty, default=None)
+
+    @property
+    def by_noise(self) -> bool:
+        return self.rule_penalty is None and self.pricing == "beam"
 
 
 @options

@@ -150,7 +150,7 @@ class GlrmTask:
 
         def solved(part: TrainingData, run: Run) -> tuple[Fit[RuleEnsemble], Start]:
             state = Master(self.problem(part, rule_penalty), starts[part.output])
-            return generate(state, run), state.end
+            return generate(state, run, whole=self.whole is self.data), state.end
 
         return self._fit(solved, rule_penalty, run)
 
@@ -272,7 +272,7 @@ class GlrmTask:
                 penalty = lower
         why = chosen(penalty, least, n_outputs(data), run.stopped())
         state = Master(self.problem(data, penalty), start)
-        found = generate(state, run)
+        found = generate(state, run, whole=self.whole is self.data)
         details = GLRMDetails(**{**found.details, "chosen": _joined(why, found)})
         return replace(found, details=details), state.end
 
