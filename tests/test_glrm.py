@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 import jaxrules as jr
 from jaxrules.ensembles import glrm
@@ -462,6 +463,19 @@ def test_noise_alone_pays_for_few_rules():
         )
         risk = np.mean((np.asarray(said) - new) ** 2)
         assert risk <= 1.02 * np.mean((np.mean(y) - new) ** 2)
+
+
+def test_more_columns_raise_the_default_penalty() -> None:
+    """With 2 log k for k times as many columns, noise in 60 columns pays for hardly any rule."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 60)), rng.normal(size=500)
+    fit, few = glrm.fit(X, y, max_length=1), glrm.fit(X[:, :10], y, max_length=1)
+    assert "1.6 standard errors" in few.chosen
+    assert f"{(1.6**2 + 2 * np.log(6)) ** 0.5:.3g} standard errors" in fit.chosen
+    assert len(fit.model.conjunctions) <= 1
+    three = glrm.fit(X[:, :20], np.digitize(y, [-0.5, 0.5]), max_length=1)
+    level = chi2.cdf(1.6**2 + 2 * np.log(2), 1)
+    assert f"{(chi2.ppf(level, 2) / 2) ** 0.5:.3g} standard errors" in three.chosen
 
 
 def test_without_noise_the_default_penalty_ends_at_a_hundredth():
