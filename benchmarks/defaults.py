@@ -136,7 +136,9 @@ METHODS: dict[str, Callable[[Dataset], Model]] = {
     "boosting None": lambda train: boosting(train, max_rules=None),
     "GLRM, before": glrm_before,
     "GLRM": glrm,
-    "GLRM, 9 cut points, all rules": of("glrm", max_cut_points=9, eliminate=False),
+    "GLRM, 9 cut points, all rules": of(
+        "glrm", max_cut_points=9, eliminate=False, standard_errors=1.6
+    ),
     "LIRE, before": lire_before,
     "LIRE": of("lire"),
     "LLTBoost, before": of("lltboost", l2_penalty=1e-3),

@@ -783,6 +783,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (["yes"], TypeError, "must be a label of y or None"),
     ),
     "start": (("empty", TypeError, "must be a Rule"),),
+    "glrm.standard_errors": numbers("must be finite and positive", -0.5, 0.0),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (
         ("stumps", ValueError, 'must be "boosted_trees"'),

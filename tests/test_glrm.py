@@ -473,6 +473,9 @@ def test_more_columns_raise_the_default_penalty() -> None:
     assert "1.6 standard errors" in few.chosen
     assert f"{(1.6**2 + 2 * np.log(6)) ** 0.5:.3g} standard errors" in fit.chosen
     assert len(fit.model.conjunctions) <= 1
+    given = glrm.fit(X, y, max_length=1, standard_errors=2, eliminate=False)
+    assert "2 standard errors" in given.chosen
+    assert len(given.model.conjunctions) > 1
     three = glrm.fit(X[:, :20], np.digitize(y, [-0.5, 0.5]), max_length=1)
     level = chi2.cdf(1.6**2 + 2 * np.log(2), 1)
     assert f"{(chi2.ppf(level, 2) / 2) ** 0.5:.3g} standard errors" in three.chosen

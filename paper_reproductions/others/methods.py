@@ -65,7 +65,7 @@ def boosted_rules(train: Dataset, trees: int, leaves: int) -> jr.Conjunctions:
 
 LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
     "boosting": _learner(jr.boosting.fit, l2_penalty=1.0, multiclass="one_vs_rest"),
-    "GLRM": _learner(jr.glrm.fit, max_cut_points=9, eliminate=False),
+    "GLRM": _learner(jr.glrm.fit, max_cut_points=9, eliminate=False, standard_errors=1.6),
     "RuleFit": _rulefit,
     "LIRE": _lire,
     "rule list": _learner(jr.ssrl.fit, literal_penalty=1.0),

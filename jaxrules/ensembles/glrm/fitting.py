@@ -206,7 +206,7 @@ def _in_time(
                 (replace(data, target=y), score[:, None])
                 for y, score in zip(data.outputs, scores.T, strict=True)
             ]
-        penalty = max(float(np.mean([noise(*one) for one in each])), least_for(data))
+        penalty = max(float(np.mean([noise(*one, options) for one in each])), least_for(data))
     if options.rule_penalty is None:
         why = f"rule_penalty={penalty:.3g}: chosen on a sample of {len(sample.weights)} rows"
     prices = options.prices(penalty)

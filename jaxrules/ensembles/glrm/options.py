@@ -196,9 +196,14 @@ class GlrmOptions(GlrmShared):
             hundredth of the one that excludes every single proposition, and 1e-6 for classes. If
             `eliminate` drops rules that a beam found, the others are weighed with .6 of it.
             ``details["chosen"]`` says what it came to.
+        standard_errors: the number of these standard errors, whatever the number of columns; for
+            joint classes, that of one output.
     """
 
     rule_penalty: float | None = option(_penalty, default=None)
+    standard_errors: float | None = option(
+        partial(checks.optional, checks.number), default=None, above=0
+    )
 
     @property
     def by_noise(self) -> bool:

@@ -13,7 +13,7 @@ from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.glrm.details import GLRMDetails
 from jaxrules.ensembles.glrm.generation import generate, grow, weigh
 from jaxrules.ensembles.glrm.master import Master
-from jaxrules.ensembles.glrm.options import GlrmShared
+from jaxrules.ensembles.glrm.options import GlrmOptions, GlrmShared
 from jaxrules.ensembles.glrm.outputs import constant, gradient, n_outputs
 from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule, Start
 from jaxrules.learning.training import TrainingData, one_against_rest, searched_rows
@@ -202,8 +202,8 @@ class GlrmTask:
                     sample = replace(sample, target=sample.outputs[k])
                 score = scores if self.joint else scores[:, k : k + 1]
                 least = self.least_penalty(sample)
-                penalty = max(noise(part, score), least)
-                why = chosen(part, penalty, least)
+                penalty = max(noise(part, score, self.options), least)
+                why = chosen(part, self.options, penalty, least)
             problem = GlrmProblem.of(part, self.options, candidates, self.constraints, penalty)
             fit = generate(Master(problem, starts[k], start_alone=True), run, weigh)
             more = {
@@ -257,7 +257,8 @@ class GlrmTask:
         rough = replace(self.options, tolerance=tolerance, pricing="beam")
         task, begun = replace(self, options=rough), self.starts[data.output]
         least = self.least_penalty(data)
-        penalty = max(noise(data, np.tile(constant(data), (len(data.target), 1))), least)
+        nothing = np.tile(constant(data), (len(data.target), 1))
+        penalty = max(noise(data, nothing, self.options), least)
         start = begun
         with run:
             for _ in range(_MOST_TRIALS):
@@ -266,11 +267,12 @@ class GlrmTask:
                 # A given model stays the start of every trial; otherwise each starts where the last
                 # one ended.
                 start = begun or state.end
-                lower = max(noise(data, state.score()[state.problem.group]), least)
+                score = state.score()[state.problem.group]
+                lower = max(noise(data, score, self.options), least)
                 if run.stopped() or lower >= _SETTLED * penalty:
                     break
                 penalty = lower
-        why = chosen(data, penalty, least, run.stopped())
+        why = chosen(data, self.options, penalty, least, run.stopped())
         state = Master(self.problem(data, penalty), start)
         found = generate(state, run, whole=self.whole is self.data)
         details = GLRMDetails(**{**found.details, "chosen": _joined(why, found)})
@@ -282,26 +284,30 @@ def least_for(data: TrainingData) -> float:
     return 0.0 if data.classes is None else _LEAST_FOR_CLASSES
 
 
-def errors(n_outputs: int, n_columns: int) -> float:
+def errors(n_outputs: int, n_columns: int, options: GlrmShared) -> float:
     """The default penalty in standard errors, that of a vector of K slopes of sum 0 being the root
     of its mean square. Noise exceeds it as rarely as it does for one output, or two classes.
     """
     # The largest of m normal slopes is about sqrt(2 log m): k times as many columns, and so rules
     # of one condition, add 2 log k to the square. Without it, the default of 3000 rows of 100
     # columns has 146 rules and a log-loss .23 above that of the truth; with it, 7 and .02.
-    few = np.sqrt(_ERRORS**2 + 2 * np.log(max(1.0, n_columns / _FEW_COLUMNS)))
+    one = float(np.sqrt(_ERRORS**2 + 2 * np.log(max(1.0, n_columns / _FEW_COLUMNS))))
+    if isinstance(options, GlrmOptions) and options.standard_errors is not None:
+        one = options.standard_errors
     if n_outputs <= 2:
-        return float(few)
+        return one
     # |u|^2 of K slopes of sum 0, by noise, is chi squared with K - 1 degrees of freedom, and its
     # mean square divides by K - 1. The factor is exceeded as rarely as that of one degree.
     half = (n_outputs - 1) / 2
-    as_rarely = gammainc(0.5, few**2 / 2)  # the distribution function of chi squared
+    as_rarely = gammainc(0.5, one**2 / 2)  # the distribution function of chi squared
     return float(np.sqrt(gammaincinv(half, as_rarely) / half))
 
 
-def chosen(data: TrainingData, penalty: float, least: float, stopped: bool = False) -> str:
+def chosen(
+    data: TrainingData, options: GlrmShared, penalty: float, least: float, stopped: bool = False
+) -> str:
     """Why the data chose a penalty."""
-    many = f"{errors(n_outputs(data), len(data.schema.features)):.3g} standard errors"
+    many = f"{errors(n_outputs(data), len(data.schema.features), options):.3g} standard errors"
     why = f"{many} of the mean slope of a rule on half of the rows"
     if stopped:
         why = "the fit was stopped before it could fall further"
@@ -315,7 +321,7 @@ def _joined(why: str, fit: Fit[RuleEnsemble]) -> str:
     return "; ".join(filter(None, (why, fit.details["chosen"])))
 
 
-def noise(data: TrainingData, score: Floats) -> float:
+def noise(data: TrainingData, score: Floats, options: GlrmShared) -> float:
     """The penalty that noise alone rarely pays: some standard errors of the mean slope of a rule
     that holds for half of the rows.
 
@@ -326,7 +332,7 @@ def noise(data: TrainingData, score: Floats) -> float:
     slopes = gradient(data, score)
     # A share s of the rows: s (1 - s) of the variance, since the intercept takes the mean.
     error = 0.5 * np.sqrt((data.weights @ slopes**2).sum()) / data.weights.sum()
-    return float(errors(score.shape[1], len(data.schema.features)) * error)
+    return float(errors(score.shape[1], len(data.schema.features), options) * error)
 
 
 def starts_of(
