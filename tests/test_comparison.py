@@ -2,6 +2,7 @@
 would show a dishonest choice.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,7 +31,14 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import jaxrules as jr
 from jaxrules.estimators import RuleBoostingClassifier
-from jaxrules.users.comparison import METHODS, corrected_t_test, holm, signed_rank_test, size_of
+from jaxrules.users.comparison import (
+    METHODS,
+    Contestant,
+    corrected_t_test,
+    holm,
+    signed_rank_test,
+    size_of,
+)
 from jaxrules.users.comparison.nested import Choice
 
 
@@ -460,6 +468,89 @@ def test_the_time_limit_ends_it_between_fits(data: tuple[NDArray[Any], NDArray[A
     assert none.rows[0].risk is None
     assert none.fronts == {}
     assert shares[3:] == []
+
+
+def test_methods_that_the_limit_cuts_are_tried_again_and_not_ranked(
+    data: tuple[NDArray[Any], NDArray[Any]],
+) -> None:
+    """`hungry` is whole with all that the others leave, `starving` never."""
+    calls: dict[str, list[float]] = {"hungry": [], "starving": []}
+
+    def method(name: str, needs: float) -> Any:
+        def path(X: Any, y: Any, time_limit: float) -> Any:
+            calls[name].append(time_limit)
+            fit = jr.boosting.fit(X, y, max_rules=1)
+            cut = time_limit < needs
+            return dataclasses.replace(fit, status=jr.Status.TIME_LIMIT) if cut else fit
+
+        return path
+
+    limits = {"hungry": 2500.0, "starving": 1e9}
+    methods: dict[str, Any] = {name: method(name, needs) for name, needs in limits.items()}
+    found = jr.compare(
+        *data, methods=methods | {"m": majority}, folds=3, inner_folds=2, time_limit=7200
+    )
+    # Its first share is a half of 7200 s, of which the path gets a half; then it gets all.
+    assert calls["hungry"][0] == pytest.approx(1800, rel=0.1)
+    assert calls["hungry"][1] == pytest.approx(3600, rel=0.1)
+    assert len(calls["starving"]) == 2
+    assert found["hungry"].done.any()
+    assert not found["starving"].done.any()
+    assert found["starving"].notes.startswith("no time for 2 folds; the time limit ended fits in 1")
+    assert found.rows[-1].method == "starving"
+    assert found.rows[-1].risk is None
+    assert found.status == "time_limit"
+    # A limit of the user's own is part of the method.
+    own = jr.compare(*data, methods={"own": lambda X, y: method("hungry", 1e9)(X, y, 1.0)}, folds=2)
+    assert own["own"].done.all()
+    assert own["own"].cut == 2
+
+
+def test_a_fold_that_would_not_end_in_time_is_not_begun(
+    data: tuple[NDArray[Any], NDArray[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace
+
+    from jaxrules.users.comparison import nested
+
+    now, order = [0.0], []
+
+    def lasting(name: str, seconds: float) -> Any:
+        def path(X: Any, y: Any) -> Says:
+            order.append(name)
+            now[0] += seconds
+            return majority(X, y)
+
+        return path
+
+    monkeypatch.setattr(nested, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    methods = {"slow": lasting("slow", 3.0), "quick": lasting("quick", 0.1)}
+    found = jr.compare(
+        *data, methods=methods, folds=5, time_limit=jr.Deadline(11.0, lambda: now[0])
+    )
+    assert order[:2] == ["slow", "quick"]  # of unknown methods the first comes first
+    assert order[2:4] == ["quick", "slow"]
+    assert found["quick"].done.all()
+    assert found["slow"].done.tolist() == [True, True, True, False, False]
+    assert found["slow"].notes == "no time for 2 folds"
+    assert now[0] < 11.0
+
+
+def test_the_ranking_is_by_common_folds() -> None:
+    def contestant(method: str, risks: list[float]) -> Any:
+        n = len(risks)
+        return Contestant(
+            method, ("",), np.array(risks)[:, None], np.ones((n, 1)),
+            np.where(np.isnan(risks), -1, 0), np.array(risks), 0, {}, (),
+        )  # fmt: skip
+
+    nan = float("nan")
+    one, two = contestant("all", [0.5, 0.1, 0.1]), contestant("first", [0.4, nan, nan])
+    design: Any = None
+    found = jr.Comparison(
+        (one, two), "error", "nonzeros", np.array([[0, 1, 2]]), design, jr.Status.TIME_LIMIT, 1.0
+    )
+    assert [row.method for row in found.rows] == ["first", "all"]
 
 
 def test_ctrl_c_keeps_what_is_finished(data: tuple[NDArray[Any], NDArray[Any]]) -> None:

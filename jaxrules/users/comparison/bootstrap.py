@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.groups import group_codes
-from jaxrules.data.table import MissingRule, TableLike, check_order, holds_classes, target_array
+from jaxrules.data.table import MissingRule, TableLike, holds_classes
 from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
 from jaxrules.learning.workers import carry_out, check_workers
@@ -226,11 +225,10 @@ def stability(
         chosen = method_of("method", method)
     warn_of_counts(y, "y as float for numbers, or as text for classes")
     sample = MethodSample.of(X, y, sample_weight, missing, holds_classes(y))
-    group = None
-    if groups is not None:
-        check_order(X, y=y, groups=groups)
-        group = group_codes(groups, len(target_array(y)))[sample.rows]
-        checks.require(len(np.unique(group)) > 1, "groups has only one distinct value; omit groups")
+    group = sample.groups(groups, X, y)
+    checks.require(
+        group is None or len(np.unique(group)) > 1, "groups has only one distinct value; omit it"
+    )
     share = (
         None
         if run.deadline.seconds is None

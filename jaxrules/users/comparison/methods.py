@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.data.groups import group_codes
 from jaxrules.data.table import (
     EncodedColumn,
     Label,
@@ -24,6 +25,7 @@ from jaxrules.data.table import (
     Table,
     TableLike,
     as_table,
+    check_order,
     label_order,
     target_array,
 )
@@ -113,6 +115,19 @@ class MethodSample:
             rows=self.rows[rows],
         )
 
+    def groups(
+        self, groups: ArrayLike | None, X: TableLike, y: ArrayLike
+    ) -> NDArray[np.int64] | None:
+        """The group of each of these rows as an integer, for those of all rows of X.
+
+        Raises:
+            TypeError, ValueError: as `group_codes`.
+        """
+        if groups is None:
+            return None
+        check_order(X, y=y, groups=groups)
+        return group_codes(groups, len(target_array(y)))[self.rows]
+
     @property
     def given(self) -> Any:
         """X for the user's methods."""
@@ -189,6 +204,10 @@ class Method:
             return {str(setting): one for setting, one in found.items()}
         several = isinstance(found, (list, tuple)) and not isinstance(found, Fit)
         return {str(place): one for place, one in enumerate(found, 1)} if several else {"": found}
+
+    def takes(self, option: str) -> bool:
+        """Whether the path takes an option of this name."""
+        return option in _options(self.path)
 
     def predicted(self, model: Any, sample: MethodSample) -> NDArray[Any]:
         """Labels or numbers, shape (rows,)."""

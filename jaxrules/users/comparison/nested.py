@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.groups import group_codes, require_groups, spread_groups
-from jaxrules.data.table import MissingRule, TableLike, check_order, holds_classes, target_array
+from jaxrules.data.groups import require_groups, spread_groups
+from jaxrules.data.table import MissingRule, TableLike, holds_classes
 from jaxrules.learning.cross_validation import require_class_outside, spread
 from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
@@ -62,7 +62,8 @@ class Contestant:
         chosen: the setting that each fold chose inside its training rows, shape
             (folds,); -1 if it has none.
         seconds: wall time of each fold, shape (folds,); NaN if it was not reached.
-        cut: the number of folds in which the time limit ended a fit.
+        cut: the number of folds in which a time limit ended a fit. One that the limit of the
+            comparison ended has no result.
         failures: errors by fold.
         warnings: distinct ones.
     """
@@ -116,7 +117,8 @@ class Contestant:
     @property
     def notes(self) -> str:
         """Caveats for the figures: failures, folds that were not reached, warnings."""
-        unreached = int((~self.done).sum()) - len(self.failures)
+        begun = [fold for fold, s in enumerate(self.seconds) if not np.isnan(s)]
+        unreached = len(self.done) - len({*begun, *self.failures})
         texts = [
             f"failed in {display.counted(n, 'fold')}: {e}"
             for e, n in Counter(self.failures.values()).items()
@@ -255,11 +257,19 @@ class Comparison:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The table, the best method first."""
+        """The table, the best method first, by the risk in the folds that all methods with a result
+        have. Methods without one, such as those that the time limit cut, are not ranked and come
+        last.
+        """
         finished = [one for one in self.contestants if one.done.any()]
+        common = np.logical_and.reduce([one.done for one in finished]) if finished else np.zeros(0)
+
+        def ranked(one: Contestant) -> float:
+            return float(one.chosen_risks[common if common.any() else one.done].mean())
+
         # Every other method is tested against the one of least risk, and Holm adjusts for their
         # number.
-        best = min(finished, key=lambda one: float(np.nanmean(one.chosen_risks)), default=None)
+        best = min(finished, key=ranked, default=None)
         tests = {
             one.method: self._test(one, best)
             for one in finished
@@ -288,7 +298,8 @@ class Comparison:
                     one.notes,
                 )
             )
-        return tuple(sorted(rows, key=lambda row: (row.risk is None, row.risk)))
+        risks_of = {one.method: ranked(one) for one in finished}
+        return tuple(sorted(rows, key=lambda row: risks_of.get(row.method, float("inf"))))
 
     def paired_test(self, first: str, second: str) -> PairedTest:
         """Whether two methods differ: the corrected resampled t-test on the folds that both have.
@@ -536,10 +547,12 @@ def compare(
             Each compiles its own kernels.
         seed: of the folds and of every fit. Equal seeds give equal figures, with any
             n_jobs, unless time runs out.
-        time_limit: seconds, from call to return; every fold of a method gets an equal
-            share of the rest. A running fit of scikit-learn is not interrupted. The table
-            lists what was not reached.
-        progress: True for a bar, or a function of one `jaxrules.Progress`.
+        time_limit: seconds, from call to return. Every method gets a whole fold before any gets a
+            second; cheap methods come first, and each gets at most half of what is left. A fold
+            that would not end in time is not begun, and a path that its share of the time cut is
+            not ranked: the table says so. A running fit of scikit-learn is not interrupted.
+        progress: True for a bar, which forecasts the time that is left, or a function of one
+            `jaxrules.Progress`.
 
     Returns:
         A `Comparison`. A method that raises is reported in its table.
@@ -565,22 +578,15 @@ def compare(
     sample = MethodSample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
     codes = np.unique(sample.y, return_inverse=True)[1] if risk in OF_CLASSES else None
     design = ComparisonDesign(_methods(methods, sample), choice, missing, seed)
-    group = None
-    if groups is not None:
-        check_order(X, y=y, groups=groups)
-        group = group_codes(groups, len(target_array(y)))[sample.rows]
+    group = sample.groups(groups, X, y)
     numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed, group)
-    tasks = []
-    for repeat, fold_of in enumerate(numbers):
-        for fold in range(fold_of.max() + 1):
-            train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            inner = _inner_folds(codes, train, inner_folds, (seed, repeat, fold), group)
-            rest = (sample, train, test, inner, risk, measure, choice, seed)
-            # All methods in one fold, then in the next: if time runs out, all lack nearly the same
-            # folds. Every len(methods)-th outcome is then of the same method.
-            tasks += [_OuterFold(method, *rest) for method in design.methods.values()]
-    run.total = len(tasks)
-    outcomes = carry_out(tasks, run, workers)
+    rounds = _rounds(design, sample, numbers, codes, group, (inner_folds, risk, measure))
+    if run.deadline.seconds is None:
+        run.total = len(rounds) * len(design.methods)
+        outcomes = carry_out([task for one in rounds for task in one], run, workers)
+    else:
+        outcomes = _in_time(rounds, list(design.methods), run, workers)
+    # All methods in one fold, then in the next: every len(methods)-th outcome is of one method.
     contestants = [
         _contestant(name, outcomes[m :: len(design.methods)])
         for m, name in enumerate(design.methods)
@@ -590,6 +596,91 @@ def compare(
     )
     status = run.limit or (Status.TIME_LIMIT if cut else Status.CONVERGED)
     return Comparison(tuple(contestants), risk, measure, numbers, design, status, run.seconds())
+
+
+def _rounds(
+    design: ComparisonDesign,
+    sample: MethodSample,
+    numbers: NDArray[np.intp],
+    codes: NDArray[Any] | None,
+    group: NDArray[np.int64] | None,
+    measures: tuple[int, Risk, Measure],
+) -> list[list[_OuterFold]]:
+    """The tasks of every fold, in the order of the methods."""
+    (inner_folds, risk, measure), rounds = measures, []
+    for repeat, fold_of in enumerate(numbers):
+        for fold in range(fold_of.max() + 1):
+            train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+            inner = _inner_folds(codes, train, inner_folds, (design.seed, repeat, fold), group)
+            rest = (sample, train, test, inner, risk, measure, design.choice, design.seed)
+            rounds.append([_OuterFold(method, *rest) for method in design.methods.values()])
+    return rounds
+
+
+_CHEAP_FIRST = (
+    "linear", "cart", "gradient_boosting", "boosting", "", "glrm", "paths", "rulefit", "ltrnet",
+    "lltboost", "lire", "ssrl", "drnet", "exact_list",
+)  # fmt: skip
+"""Methods by the time of a path; "" stands for those of the user."""
+_MARGIN, _MORE = 1.3, 1.25
+"""How far the time of a fold may exceed that of earlier ones, and by which factor a second try must
+be longer than the first.
+"""
+
+
+def _in_time(
+    rounds: Sequence[Sequence[_OuterFold]], names: Sequence[str], run: Run, workers: int
+) -> list[Any]:
+    """The outcomes under a time limit, fold by fold: every method gets a whole path before any gets
+    a second, and a fold is not begun if the earlier ones say that its time is too short.
+
+    Cheap methods come first, so that as many as possible have a result; each gets at most half of
+    the time that is left. One that its share has cut is tried again with what all have left. One
+    that stays cut has no further fold.
+    """
+    found: list[list[Any]] = [[None] * len(names) for _ in rounds]
+
+    def carry(r: int, places: Sequence[int], share: float = 1.0) -> None:
+        part = run.child(share, total=len(places))
+        part.phase = f"fold {r + 1} of {len(rounds)}"
+        results = carry_out([rounds[r][m] for m in places], part, workers)
+        for m, outcome in zip(places, results, strict=True):
+            found[r][m] = found[r][m] if outcome is None else outcome
+
+    def cost(m: int) -> int:
+        return _CHEAP_FIRST.index(names[m] if names[m] in _CHEAP_FIRST else "")
+
+    def seconds(m: int) -> float:
+        known = [one[m].seconds for one in found if isinstance(one[m], _Outcome)]
+        return max(known, default=0.0)
+
+    def is_cut(m: int) -> bool:
+        return isinstance(found[0][m], _Outcome) and found[0][m].cut
+
+    order, tried = sorted(range(len(names)), key=cost), [0.0] * len(names)
+    for start in range(0, len(order), workers):
+        batch = order[start : start + workers]
+        share = 1.0 if batch[-1] == order[-1] else 0.5
+        for m in batch:
+            tried[m] = share * run.deadline.remaining()
+        if run.stopped():
+            break
+        carry(0, batch, share)
+    for m in filter(is_cut, order):
+        if not run.stopped() and run.deadline.remaining() > _MORE * tried[m]:
+            carry(0, [m])
+    cut = {*filter(is_cut, order)}
+    whole = [m for m, one in enumerate(found[0]) if one is not None and m not in cut]
+    for r in range(1, len(rounds)):
+        places, needed = [], 0.0
+        for m in sorted(whole, key=seconds):
+            needed += _MARGIN * seconds(m) / workers
+            if needed < run.deadline.remaining():
+                places.append(m)
+        if not places or run.stopped():
+            break
+        carry(r, places)
+    return [outcome for one in found for outcome in one]
 
 
 _SLOW = ("drnet", "exact_list")
@@ -748,18 +839,22 @@ class _OuterFold:
 
     def _outcome(self, deadline: Deadline) -> _Outcome:
         train, n_inner = self.sample[self.train], int(self.inner.max()) + 1
-        # The path on all training rows and those without each inner fold have equal shares of the
-        # time.
-        fits = self._fits(train, deadline, 1 + n_inner)
+        # The path on all training rows gets half of the time: it takes longer than those without an
+        # inner fold, and compiles what they use, too.
+        fits, cut, ended = self._fits(train, deadline, 2)
+        if ended:
+            return _Outcome(cut=True)
         settings = tuple(fits)
         sizes = np.array([size_of(fit, self.measure) for fit in fits.values()])
-        cut = any(map(was_cut, fits.values()))
         inner = np.full((n_inner, len(settings)), np.nan)
         for k in range(n_inner) if len(settings) > 1 else ():
             if deadline.expired():
                 return _Outcome(cut=True)
-            part = self._fits(train[np.flatnonzero(self.inner != k)], deadline, n_inner - k)
-            cut |= any(map(was_cut, part.values()))
+            rows = train[np.flatnonzero(self.inner != k)]
+            part, cut_here, ended = self._fits(rows, deadline, n_inner - k)
+            if ended:
+                return _Outcome(cut=True)
+            cut |= cut_here
             held = train[np.flatnonzero(self.inner == k)]
             for s in np.flatnonzero([setting in part for setting in settings]).tolist():
                 inner[k, s] = self._risk(part[settings[s]], held)
@@ -771,9 +866,18 @@ class _OuterFold:
         risks = tuple(self._risk(fit, test) for fit in fits.values())
         return _Outcome(settings, risks, tuple(sizes.tolist()), chosen, cut=cut)
 
-    def _fits(self, sample: MethodSample, deadline: Deadline, left: int) -> dict[str, Any]:
+    def _fits(
+        self, sample: MethodSample, deadline: Deadline, left: int
+    ) -> tuple[dict[str, Any], bool, bool]:
+        """The path with its share of the time; whether a limit ended a fit, and whether it was this
+        share: such a path is shorter or worse than it would be, and not to be compared.
+        """
         share = None if deadline.seconds is None else deadline.remaining() / left
-        return self.method.fits(sample, self.seed, share)
+        clock = Deadline(share)
+        fits = self.method.fits(sample, self.seed, share)
+        cut = any(map(was_cut, fits.values()))
+        limited = share is not None and self.method.takes("time_limit")
+        return fits, cut, limited and (cut or clock.expired())
 
     def _risk(self, fit: Any, sample: MethodSample) -> float:
         """On these rows."""
