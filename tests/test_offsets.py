@@ -240,3 +240,40 @@ def test_explanations_have_the_exposure_as_a_part() -> None:
         jr.calibrate(fit.model, X, COUNTS)
     with pytest.raises(ValueError, match="two classes"):
         jr.scorecard(fit.model, X, COUNTS)
+
+
+def test_functions_without_exposure_say_what_to_pass() -> None:
+    call: Any = jr.compare
+    with pytest.raises(TypeError, match=r"no argument 'exposure'; pass y / exposure as y, with"):
+        call(X, COUNTS, exposure=EXPOSURE)
+    call = jr.stability
+    with pytest.raises(TypeError, match="no argument 'offset'; pass y - offset as y"):
+        call("boosting", X, COUNTS, offset=EXPOSURE)
+    call = jr.ssrl.fit
+    with pytest.raises(TypeError, match=r"ssrl.fit has no argument 'exposure'; boosting, "):
+        call(X, COUNTS > 1, exposure=EXPOSURE)
+    call = jr.boosting.fit
+    with pytest.raises(TypeError, match=r"boosting.fit has no argument 'groups'; it is for folds"):
+        call(X, COUNTS > 1, groups=EXPOSURE)
+    call = jr.importance
+    with pytest.raises(TypeError, match="does not depend on it; omit it"):
+        call(jr.boosting.fit(X, COUNTS > 1, max_rules=1).model, X, exposure=EXPOSURE)
+
+
+def test_rates_with_weights_are_compared() -> None:
+    """What the error of `compare` says: the methods fit rates with the exposure as the weight."""
+
+    def poisson(X: Any, y: Any, sample_weight: Any) -> Any:
+        return jr.boosting.fit(X, y, sample_weight, loss="poisson", **SMALL)
+
+    found = jr.compare(
+        X, COUNTS / EXPOSURE, methods={"poisson": poisson}, sample_weight=EXPOSURE, folds=2,
+        inner_folds=2, risk="squared",
+    )  # fmt: skip
+    total = 0.0
+    for k in (0, 1):
+        held = found.folds[0] == k
+        model = poisson(X[~held], (COUNTS / EXPOSURE)[~held], EXPOSURE[~held]).model
+        wrong = (np.asarray(jr.predict(model, X[held])) - (COUNTS / EXPOSURE)[held]) ** 2
+        total += np.average(wrong, weights=EXPOSURE[held]) / 2
+    assert found.rows[0].risk == pytest.approx(total)

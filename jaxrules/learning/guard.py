@@ -36,9 +36,20 @@ def deferred(
                 raise TypeError(
                     f"{called} cannot enforce {name}; {KEPT_BY[name]} can (docs/constraints.md)"
                 )
+            if "." in called and name in _OF_OTHERS:
+                raise TypeError(f"{called} has no argument {name!r}; {_OF_OTHERS[name]}")
             raise checks.unknown_argument(f"jaxrules.{called}", name, known)
     with Interrupt().deferred():
         yield
+
+
+_OF_RATES = "boosting, lltboost, ltrnet, rulefit, glrm and lire (for its squared loss) have it"
+_OF_OTHERS = {
+    "exposure": _OF_RATES,
+    "offset": _OF_RATES,
+    "groups": "it is for folds: use the cross_validate of the learner, or rulefit.fit",
+}
+"""What learners say of options that others have."""
 
 
 def _public_name(fit: Callable[..., Any]) -> str:

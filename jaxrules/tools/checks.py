@@ -65,6 +65,13 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
     """
     from difflib import get_close_matches
 
+    if name in ("exposure", "offset"):
+        # Names like them would mislead: "measure".
+        remedy = "its result does not depend on it; omit it"
+        if "sample_weight" in known:
+            without = "y / exposure as y, with sample_weight=exposure"
+            remedy = f"pass {without if name == 'exposure' else 'y - offset as y'}"
+        return TypeError(f"{function}() has no argument {name!r}; {remedy}")
     close = [one for one in _ALSO_CALLED.get(name, ()) if one in known] or get_close_matches(
         name, known, 1
     )
