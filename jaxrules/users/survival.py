@@ -458,7 +458,9 @@ def fit(
         rows.X, rows.events, rows.weights, loss="poisson", exposure=rows.exposure, **options
     )
     checks.instance("learner's model", found.model, RuleEnsemble, "jaxrules.boosting.fit")
-    return _model(found, rows)
+    # Rows of a person repeat values, so that quantiles fall on values and have all their digits.
+    rules = found.model.conjunctions.with_short_thresholds(conform(rows.X, found.model.schema))
+    return _model(replace(found, model=replace(found.model, conjunctions=rules)), rows)
 
 
 def refit(
