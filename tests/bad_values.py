@@ -110,4 +110,6 @@ def refused(check: Any) -> tuple[Bad, ...]:
     if function not in _BY_CHECK:
         return ()
     found = _BY_CHECK[function](limits)
+    if check.func is checks.optional:
+        found = tuple(bad for bad in found if bad.value is not None)
     return found if check.func in _NONE_MEANS_SOMETHING else (*found, NEVER_NONE)

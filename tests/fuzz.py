@@ -1154,6 +1154,7 @@ def _meant(case: Case) -> bool:
             and case.entry.name in ("extract_rules", "tree_rules")
         )
         or (case.name in ("data_home", "sample_weight") and value is None)
+        or (case.name == "groups" and value is None and case.entry.name != "scores_by_group")
         or (case.name == "path" and text)
         or (
             case.name in ("X", "y")

@@ -228,7 +228,8 @@ def test_estimators_carry_it() -> None:
     start = jr.ssrl.fit(X, y)
     assert SSRLClassifier(start=start).fit(X, y).fit_.objective >= start.objective
     fit = jr.glrm.fit(X, y)
-    assert GLRMClassifier(start=fit).fit(X, y).fit_.objective <= fit.objective + 1e-9
+    # Weights are exact to the optimality gap, with which rules are weighed again after elimination.
+    assert GLRMClassifier(start=fit).fit(X, y).fit_.objective <= fit.objective * (1 + 1e-6)
     with pytest.raises(ValueError, match='start must be "conditions" or "empty"'):
         GLRMClassifier(start=fit, penalty="cv").fit(X, y)
 

@@ -122,7 +122,7 @@ def published(
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50)
     >>> result = published(X, X[:, 0] > 0, global_penalty=0.02)
     >>> result.model.conjunctions.describe(0)
-    'x0 > 0'
+    'x0 <= 0'
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
