@@ -107,8 +107,8 @@ def _proved(entry: Entry) -> str:
     if fit.gap is None:
         return f"What is proved about its fit: {fit.advice}"
     if fit.gap <= 1e-9:
-        return "It is proved that no model of its kind has a better objective on the training rows."
+        return "It is proved that no choice of its candidates has a better objective."
     return (
-        "It is proved that no model of its kind improves its objective on the training rows by "
-        f"more than {fit.gap:.2%}."
+        "It is proved that no choice of its candidates improves its objective on the training rows "
+        f"by more than {fit.gap:.2%}."
     )
