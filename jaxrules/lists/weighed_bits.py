@@ -26,7 +26,7 @@ _MOST_WORDS = 1 << 26
 """The most words that the conditions may take: 512 MiB."""
 _MOST_DIGITS = 40
 """Weights of more binary digits are summed as numbers: then most groups have most digits, which
-count as slowly, and shifted sums might not fit in 64 bits.
+count as slowly. Sums must fit in 64 bits, too.
 """
 _WHOLE = 1e-14
 """How far, as a share, a weight may be from a multiple of the unit: its last binary digits. The sum
@@ -157,7 +157,7 @@ def _multiples(weights: Floats) -> tuple[Ints, float] | None:
             if weight > rough * (1 - _NOTHING):  # a multiple, but for rounding
                 weight = 0.0
     unit = least / round(least / rough)
-    if positive.max() / unit >= 2**_MOST_DIGITS:
+    if positive.max() / unit >= 2**_MOST_DIGITS or positive.sum() / unit >= 2**62:
         return None
     multiples = np.round(weights / unit)
     if (np.abs(multiples * unit - weights) > _WHOLE * weights).any():

@@ -155,17 +155,23 @@ def accuracy(
         ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
             is not a class of the model, or if the model predicts numbers.
     """
+    predicted, truth, weights = _labels(model, X, y, sample_weight, "accuracy")
+    return float(np.average(predicted == truth, weights=weights))
+
+
+def _labels(
+    model: Any, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, score: str
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """The predicted and the true class, and the weight, of every row."""
     checks.concrete("X", X)
     check_order(X, y=y, sample_weight=sample_weight)
     predicted = np.asarray(predict(model, X))
     checks.require(len(predicted) > 0, "X has no rows")
     classes = model.schema.classes
     if classes is None:
-        raise ValueError("model predicts numbers, which have no accuracy; use risk")
+        raise ValueError(f"model predicts numbers, which have no {score}; use risk")
     truth = known_labels(y, classes, len(predicted))
-    return float(
-        np.average(predicted == truth, weights=check_sample_weight(sample_weight, len(truth)))
-    )
+    return predicted, truth, check_sample_weight(sample_weight, len(truth))
 
 
 def f1(
@@ -195,23 +201,17 @@ def f1(
         ValueError: as `accuracy`; also for more than two classes without `positive`, or a label
             that is not a class.
     """
-    checks.concrete("X", X)
-    check_order(X, y=y, sample_weight=sample_weight)
-    predicted = np.asarray(predict(model, X))
-    checks.require(len(predicted) > 0, "X has no rows")
+    predicted, truth, weights = _labels(model, X, y, sample_weight, "F1 score")
     classes = model.schema.classes
-    if classes is None:
-        raise ValueError("model predicts numbers, which have no F1 score; use risk")
     if positive is None and len(classes) > 2:
         raise ValueError(f"there are {len(classes)} classes; pass one of {classes} as positive")
     if positive is not None and positive not in classes:
         raise ValueError(f"positive must be one of {classes}, got {positive!r}")
     label = classes[-1] if positive is None else positive
-    truth = known_labels(y, classes, len(predicted)) == label
-    weights = check_sample_weight(sample_weight, len(truth))
-    said = predicted == label
-    both = 2 * float(weights[truth & said].sum())
-    return both / one if (one := float(weights[truth].sum() + weights[said].sum())) else 0.0
+    holds, said = truth == label, predicted == label
+    both = 2 * float(weights[holds & said].sum())
+    total = float(weights[holds].sum() + weights[said].sum())
+    return both / total if total else 0.0
 
 
 def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArray[Any]:
