@@ -163,3 +163,34 @@ def test_the_papers_order_is_a_reason_where_its_coefficient_agrees(found, agrees
     reason = bikes._order_reason(Rows([{"value": found}]), 0.555)
     assert bool(reason) == agrees
     assert bikes._order_reason(Rows(()), 0.555) == ""
+
+
+@pytest.mark.needs_data
+def test_the_numbers_of_a_part_are_the_models_of_the_tables():
+    columns, rides = data.bike_columns()
+    values = np.column_stack([*columns.values(), rides])
+    numbers = bikes._all_numbers(list(columns), values)
+    assert len(numbers) == len(bikes.ALL_PRINTED) == len(bikes.ROUNDING) == 49
+    steps = bikes.STEPS
+    ordered = bikes.measure(Cell.of(columns=bikes.COMPARED, method="paper order"), QUICK)
+    np.testing.assert_allclose(numbers[:steps], [row["value"] for row in ordered], atol=1e-8)
+    np.testing.assert_allclose(
+        numbers[steps : 2 * steps], [row["half_cost"] for row in ordered], atol=1e-8
+    )
+    lasso = bikes.measure(Cell.of(columns=bikes.COMPARED, method="lasso"), QUICK)
+    last = [row for row in lasso if row["model"] == steps]
+    values_of = {row["feature"]: row["value"] for row in last}
+    expected = [values_of[name] for name in published.LASSO_FEATURES]
+    np.testing.assert_allclose(numbers[-steps - 1 : -1], expected, atol=1e-6)
+    assert numbers[-1] == pytest.approx(last[0]["half_cost"], abs=1e-8)
+
+
+@pytest.mark.needs_data
+def test_the_paper_could_have_used_half_of_the_rows_but_not_nearly_all():
+    half, most = (
+        bikes.measure_parts(Cell.of(rows=rows, target=bikes.RIDES), QUICK) for rows in (365, 700)
+    )
+    assert half["further"] > bikes.LIKELY > most["further"]
+    assert bikes._part_reason(Rows([])) == ""
+    assert "of 365" in bikes._part_reason(Rows([{"rows": 365, "target": bikes.RIDES, **half}]))
+    assert bikes._part_reason(Rows([{"rows": 700, "target": bikes.RIDES, **most}])) == ""
