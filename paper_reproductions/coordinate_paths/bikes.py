@@ -390,11 +390,7 @@ def _part_reason(rows: Rows) -> str:
     if not likely:
         return ""
     row = likely[0]
-    return (
-        f"The paper's are as likely as those of a random part of the rows: of {row['parts']} parts of "
-        f"{row['rows']}, {100 * row['further']:.0f} % are further from the mean in all "
-        f"{len(ALL_PRINTED)} numbers of both tables (see the table of parts)."
-    )
+    return f"As likely from a random part of the rows: p = {row['further']:.2f} for {row['rows']} (table of parts)."
 
 
 def _parts_table(rows: Rows) -> ComparisonTable:

@@ -192,5 +192,5 @@ def test_the_paper_could_have_used_half_of_the_rows_but_not_nearly_all():
     )
     assert half["further"] > bikes.LIKELY > most["further"]
     assert bikes._part_reason(Rows([])) == ""
-    assert "of 365" in bikes._part_reason(Rows([{"rows": 365, "target": bikes.RIDES, **half}]))
+    assert "for 365" in bikes._part_reason(Rows([{"rows": 365, "target": bikes.RIDES, **half}]))
     assert bikes._part_reason(Rows([{"rows": 700, "target": bikes.RIDES, **most}])) == ""
