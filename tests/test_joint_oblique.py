@@ -24,7 +24,8 @@ from jaxrules.ensembles import boosting
 from jaxrules.ensembles.boosting.directions import PRICE, ObliqueSpace, best_rule
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble
 from jaxrules.ensembles.boosting.fitting import task_of
-from jaxrules.ensembles.boosting.search import joint_rule, objective_of
+from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.search import joint_rule
 from jaxrules.ensembles.boosting.stages import boosted
 from jaxrules.rules.conditions import Direction
 from jaxrules.solvers.rule_search.space import never

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.few_rows import Reader, columns_of
 from jaxrules.tools import checks, display
 from jaxrules.tools.kept import Keeps, kept
+from jaxrules.tools.sorting import ascending
 
 MissingRule = Literal["refuse", "own_category"]
 Label = str | int | float | bool
@@ -323,7 +324,7 @@ _SHOWN_COLUMNS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Keeps):
     """Rows of named columns. Create one with `as_table`; ``table[rows]`` selects rows.
 
     Attributes:
@@ -475,6 +476,22 @@ class Table:
         """Which rows have no value of this feature, shape (rows,)."""
         column = self.columns[feature]
         return np.isnan(column) if self.schema.features[feature].is_numeric else column == MISSING
+
+    def ascending(self, feature: int) -> NDArray[np.int32]:
+        """The rows by ascending value of a numeric feature, equal ones in their order, missing ones
+        last, shape (rows,); sorted once and kept.
+        """
+        order = self.sorted_before(feature)
+        return (
+            self.keep(f"order{feature}", ascending(self.columns[feature]))
+            if order is None
+            else order
+        )
+
+    def sorted_before(self, feature: int) -> NDArray[np.int32] | None:
+        """`ascending`, if it is known already."""
+        order: NDArray[np.int32] | None = self.recall(f"order{feature}")
+        return order
 
     def columns_with_missing(self) -> tuple[str, ...]:
         """Names of the columns of X that have missing values."""

@@ -57,6 +57,7 @@ from jaxrules.tools import checks, placement
 from jaxrules.tools.bits import distinct
 from jaxrules.tools.fits import Fit, OneVsRestDetails, Settings, Status
 from jaxrules.tools.runs import Deadline, Run
+from jaxrules.tools.sorting import ascending
 
 _SECONDS_PER_ENTRY = 1e-6
 """Roughly the time per table entry and class that a learner needs to make its own rules. With less,
@@ -320,7 +321,7 @@ def content_order(
     """
     codes = target if target.ndim == 1 else target.argmax(axis=1)
     keys = [*table.columns, codes, weights]
-    order = np.argsort(keys[0], kind="stable")
+    order = ascending(np.asarray(keys[0], np.float64)).astype(np.intp)
     # Only rows that tie with a neighbour in the first column need the others.
     rises = keys[0][order[1:]] > keys[0][order[:-1]]  # False next to a missing value, too
     tied = ~(np.append(True, rises) & np.append(rises, True))

@@ -1145,7 +1145,8 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
         checkpoint()
         missing = table.missing_mask(index)
         if feature.categories is None:
-            known = table.columns[index][~missing]
+            order = table.ascending(index)[: table.n_rows - np.count_nonzero(missing)]
+            known = table.columns[index][order]
             cuts, thresholds = _cut_points(known, max_cut_points)
             for threshold in thresholds:
                 one = threshold(index, 0.0)
@@ -1175,8 +1176,7 @@ def about_missing(schema: Schema, index: int) -> list[Condition]:
 def _cut_points(
     x: NDArray[np.float64], max_cut_points: int | None
 ) -> tuple[NDArray[np.float64], tuple[Callable[[int, float], Condition], ...]]:
-    """The values to compare with, and how."""
-    x = np.sort(x)
+    """The values to compare a sorted column with, and how."""
     cuts = _values(x)
     if max_cut_points is None or len(cuts) <= max_cut_points + 1:
         # x < v is x <= the value before v.

@@ -331,8 +331,25 @@ class Axis(NamedTuple):
                 table.columns[self.feature] % self.n_cells
             )  # the codes -2 and -1 are the last two cells
         beyond = self.feature - n_columns
-        x = table.columns[self.feature] if beyond < 0 else directions.project(beyond, table)
-        return self.cells_of(x)
+        if beyond >= 0:
+            return self.cells_of(directions.project(beyond, table))
+        order = table.sorted_before(self.feature)
+        x = table.columns[self.feature]
+        return self.cells_of(x) if order is None else self._cells_in_order(x, order)
+
+    def _cells_in_order(
+        self, x: NDArray[np.float64], order: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """`cells_of` for numbers whose order is known: only the cut points are looked up."""
+        assert self.cuts is not None
+        ends = np.empty(self.n_cells, np.intp)
+        # Where the gap before each cut ends, and where the cut does.
+        ends[:-2:2] = np.searchsorted(x, self.cuts, "left", sorter=order)
+        ends[1:-2:2] = np.searchsorted(x, self.cuts, "right", sorter=order)
+        ends[-2:] = len(x) - np.count_nonzero(np.isnan(x)), len(x)
+        cells = np.empty(len(x), np.int64)
+        cells[order] = np.repeat(np.arange(self.n_cells), np.diff(ends, prepend=0))
+        return cells
 
     def cells_of(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cells of numbers (NaN if missing), shape (rows,)."""

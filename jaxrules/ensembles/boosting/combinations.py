@@ -24,7 +24,7 @@ from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.learning.training import TrainingData
 from jaxrules.rules.conditions import Condition
 from jaxrules.rules.constraints import Constraints
-from jaxrules.solvers.rule_search import Found
+from jaxrules.solvers.rule_search import Found, Objective
 from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -64,7 +64,9 @@ class Combinations:
         )  # fmt: skip
         return cls(space, options, task.constraints) if len(space.values) > 1 else None
 
-    def better(self, state: BoostedEnsemble, found: Found, stage: Run) -> Found:
+    def better(
+        self, state: BoostedEnsemble, found: Found, objective: Objective, stage: Run
+    ) -> Found:
         """The better of two rules: the one that the search on single columns found, and the best
         one with a direction. Nothing is proved once directions are allowed.
         """
@@ -76,7 +78,7 @@ class Combinations:
         known = [self._known(state, place) for rule in state.rules for place in rule]
         earlier = [one.w for one in known if one is not None and np.count_nonzero(one.w) > 1]
         rule = best_rule(
-            self.space, objective_of(state, self.options), *state.derivatives(), earlier,
+            self.space, objective, *state.derivatives(), earlier,
             self.options.longest(state.n_searched), stage.stopped,
         )  # fmt: skip
         if rule is None or not rule.worth > found.objective * (1 + TIE):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,14 @@ from jaxrules.solvers.rule_search import (
     SecondOrder,
     SumOverClasses,
 )
+
+ObjectiveOfSign = Callable[[int], Objective]
+"""What a stage maximises among rules whose weight has this sign, 0 for any."""
+
+
+def objectives_of(state: BoostedEnsemble, options: BoostingOptions) -> ObjectiveOfSign:
+    """`objective_of` for all searches of a stage, which share the terms of the rows."""
+    return functools.cache(functools.partial(objective_of, state, options))
 
 
 def objective_of(state: BoostedEnsemble, options: BoostingOptions, sign: int = 0) -> Objective:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
-from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.objective import ObjectiveOfSign
 from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.solvers.blas import one_blas_thread
@@ -33,7 +33,11 @@ from jaxrules.tools.runs import Run
 
 
 def next_rule(
-    state: BoostedEnsemble, task: BoostingTask, must: list[NDArray[np.bool_]], stage: Run
+    state: BoostedEnsemble,
+    task: BoostingTask,
+    objectives: ObjectiveOfSign,
+    must: list[NDArray[np.bool_]],
+    stage: Run,
 ) -> Found:
     """The next rule. If it must use one of some columns, `must` flags the propositions on each."""
     options = task.options
@@ -43,7 +47,7 @@ def next_rule(
             # Each side gets an equal share of the time that is left, the last one all of it.
             stage if place == len(state.sides) - 1 else stage.child(1 / (len(state.sides) - place))
         )
-        objective = objective_of(state, options, side.sign)
+        objective = objectives(side.sign)
         exact = options.search == "optimal"
         if not must:
             found = task.find(

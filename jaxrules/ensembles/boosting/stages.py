@@ -18,7 +18,7 @@ from jaxrules.ensembles.boosting.linear_terms import (
     LinearColumnTerm,
     seconds_to_make,
 )
-from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.objective import objectives_of
 from jaxrules.ensembles.boosting.pruning import pruned
 from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.task import BoostingTask
@@ -255,9 +255,10 @@ def _next(
     """The next rule, the bound on rules of single columns, and the linear term if one is worth more
     than the rule; objective and bound of the result are then those over terms and rules.
     """
-    found = next_rule(state, task, must, stage)
+    objectives = objectives_of(state, task.options)
+    found = next_rule(state, task, objectives, must, stage)
     if task.thresholds is not None and not must:
-        found = task.thresholds.better(state, found, task.options, stage.stopped)
+        found = task.thresholds.better(state, found, objectives, task.options, stage.stopped)
     places = found.propositions
     # With an intercept, a condition and its complement give the same model: take the side of fewer
     # rows. Conditions of `Thresholds` chose theirs already.
@@ -269,10 +270,10 @@ def _next(
     if combinations is not None:
         found = replace(found, bound=None)
         if not must:
-            found = combinations.better(state, found, stage)
+            found = combinations.better(state, found, objectives(0), stage)
     if must or not task.options.linear_terms or state.columns is None:
         return found, bound, None
-    term = state.columns.best(objective_of(state, task.options), state.terms)
+    term = state.columns.best(objectives(0), state.terms)
     if term is None or not term.worth > found.objective * (1 + TIE):
         return found, bound, None
     # All terms were tried: the best one is its own bound.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
-from jaxrules.ensembles.boosting.objective import objective_of
+from jaxrules.ensembles.boosting.objective import ObjectiveOfSign
 from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
@@ -73,13 +73,15 @@ class Thresholds:
         allowed = np.stack([constraints.signs(pool, output, n) for output in range(n)])
         signs = {f: allowed[:, 2 * k : 2 * k + 2] for k, f in enumerate(numeric)}
         # The only sort: every stage scans the columns in this order.
-        columns = {f: SortedColumn.of(data.table.columns[f]) for f in numeric}
+        table = data.table
+        columns = {f: SortedColumn.of(table.columns[f], table.ascending(f)) for f in numeric}
         return cls(columns, signs, constraints, data.loss, data.weights)
 
     def better(
         self,
         state: BoostedEnsemble,
         found: Found,
+        objectives: ObjectiveOfSign,
         options: BoostingOptions,
         stopped: Callable[[], bool],
     ) -> Found:
@@ -96,7 +98,7 @@ class Thresholds:
         for side in state.sides:
             if stopped():
                 return replace(found, status=Status.worst((found.status, Status.TIME_LIMIT)))
-            objective = objective_of(state, options, side.sign)
+            objective = objectives(side.sign)
             terms = row_terms(objective, len(self.weights))
             if set(found.propositions) <= set(side.propositions.tolist()):
                 found = self._moved(state, found, objective, terms, price)

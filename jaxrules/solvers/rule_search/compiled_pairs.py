@@ -33,7 +33,7 @@ class CompiledPairs:
         from jaxrules.solvers.rule_search.kernels.vectors import padded
 
         self.n_terms, self.ridge, self.slack = terms.shape[1], ridge, allowance(terms)
-        self.rows = np.stack([padded(of_class) for of_class in terms])
+        self.rows = padded(terms)
 
     def of_cells(self, partitions: Sequence[Partition]) -> list[Floats]:
         """The sums over the rows of the cells of each partition, of one class after another,

@@ -274,18 +274,25 @@ class CorrectiveDecrease(Objective):
 
     def terms(self, space: SearchSpace) -> Floats:
         """g, h and h Q R with R R' = M^-1: the squared sums of the last add up to c'M^-1 c."""
+        of_rows, groups = self._of_rows, space.activations
+        if groups.n_patterns == groups.n_rows:  # numbered by first appearance
+            return of_rows[None]
+        return np.stack([groups.totals(row) for row in of_rows])[None]
+
+    @functools.cached_property
+    def _of_rows(self) -> Floats:
+        """The terms of every row, for all searches of a stage, (sums, rows)."""
         q = self.found.astype(np.float64)
         values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
         # Rules in the span of others have eigenvalues of 0; without these, M^-1 is the
         # pseudoinverse.
         kept = values > 1e-12 * values.max(initial=0.0)
         root = vectors[:, kept] / np.sqrt(values[kept])
-        terms = np.empty((1, 2 + root.shape[1], space.activations.n_patterns))
-        terms[0, 0] = space.activations.totals(self.gradient)
-        terms[0, 1] = space.activations.totals(self.curvature)
+        terms = np.empty((2 + root.shape[1], len(q)))
+        terms[0], terms[1] = self.gradient, self.curvature
         # b_i = h_i R'Q_i: over the rows of q it sums to R'Q'H q = R'c, whose square is c'M^-1 c.
-        for row, column in zip(terms[0, 2:], (q @ root).T, strict=True):
-            row[:] = space.activations.totals(self.curvature * column)
+        for row, column in zip(terms[2:], (q @ root).T, strict=True):
+            np.multiply(self.curvature, column, out=row)
         return terms
 
     def value(self, sums: Floats) -> Floats:

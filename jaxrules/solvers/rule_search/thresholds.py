@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import IN_SPAN
 from jaxrules.tools.runs import checkpoint
+from jaxrules.tools.sorting import ascending
 
 Bools = NDArray[np.bool_]
 Sides = tuple[bool, bool]
@@ -74,14 +75,13 @@ class SortedColumn:
     ends: Bools
 
     @classmethod
-    def of(cls, values: Floats) -> SortedColumn:
-        """The column sorted; `checkpoint` may interrupt it."""
+    def of(cls, values: Floats, order: NDArray[np.int32] | None = None) -> SortedColumn:
+        """The column sorted, if its `ascending` order is not given; `checkpoint` may interrupt
+        it.
+        """
         checkpoint()
-        order = np.argsort(values, kind="stable").astype(np.int32)
-        return cls._of(values, order[: len(values) - np.count_nonzero(np.isnan(values))])
-
-    @classmethod
-    def _of(cls, values: Floats, rows: NDArray[np.int32]) -> SortedColumn:
+        order = ascending(values) if order is None else order
+        rows = order[: len(values) - np.count_nonzero(np.isnan(values))]
         known = values[rows]
         return cls(values, rows, np.append(known[1:] > known[:-1], False)[: len(rows)])
 

@@ -21,12 +21,12 @@ LANES = 4
 
 
 def padded(terms: Floats, extra: int = 0) -> Floats:
-    """The columns of terms (terms, rows) as rows, with room for so many extra numbers, filled with
-    zeros to whole vectors, (rows, width).
+    """The columns of terms (..., terms, rows) as rows, with room for so many extra numbers, filled
+    with zeros to whole vectors, (..., rows, width).
     """
-    n_terms, n_rows = terms.shape
-    wide = np.zeros((n_rows, -(-(n_terms + extra) // LANES) * LANES))
-    wide[:, :n_terms] = terms.T
+    *shape, n_terms, n_rows = terms.shape
+    wide = np.zeros((*shape, n_rows, -(-(n_terms + extra) // LANES) * LANES))
+    wide[..., :n_terms] = np.moveaxis(terms, -1, -2)
     return wide
 
 
