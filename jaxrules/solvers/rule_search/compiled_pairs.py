@@ -16,7 +16,7 @@ BoundsOfPairs = Callable[[NDArray[np.intp]], Floats]
 """
 _NANOSECONDS = 4_000_000
 """How long the bounds of some pairs may take, before the clock is asked."""
-_PER_TERM, _PER_PAIR = 0.25, 20_000
+_PER_TERM, _PER_PAIR = 0.13, 20_000
 """The nanoseconds that a pair of partitions takes: for each row and term, and in addition."""
 
 
@@ -29,10 +29,9 @@ class CompiledPairs:
     """
 
     def __init__(self, terms: Floats, ridge: float) -> None:
-        from jaxrules.solvers.rule_search.kernels.pair_bounds import allowance
         from jaxrules.solvers.rule_search.kernels.vectors import padded
 
-        self.n_terms, self.ridge, self.slack = terms.shape[1], ridge, allowance(terms)
+        self.terms, self.n_terms, self.ridge = terms, terms.shape[1], ridge
         self.rows = padded(terms)
 
     def of_cells(self, partitions: Sequence[Partition]) -> list[Floats]:
@@ -66,16 +65,25 @@ class CompiledPairs:
         """A function for upper bounds on `values`; None if rounding might exceed the ridge, so
         that there are no useful ones.
         """
-        from jaxrules.solvers.rule_search.kernels.pair_bounds import Halves, bounds_of_pairs
+        from jaxrules.solvers.rule_search.kernels.pair_bounds import (
+            Halves,
+            allowance,
+            bounds_of_pairs,
+            quantised,
+        )
 
-        if not (partitions and self.slack[:, 1].max() < self.ridge / 1000):
+        # Term by term, so that no copy of all terms is made.
+        sizes = np.array([[np.abs(one).sum() for one in of_class] for of_class in self.terms])
+        slack = allowance(sizes, self.terms.shape[2])
+        if not (partitions and slack[:, 1].max() < self.ridge / 1000):
             return None
+        units = quantised(self.terms, sizes, self.rows)
         cells = np.stack([part.cell for part in partitions])
         halves = Halves.of(
             [part.halves for part in partitions], [len(part.members) for part in partitions]
         )
         return lambda pairs: bounds_of_pairs(
-            self.rows, self.n_terms, cells, pairs, halves, self.ridge, IN_SPAN, self.slack
+            units, self.n_terms, cells, pairs, halves, self.ridge, IN_SPAN, slack
         )
 
     @property

@@ -7,12 +7,17 @@ than their values:
 - A proposition and its complement need one set of sums. With the sums over both sets P and Q, over
   P, over Q and over all rows, those over P & Q, P - Q, Q - P and the rows of neither are
   differences. These lose digits, so every bound allows for all rounding (`allowance`).
+- The sums are those of 16-bit integers, `quantised`: half of the time, as a row of the data and its
+  sums are a quarter and half as large. A term is then wrong by at most half a unit, and every
+  bound allows for as many half units as rows. A few terms far larger than the others would make
+  the unit too large: then they stay float64.
 - The loops run over neighbouring numbers, so that the compiler uses vector registers; so does
   `vectors` for the terms of a row of the data.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,8 +30,12 @@ from jaxrules.solvers.rule_search.kernels.vectors import add_by_pair
 _compiled: Any = numba.njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
 )
-_IN_CACHE = 32_768
-"""How many terms are read at a time: 256 KiB."""
+_IN_CACHE = 262_144
+"""How many bytes of terms are read at a time."""
+_NO_OVERFLOW = 65_536
+"""So many 16-bit numbers have a 32-bit sum."""
+_LARGEST_SHARE = 64
+"""Terms are quantised if the largest is at most so many times their mean size."""
 _PAIRS_AT_ONCE = 8
 """The pairs of partitions that share one pass over more rows than fit the cache."""
 _ROUNDING = float(np.finfo(np.float64).eps)
@@ -73,30 +82,81 @@ def halves_of(members: Floats) -> Chain:
     return Chain.of(np.unique(sets, axis=1))
 
 
-def allowance(terms: Floats) -> Floats:
-    """How far rounding may move a sum of g, and a denominator ridge + H - |B|^2, (classes, 2).
+class Units(NamedTuple):
+    """The terms of the rows, as numbers times a unit.
+
+    Attributes:
+        terms: int16 with a 1 for every row behind the terms, or float64, padded, (classes, rows,
+            width).
+        unit: of every term and of that 1, (classes, terms), 1 for float64.
+        error: by how much g, h and the length of b of a row may be wrong, (classes, 3).
+        none: an empty array of the type of their sums.
+    """
+
+    terms: Any
+    unit: Floats
+    error: Floats
+    none: Any
+
+
+def quantised(terms: Floats, sizes: Floats, as_they_are: Floats) -> Units:
+    """The terms as 16-bit integers, unless a few are far larger than the others.
 
     Args:
         terms: (classes, terms, rows).
+        sizes: the sums of their absolute values, (classes, terms).
+        as_they_are: padded float64.
+    """
+    n_classes, n_terms, n_rows = terms.shape
+    largest = np.maximum(terms.max(axis=2), -terms.min(axis=2))
+    if (largest[:, :2] * n_rows > _LARGEST_SHARE * sizes[:, :2]).any():
+        nothing = np.zeros((n_classes, 3))
+        return Units(as_they_are, np.ones((n_classes, n_terms)), nothing, np.zeros(0))
+    unit = np.where(largest > 0, largest, 1.0) / np.iinfo(np.int16).max
+    half = unit * (0.5 + 1e-9)  # and what rounding adds to a half
+    error = np.stack([half[:, 0], half[:, 1], np.sqrt((half[:, 2:] ** 2).sum(axis=1))], axis=1)
+    wide = np.zeros((n_classes, n_rows, -(-(n_terms + 1) // 8) * 8), np.int16)
+    _quantise(terms, unit, wide)
+    return Units(
+        wide, np.append(unit, np.ones((n_classes, 1)), axis=1), error, np.zeros(0, np.int32)
+    )
+
+
+@_compiled
+def _quantise(terms: Floats, unit: Floats, wide: Any) -> None:
+    n_classes, n_terms, n_rows = terms.shape
+    for c in range(n_classes):
+        for i in range(n_rows):
+            for t in range(n_terms):
+                wide[c, i, t] = np.int16(np.rint(terms[c, t, i] / unit[c, t]))
+            wide[c, i, n_terms] = 1
+
+
+def allowance(sizes: Floats, n_rows: int) -> Floats:
+    """How far rounding may move a sum of g, and a denominator ridge + H - |B|^2, (classes, 2).
+
+    Args:
+        sizes: the sums of the absolute values of the terms, (classes, terms).
     """
     # A sum of n numbers is off by at most n eps times the sum of their sizes A, in any order; four
     # such sums make a difference, and the values that these bounds are compared with are rounded,
     # too: hence 8. |B_t|^2 is then off by at most 2 |B_t| n eps A_t, with |B_t| <= A_t.
-    size = 8 * _ROUNDING * (terms.shape[2] + 1024)
-    sums = np.abs(terms).sum(axis=2)
-    return size * np.stack([sums[:, 0], sums[:, 1] + 3 * (sums[:, 2:] ** 2).sum(axis=1)], axis=1)
+    size = 8 * _ROUNDING * (n_rows + 1024)
+    return size * np.stack([sizes[:, 0], sizes[:, 1] + 3 * (sizes[:, 2:] ** 2).sum(axis=1)], axis=1)
 
 
 @_compiled
 def _sums_of_sets(
-    joint: Floats, width: int, n_terms: int, a: int, b: int, halves: Halves
+    joint: Floats, width: int, unit: Floats, a: int, b: int, halves: Halves
 ) -> Floats:
     """The sums of one class over p & q for every set p of a and q of b; the last p and the last q
     are all rows, (sets of b + 1, terms x (sets of a + 1)).
 
     Args:
         joint: of `add_by_pair`.
+        unit: of the terms of this class.
     """
+    n_terms = len(unit)
     ka, kb = halves.cells[a], halves.cells[b]
     a0, b0 = halves.first[a], halves.first[b]
     ma, mb = halves.first[a + 1] - a0, halves.first[b + 1] - b0
@@ -121,7 +181,7 @@ def _sums_of_sets(
     for j in range(kb):
         for t in range(n_terms):
             for p in range(ma + 1):
-                by_cell[j, t * (ma + 1) + p] = left[p, j * width + t]
+                by_cell[j, t * (ma + 1) + p] = left[p, j * width + t] * unit[t]
     both = np.zeros((mb + 1, n_sums))
     for j in range(kb):
         for k in range(n_sums):
@@ -140,27 +200,40 @@ def _sums_of_sets(
 
 @_compiled
 def _add_values(
-    both: Floats, n_terms: int, ridge: float, in_span: float, slack: Floats, values: Floats
-) -> None:
+    both: Floats, n_terms: int, n_sums: int, ridge: float, in_span: float, slack: Floats,
+    error: Floats, values: Floats,
+) -> None:  # fmt: skip
     """Add the bounds of one class: for every set p of a and q of b, of p & q, p - q, q - p and
     neither.
 
     Args:
         both: of `_sums_of_sets`.
-        slack: of `allowance`, for this class, (2,).
+        n_terms: without the number of rows.
+        n_sums: with it, if it is there.
+        slack, error: of `allowance` and `Units`, for this class, (2,) and (3,).
         values: (sets of b, 4, sets of a), changed in place.
     """
-    mb, ma = len(both) - 1, both.shape[1] // n_terms - 1
-    # Of every p and of p & q, p - q, q - p and neither: G, H, |B|^2.
+    mb, ma = len(both) - 1, both.shape[1] // n_sums - 1
+    # Of every p and of p & q, p - q, q - p and neither: G, H, |B|^2, the number of rows.
     gains, wholes, squares = np.empty((4, ma)), np.empty((4, ma)), np.zeros((4, ma))
+    counts = np.zeros((4, ma))
+    # n rows move B by at most n e: (|B| + n e)^2 <= (1 + r) |B|^2 + (1 + 1 / r) (n e)^2 for any r.
+    # The two sides are about equal for r = n e / |B|, here of all rows.
+    share, whole_square = 0.0, 0.0
+    if n_sums > n_terms:
+        for t in range(2, n_terms):
+            whole_square += both[mb, t * (ma + 1) + ma] ** 2
+        moved = both[mb, n_terms * (ma + 1) + ma] * error[2]
+        share = min(max(moved / math.sqrt(max(whole_square, 1e-300)), 1e-6), 1.0)
+    more, moves = 1.0 + share, (1.0 + 1.0 / share) * error[2] ** 2 if share > 0.0 else 0.0
     for q in range(mb):
-        for t in range(n_terms):
+        for t in range(n_sums):
             first = t * (ma + 1)
             x, of_p = both[q, first : first + ma], both[mb, first : first + ma]
             of_q = both[q, first + ma]
             outside = both[mb, first + ma] - of_q
-            if t < 2:
-                sums = gains if t == 0 else wholes
+            if t < 2 or t >= n_terms:
+                sums = gains if t == 0 else wholes if t == 1 else counts
                 for p in range(ma):
                     sums[0, p] = x[p]
                     sums[1, p] = of_p[p] - x[p]
@@ -177,22 +250,25 @@ def _add_values(
         for side in range(4):
             bounds = values[q, side]
             for p in range(ma):
-                gain, whole = abs(gains[side, p]) + slack[0], ridge + wholes[side, p]
-                rest = whole - squares[side, p] - slack[1]
+                n = counts[side, p]
+                gain = abs(gains[side, p]) + n * error[0] + slack[0]
+                whole = ridge + wholes[side, p] + n * error[1]
+                rest = whole - 2.0 * n * error[1] - slack[1]
+                rest -= more * squares[side, p] + moves * n * n
                 # Where rounding decides whether a rule is in the span, nothing is known.
                 bounds[p] += gain * gain / rest if rest > 2.0 * in_span * whole else np.inf
 
 
 @_compiled
 def bounds_of_pairs(
-    terms: Floats, n_terms: int, cells: Cells, pairs: Indices, halves: Halves, ridge: float,
+    units: Units, n_terms: int, cells: Cells, pairs: Indices, halves: Halves, ridge: float,
     in_span: float, slack: Floats,
 ) -> Floats:  # fmt: skip
     """An upper bound on the greatest value of every pair of partitions, (pairs,).
 
     Args:
-        terms: rows of `vectors.padded`, (classes, rows, width).
-        n_terms: without the padding.
+        units: of `quantised`.
+        n_terms: without the number of rows and the padding.
         cells: the cell of every row in every partition, (partitions, rows).
         pairs: (pairs, 2).
         ridge: positive.
@@ -200,9 +276,10 @@ def bounds_of_pairs(
         slack: of `allowance`, (classes, 2).
     """
     found = np.empty(len(pairs))
+    terms, n_sums = units.terms, units.unit.shape[1]
     n_classes, n_rows, width = terms.shape
     flat = terms.reshape(n_classes, n_rows * width)
-    block = max(1, _IN_CACHE // width)
+    block = max(1, _IN_CACHE // (width * terms.itemsize))
     # With all rows in the cache, one pair after another, whose histogram then stays there.
     together = 1 if n_rows <= block else _PAIRS_AT_ONCE
     size, most = 0, 0
@@ -212,26 +289,35 @@ def bounds_of_pairs(
         sets = halves.first[a + 1] - halves.first[a], halves.first[b + 1] - halves.first[b]
         most = max(most, 4 * sets[0] * sets[1])
     joint, values = np.empty((together, size)), np.empty((together, most))
+    held = np.empty((together, size), units.none.dtype)
     for start in range(0, len(pairs), together):
         some = min(together, len(pairs) - start)
         values[:some] = 0.0
         for c in range(n_classes):
             joint[:some] = 0.0
-            for row in range(0, n_rows, block):
-                stop = min(row + block, n_rows)
+            for begin in range(0, n_rows, _NO_OVERFLOW):
+                held[:some] = 0
+                end = min(begin + _NO_OVERFLOW, n_rows)
+                for row in range(begin, end, block):
+                    stop = min(row + block, end)
+                    for k in range(some):
+                        a, b = pairs[start + k]
+                        add_by_pair(
+                            flat[c, row * width : stop * width], width, cells[a, row:stop],
+                            cells[b, row:stop], halves.cells[b], held[k],
+                        )  # fmt: skip
                 for k in range(some):
-                    a, b = pairs[start + k]
-                    add_by_pair(
-                        flat[c, row * width : stop * width], width, cells[a, row:stop],
-                        cells[b, row:stop], halves.cells[b], joint[k],
-                    )  # fmt: skip
+                    for j in range(size):
+                        joint[k, j] += held[k, j]
             for k in range(some):
                 a, b = pairs[start + k]
                 ma = halves.first[a + 1] - halves.first[a]
                 mb = halves.first[b + 1] - halves.first[b]
-                both = _sums_of_sets(joint[k], width, n_terms, a, b, halves)
+                both = _sums_of_sets(joint[k], width, units.unit[c], a, b, halves)
                 of_pair = values[k, : 4 * ma * mb].reshape(mb, 4, ma)
-                _add_values(both, n_terms, ridge, in_span, slack[c], of_pair)
+                _add_values(
+                    both, n_terms, n_sums, ridge, in_span, slack[c], units.error[c], of_pair
+                )
         for k in range(some):
             a, b = pairs[start + k]
             ma = halves.first[a + 1] - halves.first[a]

@@ -265,7 +265,8 @@ def scan_blocks(
             ridge, below, above,
         ) <= least:  # fmt: skip
             continue
-        running[:] = before[block]
+        for t in range(n_terms):
+            running[t] = before[block, t]
         for i in range(start, stop):
             of_row = terms[rows[i]]
             for t in range(n_terms):

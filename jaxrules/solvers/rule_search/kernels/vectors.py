@@ -32,19 +32,29 @@ def padded(terms: Floats, extra: int = 0) -> Floats:
 
 @_intrinsic
 def _add_vector(context: Any, into: Any, at: Any, numbers: Any, start: Any, width: Any) -> Any:
-    """into[at : at + width] += numbers[start : start + width], for a constant width."""
+    """into[at : at + width] += numbers[start : start + width], for a constant width; float64 to
+    float64, or int16 to int32.
+    """
     if not isinstance(width, types.IntegerLiteral):
         return None
-    vector = ir.VectorType(ir.DoubleType(), width.literal_value).as_pointer()
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        places = []
+        places, loaded = [], []
         for k in (0, 2):
+            kind = context.get_value_type(signature.args[k].dtype)
             array = context.make_array(signature.args[k])(context, builder, arguments[k])
+            vector = ir.VectorType(kind, width.literal_value)
             place = builder.gep(array.data, [arguments[k + 1]])
-            places.append(builder.bitcast(place, vector))
-        held, more = (builder.load(place, align=8) for place in places)
-        builder.store(builder.fadd(held, more), places[0], align=8)
+            places.append(builder.bitcast(place, vector.as_pointer()))
+            # Rows are no multiples of a whole vector: only numbers are aligned.
+            size = signature.args[k].dtype.bitwidth // 8
+            loaded.append(builder.load(places[-1], align=size))
+        held, more = loaded
+        if isinstance(signature.args[0].dtype, types.Float):
+            total = builder.fadd(held, more)
+        else:
+            total = builder.add(held, builder.sext(more, held.type))
+        builder.store(total, places[0], align=signature.args[0].dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.none(into, types.uintp, numbers, types.uintp, width), code
@@ -52,12 +62,12 @@ def _add_vector(context: Any, into: Any, at: Any, numbers: Any, start: Any, widt
 
 @_compiled
 def add_by_pair(
-    terms: Floats,
+    terms: Floats | NDArray[np.int16],
     width: int,
     first: NDArray[np.unsignedinteger],
     second: NDArray[np.unsignedinteger],
     n_second: int,
-    sums: Floats,
+    sums: Floats | NDArray[np.int32],
 ) -> None:
     """Add the terms of rows to the sums of the pairs of groups that they belong to.
 
@@ -70,7 +80,7 @@ def add_by_pair(
     """
     # Unsigned places, which numba does not test for being negative.
     size, row, across = np.uintp(width), np.uintp(0), np.uintp(n_second)
-    four, eight = np.uintp(4), np.uintp(8)
+    eight = np.uintp(8)
     if width == 4:
         for i in range(len(first)):
             at = (np.uintp(first[i]) * across + np.uintp(second[i])) * size
@@ -87,13 +97,22 @@ def add_by_pair(
             _add_vector(sums, at, terms, row, 8)
             _add_vector(sums, at + eight, terms, row + eight, 4)
             row += size
+    elif width == 16:
+        for i in range(len(first)):
+            at = (np.uintp(first[i]) * across + np.uintp(second[i])) * size
+            _add_vector(sums, at, terms, row, 16)
+            row += size
     else:
         for i in range(len(first)):
             at = (np.uintp(first[i]) * across + np.uintp(second[i])) * size
-            for _ in range(width // 4):
-                _add_vector(sums, at, terms, row, 4)
-                at += four
-                row += four
+            place = row
+            for _ in range(width // 8):
+                _add_vector(sums, at, terms, place, 8)
+                at += eight
+                place += eight
+            if width % 8:
+                _add_vector(sums, at, terms, place, 4)
+            row += size
 
 
 @_compiled
