@@ -2,7 +2,7 @@
 lists.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/rule_lists.py [--only warm
-    growth peers exact proofs] [--quick]
+    growth peers exact proofs bounds] [--quick]
 
 - warm: a second fit on the same data, in which nothing is compiled. "gas-sized": 13910 x 2304
   random binary features.
@@ -18,6 +18,7 @@ lists.
 - proofs: time to the proof on compas_binary, the three monks' problems (all 432 rows) and
   fico_binary, with conditions of one literal and of two, penalty 1; and beside CORELS, where a rule
   costs 0.5 % of the rows.
+- bounds: what SSRL's certificate proves, by the largest list and length of rules.
 
 CPU time is printed beside wall time: other programs on the machine disturb it less.
 """
@@ -53,6 +54,10 @@ SIZES = {
 }
 """Sizes of SSRL's lists; the peers choose their own size."""
 SPLITS = 3
+BOUNDED = (
+    "iris", "wine", "tic_tac_toe", "titanic", "compas_binary", "fico_binary", "breast_cancer",
+    "heart", "banknote", "cmc", "page_blocks", "magic", "fico", "adult",
+)  # fmt: skip
 PEERS = {"rulelist": "CLASSY", "wittgenstein": "RIPPER", "corels": "CORELS"}
 
 
@@ -278,6 +283,27 @@ def proofs(quick: bool) -> None:
         against_corels(sets[name], 60)
 
 
+def bounds(quick: bool) -> None:
+    print("\nbounds: SSRL with certificate=True; rules, literals a rule: f, bound, gap, proof")
+    iris = jr.datasets.load("iris")
+    jr.ssrl.fit(iris.X, iris.y, max_rules=2, max_length=2, certificate=True)  # compiles
+    for name in BOUNDED[: 3 if quick else None]:
+        data = jr.datasets.load(name)
+        for rules, length in ((1, None), (2, 2), (3, 2), (20, 2), (20, None)):
+            options: dict[str, Any] = {"max_rules": rules, "max_length": length}
+            options["missing"] = "own_category"
+            plain, _, before = timed(lambda of=data, o=options: jr.ssrl.fit(of.X, of.y, **o))
+            fit, _, cpu = timed(
+                lambda of=data, o=options: jr.ssrl.fit(of.X, of.y, certificate=True, **o)
+            )
+            print(
+                f"  {name}, {rules}, {length or 'any'}: {plain.objective:.0f} -> "
+                f"{fit.objective:.0f}, {fit.bound:.0f}, {fit.gap:.1%}, {fit.details.bounded_by}; "
+                f"processor {before:.2f} -> {cpu:.2f} s",
+                flush=True,
+            )
+
+
 def against_corels(data: Any, limit: float = 300) -> None:
     """The same conditions, the same penalty on a rule, any default."""
     literals = jr.ssrl.literals_of(data.X)
@@ -346,7 +372,14 @@ def told(measured: dict[str, Any] | str) -> str:
 
 
 def main() -> None:
-    parts = {"warm": warm, "growth": growth, "peers": peers, "exact": exact, "proofs": proofs}
+    parts = {
+        "warm": warm,
+        "growth": growth,
+        "peers": peers,
+        "exact": exact,
+        "proofs": proofs,
+        "bounds": bounds,
+    }
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

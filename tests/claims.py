@@ -6,7 +6,6 @@ One function per learner, (settings, fit) -> claims, for the noisy target of the
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -399,16 +398,10 @@ def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     yield Claim(
         fit.objective,
         recomputed,
-        None,
+        fit.bound,
         list_optimum(penalty, settings.get("max_length", 9)),
         "max",
     )
-
-
-def exact_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """As `ssrl`, proved."""
-    for claim in ssrl(settings, fit):
-        yield dataclasses.replace(claim, bound=fit.bound)
 
 
 @functools.cache

@@ -14,7 +14,9 @@ import jaxrules as jr
 from jaxrules.learning.cross_validation import folds
 from jaxrules.lists import exact_list, exact_problem, prefixes, reading, weighed_bits
 from jaxrules.lists.candidates import ListCandidates, candidates_of
+from jaxrules.lists.in_time import RatedList
 from jaxrules.lists.literals import literals_of
+from jaxrules.models.rule_models import first_satisfied
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.bits import pack
 
@@ -45,7 +47,7 @@ def all_conditions(X, max_literals):
                 yield chosen, rows
 
 
-def best_list(X, y, weights, conditions, max_rules, penalty, defaults):
+def best_list(X, y, weights, conditions, max_rules, penalty, defaults, local_penalty=0.0):
     """The best objective over all lists, by trying all: every condition at
     every place, every label.
     """
@@ -61,7 +63,8 @@ def best_list(X, y, weights, conditions, max_rules, penalty, defaults):
             got = rows & free
             if got.any():
                 right = max(weights[got & (y == k)].sum() for k in classes)
-                value = max(value, right + best(free & ~got, rules - 1, price + penalty * size))
+                paid = price + penalty * size + local_penalty * weights[free].sum()
+                value = max(value, right + best(free & ~got, rules - 1, paid))
         return value
 
     return best(np.ones(len(y), bool), max_rules, 0.0)
@@ -306,6 +309,93 @@ def test_wide_problems_try_fewer_conditions():
     assert exact_list.ExactListOptions(max_evaluations=None).evaluations(32) == np.inf
 
 
+@given(st.integers(0, 10**6), st.integers(2, 3), st.integers(1, 4), st.integers(1, 2))
+@settings(max_examples=60, deadline=None)
+def test_a_local_penalty_by_brute_force(seed, classes, rules, literals):
+    X, y = random_problem(seed, classes)
+    rng = np.random.default_rng(seed)
+    weights = [np.ones(30), rng.integers(1, 5, 30).astype(float), rng.uniform(0.2, 2, 30)][seed % 3]
+    penalty, local = float(rng.choice([0.0, 0.5, 1.0])), float(rng.choice([0.01, 0.05, 0.15, 0.6]))
+    rules = min(rules, 2 if literals == 2 else 4)
+    expected = best_list(
+        X, y, weights, all_conditions(X, literals), rules, penalty, majority(y, weights), local
+    )
+    fit = exact_list.fit(
+        X, y, weights, max_rules=rules, max_length=literals, min_support=0, literal_penalty=penalty,
+        local_penalty=local,
+    )  # fmt: skip
+    assert fit.status == "optimal"
+    assert fit.objective == pytest.approx(expected)
+    assert fit.bound == pytest.approx(fit.objective)
+    # The objective from the model alone
+    right = weights[jr.predict(fit.model, X) == y].sum()
+    read = jr.local_supports(fit.model, X) @ weights
+    literals = fit.model.conjunctions.propositions.sum()
+    assert fit.objective == pytest.approx(right - penalty * literals - local * read)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_local_penalty_by_a_program(seed):
+    X, y = random_problem(seed, 2 + seed % 2)
+    options = {"max_rules": 3, "max_length": 1, "min_support": 0, "literal_penalty": 0.5}
+    for local in (0.02, 0.1):
+        searched, solved = (
+            exact_list.fit(X, y, local_penalty=local, method=method, **options)
+            for method in ("search", "mip")
+        )
+        assert searched.status == solved.status == "optimal"
+        assert solved.objective == pytest.approx(searched.objective, abs=2e-6)
+
+
+def test_a_local_penalty_changes_the_order():
+    # Both rules are needed, in any order; the one for most rows comes first.
+    X = np.repeat(np.eye(3)[:, :2], (8, 20, 30), axis=0)
+    y = np.repeat([1, 2, 0], (8, 20, 30))
+    options = {"max_rules": 2, "max_length": 1, "literal_penalty": 1.0}
+    fit = exact_list.fit(X, y, local_penalty=0.01, **options)
+    assert fit.model.labels.tolist() == [2, 1, 0]
+    assert fit.objective == pytest.approx(58 - 2 - 0.01 * (20 * 1 + 38 * 2))
+    assert jr.local_support(fit.model, X) == pytest.approx((20 + 38 * 2) / 58)
+    # A rule that everybody reads must gain more than that costs.
+    few = exact_list.fit(X, y, local_penalty=0.2, **options)
+    assert len(few.model.conjunctions) == 1
+    none = exact_list.fit(X, y, local_penalty=0.5, **options)
+    assert len(none.model.conjunctions) == 0
+
+
+def test_a_local_penalty_behind_an_experts_rules():
+    X, y = random_problem(4)
+    first = exact_list.fit(X, X[:, 2], max_rules=1, max_length=1).model.conjunctions
+    for limit in (None, 0):
+        fit = exact_list.fit(
+            X, y, max_rules=3, first=first, literal_penalty=0.5, local_penalty=0.05,
+            time_limit=limit,
+        )  # fmt: skip
+        right, rules = (jr.predict(fit.model, X) == y).sum(), fit.model.conjunctions
+        read = jr.local_supports(fit.model, X).sum()
+        assert fit.objective == pytest.approx(right - 0.5 * rules.propositions.sum() - 0.05 * read)
+        assert fit.bound >= fit.objective - 1e-9
+
+
+def test_a_local_penalty_on_the_rules_of_a_sample():
+    X, y = random_problem(5, rows=60)
+    rules = exact_list.fit(X, y, max_rules=4, max_length=1, literal_penalty=0.0).model.conjunctions
+    data = reading.list_data(X, y, None, exact_list.ExactListOptions())
+    sizes = set()
+    for local in (0.0, 0.05, 0.2, 0.6):
+        found = RatedList.of(rules, data, 0.5, local_penalty=local)
+        each = [
+            RatedList.of(rules.take(np.arange(m)), data, 0.0).right - 0.5 * m - local * read
+            for m, read in enumerate(
+                np.minimum(first_satisfied(rules, data.table) + 1, m).sum()
+                for m in range(len(rules) + 1)
+            )
+        ]
+        assert found.objective(0.5, local) == pytest.approx(max(each))
+        sizes.add(len(found.rules))
+    assert len(sizes) > 1
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_never_below_ssrl(seed):
     X, y = random_problem(seed, 2 + seed % 3, rows=300, features=7)
@@ -323,7 +413,7 @@ def test_never_below_ssrl(seed):
 def test_ssrl_gives_a_start(monkeypatch):
     X, y = random_problem(3, rows=300, features=7)
     monkeypatch.setattr(exact_list, "_BEFORE_SSRL", 0)
-    monkeypatch.setattr(exact_list, "_LAYERS", (1,))  # a search behind one prefix per layer follows
+    monkeypatch.setattr(exact_list, "LAYERS", (1,))  # a search behind one prefix per layer follows
     fit = jr.exact_list.fit(X, y, max_rules=3, min_support=0.0, literal_penalty=1.0)
     greedy = jr.ssrl.fit(X, y, max_rules=3, max_length=2, literal_penalty=1.0)
     assert [step.objective for step in fit.history[:2]] == [np.bincount(y).max(), greedy.objective]

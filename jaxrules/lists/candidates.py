@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ class ListCandidates:
         defaults: which labels the default may be, bool (classes,).
         penalty: of a literal.
         required: the bits of all required features.
+        local_penalty: of a rule that a row reads, times the weight of the row.
         complete: whether there was time for all conditions.
     """
 
@@ -57,6 +59,7 @@ class ListCandidates:
     defaults: Bools
     penalty: float
     required: np.uint64
+    local_penalty: float = 0.0
     complete: bool = True
 
     def __len__(self) -> int:
@@ -101,10 +104,27 @@ class ListCandidates:
         return labels.astype(np.int32), decided[np.arange(len(labels)), labels]
 
     def evaluate(self, conditions: tuple[int, ...]) -> float:
-        """The objective of a list (SSRL Eq. 14), minus infinity if it lacks a required feature."""
+        """The objective of a list (SSRL Eq. 14, less the price of reading it), minus infinity if it
+        lacks a required feature.
+        """
         if np.bitwise_or.reduce(self.uses[list(conditions)], initial=np.uint64(0)) != self.required:
             return -np.inf
-        return float(self.labelled(conditions)[1].sum() - self.prices[list(conditions)].sum())
+        right = self.labelled(conditions)[1].sum() - self.prices[list(conditions)].sum()
+        return float(right - self.local_penalty * rules_read(self.decided(conditions)))
+
+    def find(self, rules: Conjunctions, table: Table) -> tuple[int, ...]:
+        """The conditions that cover the same of these rows as some rules; rules without such a
+        condition are left out.
+
+        Args:
+            table: the rows that the conditions were made on.
+        """
+        some_row = np.unique(self.group, return_index=True)[1]
+        # A rule that tells rows of a group apart may be taken for a condition. No harm: the list of
+        # the conditions found is evaluated anew.
+        covers = pack(rules.satisfied(table[some_row]).T)
+        place = {cover.tobytes(): i for i, cover in reversed(list(enumerate(self.covers)))}
+        return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
 
     def rules(self, conditions: tuple[int, ...], schema: Schema) -> Conjunctions:
         """Some conditions as rules."""
@@ -112,6 +132,18 @@ class ListCandidates:
         if isinstance(self.parts, PropositionPool):
             return self.parts.conjunctions([row[row >= 0].tolist() for row in members], schema)
         return self.parts.with_schema(schema).take(members[:, 0])
+
+
+def rules_read(decided: Floats) -> float:
+    """The number of rules read before a prediction, summed over the weight: rule k is read by all
+    rows that no earlier rule captures.
+
+    Args:
+        decided: the weight of every class that each rule captures, and the default, (rules + 1,
+            classes).
+    """
+    captured = decided.sum(axis=1)
+    return float(np.minimum(np.arange(1, len(captured) + 1), len(captured) - 1) @ captured)
 
 
 def candidates_of(
@@ -124,6 +156,8 @@ def candidates_of(
     defaults: Bools,
     max_length: int | None,
     least: float,
+    per_literal: float = 0.0,
+    most: float = math.inf,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ListCandidates:
     """The conditions that a list may use.
@@ -135,6 +169,8 @@ def candidates_of(
         constraints, penalty, defaults: see `ListCandidates`.
         max_length: the most literals of a condition.
         least: the least weight that a condition made of literals covers.
+        per_literal: the same for each of its literals.
+        most: with more conditions, long ones are left out.
         stopped: checked between parts; if True, long conditions may be missing,
             see `ListCandidates.complete`.
 
@@ -148,12 +184,7 @@ def candidates_of(
         rows = Activations(take_columns(rows.bits, rows.n_patterns, rows.pattern), every)
     totals = rows.totals(class_weights)
     if (np.count_nonzero(totals, axis=1) == 1).all():
-        # The groups of a class in a row: `weighed_bits` then takes whole words
-        order = np.argsort(totals.argmax(axis=1), kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        rows = Activations(take_columns(rows.bits, len(order), order), place[rows.pattern])
-        totals = totals[order]
+        rows, totals = _by_class(rows, totals)
     # Tags of a conjunction are the AND of its literals' tags: the labels that all of them allow,
     # and the complement of the required features that any of them uses, hence the inversion.
     tags = np.concatenate(
@@ -163,7 +194,8 @@ def candidates_of(
         members, found, complete = *_distinct(rows, tags, parts.propositions), True
     else:
         weights = totals.sum(axis=1)
-        members, found, complete = _conjoined(rows, weights, tags, max_length, least, stopped)
+        limits = _Limits(max_length, least, per_literal, most)
+        members, found, complete = _conjoined(rows, weights, tags, limits, stopped)
     words = rows.bits.shape[1]
     labels = unpack(np.ascontiguousarray(found[:, words:-1]), n_classes)
     kept = labels.any(axis=1)
@@ -192,8 +224,33 @@ def candidates_of(
         defaults,
         penalty,
         np.uint64((1 << len(constraints.required)) - 1),
-        complete,
+        complete=complete,
     )
+
+
+def _by_class(rows: Activations, totals: Floats) -> tuple[Activations, Floats]:
+    """The groups of a class in a row, if each has one: `weighed_bits` then takes whole words."""
+    order = np.argsort(totals.argmax(axis=1), kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rows = Activations(take_columns(rows.bits, len(order), order), place[rows.pattern])
+    return rows, totals[order]
+
+
+class _Limits(NamedTuple):
+    """Which conditions are made; see `candidates_of`."""
+
+    max_length: int
+    least: float
+    per_literal: float
+    most: float
+
+    def enough(self, weights: NDArray[Any], length: int) -> NDArray[np.bool_]:
+        """Which covered weights suffice for a condition of this length."""
+        # 1e-12 allows for rounded sums; `tiny` excludes conditions that hold for no row.
+        least = max(self.least, length * self.per_literal) * (1 - 1e-12)
+        least = np.float64(max(least, np.finfo(float).tiny))  # not rounded to float32
+        return np.asarray(weights >= least)
 
 
 def _distinct(
@@ -222,8 +279,7 @@ def _conjoined(
     literals: Activations,
     weights: Floats,
     tags: Words,
-    max_length: int,
-    least: float,
+    limits: _Limits,
     stopped: Callable[[], bool],
 ) -> tuple[NDArray[np.int64], Words, bool]:
     """All conjunctions of literals that cover enough, one of each set of equal ones.
@@ -233,8 +289,7 @@ def _conjoined(
         weights: of the distinct rows, positive.
         tags: further bits of each, (literals, words): a conjunction has the
             tags common to its literals.
-        max_length: the most literals of a condition.
-        least: the least weight that a condition covers.
+        limits: which conditions are made.
         stopped: checked between parts; if True, longer conditions are left out.
 
     Returns:
@@ -252,9 +307,7 @@ def _conjoined(
     )  # fmt: skip
     holds, weights = literals.holds().astype(dtype), weights.astype(dtype)
     keys = np.concatenate([literals.bits, tags], axis=1)
-    # 1e-12 allows for rounded sums; `tiny` excludes conditions that hold for no row.
-    least = np.float64(max(least * (1 - 1e-12), np.finfo(float).tiny))  # not rounded to float32
-    members = np.flatnonzero(holds @ weights >= least)[:, None]
+    members = np.flatnonzero(limits.enough(holds @ weights, 1))[:, None]
     kept = distinct(keys[members[:, 0]])[0]
     members, covers = members[kept], keys[members[kept, 0]]
     newest = 0
@@ -262,7 +315,8 @@ def _conjoined(
     # the least support excludes nothing by it. Nor do merged duplicates: if a prefix equals an
     # earlier condition, that one and the last literal make an equal condition, shorter or earlier
     # in the same order; the first condition with any given bits is always reached.
-    for _ in range(1, max_length):
+    for length in range(2, limits.max_length + 1):
+        n_found = len(members)
         size = max(1, _MULTIPLIED_AT_ONCE // max(1, literals.n_patterns))
         pairs = [np.zeros((2, 0), np.int64)]
         for start in range(newest, len(members), size):
@@ -274,8 +328,13 @@ def _conjoined(
                 * weights
                 @ holds.T
             )
-            rows, added = np.nonzero((both >= least) & (np.arange(len(holds)) > members[some, -1:]))
+            rows, added = np.nonzero(
+                limits.enough(both, length) & (np.arange(len(holds)) > members[some, -1:])
+            )
             pairs.append(np.stack([rows + start, added]))
+            n_found += len(rows)
+            if n_found > limits.most:
+                return members, covers, False
         parent, added = np.concatenate(pairs, axis=1)
         if not len(parent):
             break

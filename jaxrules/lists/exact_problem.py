@@ -15,10 +15,11 @@ from jaxrules.data.table import Label, Table
 from jaxrules.learning.options import option, options
 from jaxrules.learning.training import TrainingData
 from jaxrules.learning.warm_start import given_start
-from jaxrules.lists.candidates import ListCandidates, candidates_of
+from jaxrules.lists.candidates import ListCandidates, candidates_of, rules_read
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import SMALL_PENALTY, Left
+from jaxrules.lists.prefixes import in_some_seconds
 from jaxrules.lists.reading import ListOptions, default_label
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions, PropositionPool
@@ -35,8 +36,6 @@ Floats = NDArray[np.float64]
 CUT_POINTS = 9
 _MOST_ENTRIES = 1 << 33
 """Literals and pairs x distinct rows of the default number of cut points: 4 GiB of memory."""
-_SOME_SECONDS = 13_000_000, 16
-"""Conditions that can be examined in some seconds if their bits take at most this many words."""
 
 
 @options
@@ -77,8 +76,7 @@ class PoolOptions(ListOptions):
     def evaluations(self, words: int) -> float:
         """The most conditions to try whose bits take so many words."""
         if self.max_evaluations == "auto":
-            some, short = _SOME_SECONDS
-            return some * min(1.0, short / words)
+            return in_some_seconds(words)
         return math.inf if self.max_evaluations is None else self.max_evaluations
 
 
@@ -136,8 +134,12 @@ class ListProblem:
 
     @property
     def offset(self) -> float:
-        """The contribution of the expert's rules to the objective."""
-        return self.first.objective(self.candidates.penalty)
+        """The contribution of the expert's rules to the objective: all other rows read them,
+        too.
+        """
+        decided, candidates = self.first.decided, self.candidates
+        read = rules_read(np.concatenate([decided, candidates.counts.sum(axis=0, keepdims=True)]))
+        return self.first.objective(candidates.penalty) - candidates.local_penalty * read
 
     def model(
         self, choice: tuple[int, ...], options: Settings, shrinkage: float | None
@@ -215,14 +217,7 @@ class ListProblem:
         """The candidates that cover the same rows as some rules; rules without such
         a candidate are left out.
         """
-        some_row = np.unique(self.candidates.group, return_index=True)[1]
-        # A rule that tells rows of a group apart may be taken for a candidate. No harm: the list of
-        # the candidates found is evaluated anew.
-        covers = pack(rules.satisfied(self.data.table[some_row]).T)
-        place = {
-            cover.tobytes(): i for i, cover in reversed(list(enumerate(self.candidates.covers)))
-        }
-        return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
+        return self.candidates.find(rules, self.data.table)
 
     @classmethod
     def of(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jaxrules.ensembles.in_time import short_rules
 from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules
 from jaxrules.learning.training import TrainingData
+from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import ListOptions
@@ -69,6 +70,7 @@ def list_in_time(
     *,
     needs: Sequence[str] = (),
     least: float = 0.0,
+    local_penalty: float = 0.0,
     bound: float | None = None,
 ) -> Fit[RuleList]:
     """The list of the rules found on a sample of the rows, evaluated on all rows.
@@ -78,15 +80,17 @@ def list_in_time(
         details: makes them of the list, the rules of the sample and the penalty.
         needs: the modules that take long to import.
         least: the least weight that a rule must cover.
+        local_penalty: of a rule that a row reads, times the weight of the row.
         bound: of the objective.
     """
     given, of_sample = options.literal_penalty, fit_in_half(fit, sample, options, run, needs=needs)
     rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
-    found = RatedList.of(rules, data, SMALL_PENALTY if given is None else given, least)
+    small = SMALL_PENALTY if given is None else given
+    found = RatedList.of(rules, data, small, least, local_penalty)
     penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
-    objective = found.objective(penalty.value)
+    objective = found.objective(penalty.value, local_penalty)
     with run:
         run.step(objective, len(found.rules), bound=bound)
     return run.finish(
@@ -117,13 +121,19 @@ class RatedList:
 
     @classmethod
     def of(
-        cls, rules: Conjunctions, data: TrainingData, penalty: float, least: float = 0.0
+        cls,
+        rules: Conjunctions,
+        data: TrainingData,
+        penalty: float,
+        least: float = 0.0,
+        local_penalty: float = 0.0,
     ) -> RatedList:
         """The best of the lists of the first m rules, each with its heaviest class.
 
         Args:
             penalty: of a literal.
             least: the least weight that a rule must cover; other rules are dropped.
+            local_penalty: of a rule that a row reads, times the weight of the row.
         """
         n_classes = len(data.classes or ())
         rows = Activations.of(rules, data.table)
@@ -136,15 +146,18 @@ class RatedList:
         # f of the first m rules is that of the default plus the sum of their gains.
         default = int(decided.sum(axis=0).argmax())
         gains = decided[:-1].max(axis=1) - decided[:-1, default] - penalty * rules.propositions
+        # A rule is read by the rows that it decides and those behind it.
+        gains -= local_penalty * np.cumsum(decided[::-1].sum(axis=1))[:0:-1]
         m = int(np.argmax(np.append(0.0, np.cumsum(gains))))
         decided = np.concatenate([decided[:m], decided[m:].sum(axis=0, keepdims=True)])
         labels = np.append(decided[:m].argmax(axis=1), default).astype(np.int32)
         right = float(decided[np.arange(m + 1), labels].sum())
         return cls(rules.take(np.arange(m)), labels, decided, right)
 
-    def objective(self, penalty: float) -> float:
-        """f, Eq. 14 of SSRL."""
-        return self.right - penalty * float(self.rules.propositions.sum())
+    def objective(self, penalty: float, local_penalty: float = 0.0) -> float:
+        """f, Eq. 14 of SSRL, less the price of reading the list."""
+        read = local_penalty * rules_read(self.decided)
+        return self.right - penalty * float(self.rules.propositions.sum()) - read
 
     def left(self) -> Left:
         """What the list leaves."""

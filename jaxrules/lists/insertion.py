@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -737,11 +738,14 @@ def exactly(
     *,
     width: int = 36,
     literals: int | None = None,
+    most_blocks: float = math.inf,
 ) -> tuple[Literals, float]:
-    """The best of all conditions, and a bound on all gains. It starts with a beam search."""
+    """The best of all conditions, and a bound on all gains. It starts with a beam search, and may
+    end after so many blocks of conditions.
+    """
     on_device = _on_device(problem)
     gain, found = _begun(problem, on_device, width, literals, stopped)
-    return _exhaust(on_device, gain, found[0] if found else (), problem.limit, stopped)
+    return _exhaust(on_device, gain, found[0] if found else (), problem.limit, stopped, most_blocks)
 
 
 def _begun(
@@ -852,6 +856,7 @@ def _exhaust(
     found: Literals,
     limit: int,
     stopped: Callable[[], bool],
+    most_blocks: float,
 ) -> tuple[Literals, float]:
     """Layer by layer, keep every child that can still win, of equal covers the shortest; returns
     the best condition and a bound on all gains.
@@ -860,6 +865,7 @@ def _exhaust(
     states = [_OpenCondition(np.inf, (), placement.to_host(problem.everything))]
     penalty = float(problem.penalty)
     seen: set[bytes] = set()
+    examined = 0
     # Invariant: every condition of `length` or more literals that could beat `best` refines one of
     # the states, up to conditions with equal covers and labels.
     for length in range(1, limit + 1):
@@ -872,9 +878,9 @@ def _exhaust(
             rows = np.zeros((_BLOCK, literals.shape[1]), literals.dtype)
             for i, state in enumerate(block):
                 conditions[i, list(state.condition)], rows[i] = True, state.rows
-            scores = (
-                None if stopped() else _score_in_time(stopped, conditions, _placed(rows), problem)
-            )
+            ended = examined >= most_blocks or stopped()
+            scores = None if ended else _score_in_time(stopped, conditions, _placed(rows), problem)
+            examined += 1
             if scores is None:  # what refines an open state gains at most its potential
                 open_ = [*states[start:], *children]
                 return found, max(float(_needed(best)), *(state.potential for state in open_))

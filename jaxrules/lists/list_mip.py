@@ -7,6 +7,8 @@ penalties of the conditions,
 
     sum_p sum_g (sum_l n_gl w_glp) + sum_g,d n_gd v_gd - sum z_rlp price_r,
 
+less the local penalty times n_g times the number of rules that group g reads, sum_p s_gp, where
+s_gp >= u_g(p-1) + sum_rl z_rlp - 1 is 1 if it is free at a position that is taken,
 with at most one condition per position, empty positions last, w_glp <= sum of z_rlp over the r that
 cover g, sum_l w_glp + u_gp = u_g(p-1), u_gp <= 1 - sum of z_rlp over the r that cover g, and the
 groups free at the end get the one default label that t chooses, v_gd <= t_d and sum_d v_gd = u_gm.
@@ -73,6 +75,10 @@ def search(
             cp.sum(chosen) <= (1 if p == 0 else cp.sum(z[p - 1])),  # empty positions last
         ]
         objective += cp.sum(cp.multiply(n, w[p])) - candidates.prices @ chosen
+        if candidates.local_penalty:
+            reads = cp.Variable(G, nonneg=True)
+            constraints.append(reads >= free[p] + cp.sum(chosen) - 1)
+            objective -= candidates.local_penalty * (n.sum(axis=1) @ reads)
     used = sum(cp.sum(chosen, axis=1) for chosen in z)
     constraints.append(used <= 1)
     for bit in range(int(candidates.required).bit_count()):  # every required column is used

@@ -43,6 +43,7 @@ class Given(NamedTuple):
     defaults: Flags  # which labels the default may be, (classes,)
     uses: Words  # which of the required features a condition uses, as bits, (conditions,)
     required: np.uint64  # all of them
+    local: float  # the penalty of a rule that a row reads, times the weight of the row
 
 
 def _ones(context: Any, word: Any) -> Any:
@@ -192,7 +193,8 @@ def expand(
     Args:
         given: the problem, a `Given`.
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
-        values: the weight that its rules classify correctly minus their penalties, (prefixes,).
+        values: the weight that its rules classify correctly minus their penalties, those of reading
+            them included, (prefixes,).
         used: the required features that it uses.
         after: the most rules that may follow the next.
         settled: children that cannot be better are left out.
@@ -211,6 +213,7 @@ def expand(
     n = 0
     for s in range(len(free)):
         _captures(given, free[s], bits, sums, right)
+        read = given.local * sums[:K, R].sum()  # all free rows read the next rule
         # Potential: what a condition adds at most if d is the default, less its penalty.
         top[:] = 0.0
         for d in range(K):
@@ -228,7 +231,8 @@ def expand(
             # A rule that captures nothing, or no room for the required features that are missing
             if sums[K, r] == 0 or (incomplete and after == 0):
                 continue
-            value = values[s] + right[r] - prices[r]
+            value = values[s] + right[r] - prices[r] - read
+            later = read - given.local * sums[:K, r].sum()  # one further rule is read at least
             stop = bound = -np.inf
             for d in range(K):
                 if given.defaults[d]:
@@ -241,7 +245,8 @@ def expand(
                         # r does not follow itself: the next one takes its place
                         if potential > top[d, after]:
                             more += top[d, after] - potential
-                        more = max(0.0, min(more, sums[K, R] - sums[K, r] - rest - cheapest))
+                        more = min(more, sums[K, R] - sums[K, r] - rest - cheapest)
+                        more = max(0.0, more - later)
                     stop = max(stop, value + rest)
                     bound = max(bound, value + rest + more)
             if bound > settled:
@@ -343,8 +348,8 @@ def finish(
     stop, gain, own, gone = np.empty(R), np.empty(R), np.empty(R), np.empty(R)
     best, first, second, most, looked = -1, -1, -1, settled, 0
     for s in range(len(free)):
-        words = _captures(given, free[s], bits, sums, right)
-        i = -1
+        words, i = _captures(given, free[s], bits, sums, right), -1
+        read = given.local * sums[:K, R].sum()  # all free rows read the next rule
         for d in range(K):
             if not given.defaults[d]:
                 continue
@@ -352,7 +357,7 @@ def finish(
             # 1. Every single rule r, and the highest objective that one reaches
             highest = -np.inf
             for r in range(R):
-                stop[r] = values[s] + sums[d, R] + (right[r] - sums[d, r] - prices[r])
+                stop[r] = values[s] + sums[d, R] + (right[r] - sums[d, r] - prices[r]) - read
                 if sums[K, r] == 0:
                     stop[r] = -np.inf
                 highest = max(highest, stop[r])
@@ -366,7 +371,8 @@ def finish(
             some = np.argsort(-potential)
             some = some[: (highest + potential > settled).sum()]
             for r in range(R):
-                need = settled - stop[r]
+                later = read - given.local * sums[:K, r].sum()  # what r leaves reads q
+                need = settled - stop[r] + later
                 if len(some) == 0 or potential[some[0]] <= need:
                     continue
                 # With few others, looking at each takes no longer.
@@ -390,11 +396,11 @@ def finish(
                         )
                     else:
                         _added(inside, given.covers[q], words, given.counts, got)
-                    value = stop[r] + _what_is_left(given, sums, got, q, d)
+                    value = stop[r] - later + _what_is_left(given, sums, got, q, d)
                     if value > settled and _any_left(free[s], given.covers[r], given.covers[q]):
                         most, best, first, second = value, s, r, int(q)
                         settled = most + margin
-                        need = settled - stop[r]
+                        need = settled - stop[r] + later
     return best, first, second, most, looked
 
 

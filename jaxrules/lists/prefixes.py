@@ -8,7 +8,8 @@ that no condition distinguishes form one group.
 **Bound.** Let a group weigh n_l in class l, and d be the default label. Beyond what a prefix and
 the default classify correctly, a group can add at most max_l n_l - n_d, its potential. A list with
 m further rules adds at most the remaining potential, less the penalty of the cheapest rule; and at
-most the m greatest potentials of conditions on the remaining rows, each less its penalty.
+most the m greatest potentials of conditions on the remaining rows, each less its penalty. With a
+local penalty, all rows that the prefix leaves pay for reading one further rule.
 
 **The last two rules** are found together unless there are too many conditions: the second is
 examined only if its gain, with what the first may take from it at its expense, could suffice
@@ -19,6 +20,7 @@ examined only if its gain, with what the first may take from it at its expense, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 from jaxrules.lists.candidates import ListCandidates
 from jaxrules.lists.weighed_bits import weighed_bits
 from jaxrules.solvers import layered
-from jaxrules.solvers.layered import Children, LayeredCertificate
+from jaxrules.solvers.layered import Children, LayeredCertificate, never
 from jaxrules.tools.bits import Words, pack, unpack
 
 Floats = NDArray[np.float64]
@@ -36,6 +38,10 @@ Indices = NDArray[np.int64]
 Choice = tuple[int, ...]
 """A list: its conditions, in order."""
 
+LAYERS = tuple(4**k for k in range(7, 17))
+"""Conditions examined per layer by successive searches, which sets the number of prefixes: each is
+wider than the one before.
+"""
 TOLERANCE = 1e-11
 """Objectives that differ by less than this share of the weight are equal: sums are rounded."""
 _MOST_DENSE = 1 << 24
@@ -46,6 +52,14 @@ _MOST_SHARED = 1 << 23
 """The most pairs of conditions, for every default, for which bounds are kept: 128 MiB."""
 _EVALUATED_AT_ONCE = 1 << 20
 """Conditions, or pairs of them, examined between two checks of the clock."""
+_SOME_SECONDS = 13_000_000, 16
+"""Conditions that can be examined in some seconds if their bits take at most this many words."""
+
+
+def in_some_seconds(words: int) -> float:
+    """The conditions that can be examined in some seconds if their bits take so many words."""
+    most, short = _SOME_SECONDS
+    return most * min(1.0, short / words)
 
 
 class Layer(NamedTuple):
@@ -101,6 +115,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             c.defaults,
             c.uses,
             c.required,
+            c.local_penalty,
         )
 
     @cached_property
@@ -135,6 +150,17 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             self.margin,
             **options,
         )
+
+    def search(
+        self,
+        certificate: LayeredCertificate[Choice],
+        evaluations: int,
+        stopped: Callable[[], bool] = never,
+    ) -> None:
+        """Search once, with layers for which about so many conditions are examined."""
+        width = max(1, evaluations // len(self.candidates))
+        self.listed = 8 * width
+        layered.search(self, certificate, (width,), stopped)
 
     def root(self) -> Layer:
         return Layer(

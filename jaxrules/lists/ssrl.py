@@ -55,12 +55,19 @@ from jaxrules.lists.insertion import (
     Examples,
     Finder,
     Insertion,
+    Literals,
     Subproblem,
     best_insertion,
     by_beam,
     exactly,
     gains_of,
     modmod,
+)
+from jaxrules.lists.list_bound import (
+    bounding_candidates,
+    counted_bound,
+    inserted_bound,
+    searched_bound,
 )
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
@@ -96,6 +103,8 @@ class SSRLDetails(Details):
         insertions: the number of sub-problems solved.
         greedy_objective: f before the local search.
         literal_penalty: lambda.
+        bounded_by: what proved the bound: "counting", "insertion" or "search" (see
+            `jaxrules.lists.list_bound`); empty without one.
         chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
         beam_literals: the number of literals that each beam search may add to conditions; None for
@@ -108,6 +117,7 @@ class SSRLDetails(Details):
     insertions: int
     greedy_objective: float
     literal_penalty: float
+    bounded_by: str = ""
     chosen: str = ""
     sample: int | None = None
     beam_literals: int | None = None
@@ -225,12 +235,17 @@ class SSRLPathOptions(_SSRLShared):
             1 if a list with 1 leaves less than a fifth of the errors of predicting the heaviest
             class, where its literals count as errors, up to .15. Otherwise there is noise: it is 4,
             and probabilities are shrunk towards the shares of the classes.
+        certificate: also prove a bound on the objective of all lists of at most `max_rules` rules
+            over these literals, with the same default label and at most `max_length` literals in a
+            rule, after the rules of `first`. It takes some seconds, and returns a better list if it
+            finds one. See `jaxrules.lists.list_bound`.
     """
 
     max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
     literal_penalty: float | None = option(
         partial(checks.optional, checks.number), default=None, at_least=0, at_most=_LARGEST_PENALTY
     )
+    certificate: bool = option(checks.flag, default=False)
 
 
 @options
@@ -296,10 +311,11 @@ def fit(
 
     Returns:
         A Fit with f as objective, to be maximised, and `SSRLDetails`; "converged" is a local
-        optimum. The probabilities of the model are the class shares of the training rows that each
-        rule decides, after adding one row of each class. If the penalty was chosen from the data
-        and there is noise, rows of weight 20 with the class shares of all rows are added instead,
-        or fewer if the label would otherwise not remain the most probable class. The history has a
+        optimum. With `certificate` it has a bound, and is "optimal" if that meets the objective.
+        The probabilities of the model are the class shares of the training rows that each rule
+        decides, after adding one row of each class. If the penalty was chosen from the data and
+        there is noise, rows of weight 20 with the class shares of all rows are added instead, or
+        fewer if the label would otherwise not remain the most probable class. The history has a
         step per insertion.
 
     Raises:
@@ -341,11 +357,14 @@ def _in_time(
             insertions=0,
             greedy_objective=found.objective(penalty.value),
             literal_penalty=penalty.value,
+            bounded_by="counting" if options.certificate else "",
             chosen=penalty.chosen,
             sample=len(sample.weights),
         )
 
-    return list_in_time(fit, data, sample, options, run, details)
+    # No list classifies more than all rows correctly.
+    bound = float(data.weights.sum()) if options.certificate else None
+    return list_in_time(fit, data, sample, options, run, details, bound=bound)
 
 
 def _penalty(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search | None]:
@@ -721,10 +740,66 @@ class _SSRLTask:
         search.run()
         return search
 
+    def bound(self, search: _Search, run: Run) -> tuple[float, str]:
+        """A proved bound on the objective of all lists, and what proved it; the search takes a
+        better list if one is found.
+        """
+        found, by = math.inf, ""
+        with run:
+            run.phase = "bound"
+            found, by = self._proved(search, run)
+        # A bound below the objective is rounding. After a second Ctrl-C there is none.
+        bound = search.offset + max(found, search.best_objective)
+        if not by:
+            bound, by = float(self.data.weights.sum()), "counting"
+        if not run.stopped():
+            with run:
+                size = search.before + len(search.best)
+                run.step(search.offset + search.best_objective, size, bound=bound)
+        return bound, by
+
+    def _proved(self, search: _Search, run: Run) -> tuple[float, str]:
+        """`bound` for the rules after the expert's."""
+        options, penalty, default = search.options, search.penalty, search.examples.default
+        n_classes, rest = search.examples.n_classes, self.first.rest
+        weights = self.data.weights * rest
+        # The rows of a search may be unmerged.
+        groups = replace(
+            search.examples,
+            literals=self.rows.by_rule,
+            counts=self.rows.class_weights(self.codes, n_classes, weights),
+            sample=None,
+        )
+        found, by = counted_bound(groups, penalty, search.max_rules), "counting"
+
+        def closed() -> bool:
+            return found <= search.best_objective + search.tie
+
+        if closed() or run.stopped():
+            return found, by
+        class_weights = weights[:, None] * (self.codes[:, None] == np.arange(n_classes))
+        candidates = bounding_candidates(
+            self.pool, self.data.table[rest], class_weights[rest], self.constraints, run.stopped,
+            default=default, penalty=penalty, max_length=options.max_length,
+        )  # fmt: skip
+        if candidates is None:
+            if search.max_rules == 1 and not run.stopped():
+                one = inserted_bound(groups, penalty, options.max_length, run.stopped)
+                found, by = min((found, by), (one, "insertion"))
+            return found, by
+        rules = self.pool.conjunctions(search.best.conditions, self.data.schema)
+        known = candidates.find(rules, self.data.table[rest])
+        searched = searched_bound(candidates, known, search.max_rules, run.stopped)
+        found, by = min((found, by), (searched.bound, "search"))
+        if not self.constraints.required:
+            search.keep(search.list_of(searched.conditions, searched.labels))
+        return found, by
+
     def finished(
         self, search: _Search, run: Run, settings: Settings, penalty: Penalty
     ) -> Fit[RuleList]:
         """The best list of a search on all rows, as a Fit."""
+        bound, bounded_by = self.bound(search, run) if search.options.certificate else (None, "")
         best, examples = search.best, search.examples
         decided = np.zeros((len(best) + 1, examples.n_classes))
         np.add.at(decided, best.first(), examples.counts)
@@ -732,17 +807,23 @@ class _SSRLTask:
         beam = None if self.find is modmod else search.options.beam_literals
         sample = examples.sample
         labels = np.append(best.labels, examples.default).astype(np.int32)
+        objective = search.offset + best.objective()
+        status = Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED
+        if bound is not None and bound <= objective + search.tie:
+            status = Status.OPTIMAL
         return run.finish(
             self.first.before(rules, labels, decided, settings, penalty.shrinkage),
-            search.offset + best.objective(),
+            objective,
             "max",
-            Status.MAX_ITERATIONS if search.exhausted else Status.CONVERGED,
+            status,
+            bound,
             details=SSRLDetails(
                 n_literals=len(self.pool),
                 rounds=search.rounds,
                 insertions=search.insertions,
                 greedy_objective=search.offset + search.greedy_objective,
                 literal_penalty=penalty.value,
+                bounded_by=bounded_by,
                 chosen=penalty.chosen,
                 beam_literals=None if beam is None or beam >= len(self.pool) else beam,
                 beam_rows=None if sample is None else len(sample.rows),
@@ -864,17 +945,19 @@ class _Search:
         # few sizes of kernels: lists of one to four rules share them, those of five to eight, ...
         self.room = 4 * -(-max(room, options.max_rules) // 4)
         self.best = _InsertedRules(examples, self.penalty)
-        self.start = replace(
-            self.best,
-            conditions=tuple(rule for rule, _ in start),
-            labels=tuple(label for _, label in start),
-            covers=tuple(examples.cover(rule) for rule, _ in start),
+        self.start = self.list_of(
+            tuple(rule for rule, _ in start), tuple(label for _, label in start)
         )
         self.best_objective = self.greedy_objective = self.best.objective()
         self.tie = _TIE * float(examples.counts.sum())
         self.rounds = self.insertions = 0
         self.replaced: set[tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]] = set()
         self.exhausted = False
+
+    def list_of(self, conditions: tuple[Literals, ...], labels: tuple[int, ...]) -> _InsertedRules:
+        """The list of these rules."""
+        covers = tuple(self.examples.cover(condition) for condition in conditions)
+        return _InsertedRules(self.examples, self.penalty, conditions, labels, covers)
 
     def keep(self, rules: _InsertedRules) -> bool:
         """Keep this list if it is the best so far; returns whether it is."""
