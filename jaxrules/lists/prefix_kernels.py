@@ -383,9 +383,8 @@ def finish(
                     # q come by falling potential: no later one can win either
                     if potential[q] <= need:
                         break
-                    if gain[q] + own[r] <= need:
-                        continue
-                    if gain[q] + _at_expense(shared, i, r, q, gone) <= need:
+                    most_of_q = gain[q] + own[r]
+                    if most_of_q <= need or gain[q] + _at_expense(shared, i, r, q, gone) <= need:
                         continue
                     if used[s] | given.uses[r] | given.uses[q] != given.required:
                         continue
