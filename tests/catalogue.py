@@ -240,8 +240,8 @@ LEARNERS = {
             jr.paths.fit,
             {"steps": 3, "restarts": 3},
             {
-                "exact": Search(BOTH, exact=True),
-                "local": Search(BOTH, {"method": "local"}),
+                "exact": Search((*BOTH, "poisson"), exact=True),
+                "local": Search((*BOTH, "poisson"), {"method": "local"}),
                 "mip": Search(("squared",), {"method": "mip"}, exact=True),
                 **{
                     kind: Search(("squared",), {"integer_steps": kind}, exact=True)

@@ -774,6 +774,12 @@ BAD: dict[str, tuple[Bad, ...]] = {
         ("all", TypeError, "must be a number"),
     ),
     "missing": one_of('"refuse"'),
+    "first_sequence": (
+        ("size", TypeError, "must be a list"),
+        (3, TypeError, "must be a list"),
+        (["size"], ValueError, "must have 3 columns"),
+        (["size", "size", "weight"], ValueError, "names 'weight'"),
+    ),
     "progress": tuple(
         (value, TypeError, r"must be False, True \(a bar\) or") for value in ("bar", 1, None)
     ),

@@ -25,7 +25,7 @@ from jaxrules.data.table import (
     regression_target,
 )
 from jaxrules.learning.options import FitOptions, option, options
-from jaxrules.losses import logistic, squared
+from jaxrules.losses import check_target, logistic, poisson, squared
 from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence
 from jaxrules.paths.model import (
     CoordinatePath,
@@ -44,12 +44,14 @@ from jaxrules.paths.problem import (
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Settings
 
-CostName = Literal["squared", "logistic"]
+CostName = Literal["squared", "logistic", "poisson"]
 ByColumn = Mapping[str, float] | Mapping[int, float] | ArrayLike | None
 """A number for each column: by name or position, or as an array."""
 Coefficients = ModelSequence | ByColumn
 MOST_STEPS = 10_000
 """The most steps of a path."""
+_LEAST_COUNT = 1e-300
+"""In logarithms: the Poisson loss of a count of 0 falls towards 0."""
 _CONSTANT = 1e-12
 """A standard deviation below this share of the largest value is rounding."""
 
@@ -87,6 +89,7 @@ class _Parts(TypedDict):
     output_scale: Array
     schema: Schema
     columns: tuple[EncodedColumn, ...]
+    link: Literal["identity", "log"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +148,7 @@ class ModelSpace:
             constant = deviations <= _CONSTANT * np.abs(values).max(axis=0)
             scale = np.where(constant, 1.0, deviations)
         values = (values - centre) / scale
-        read = _read_classes if cost == "logistic" else _read_numbers
+        read = {"squared": _read_numbers, "logistic": _read_classes, "poisson": _read_counts}[cost]
         priced, schema, output_centre, output_scale = read(y, table, values, shares, options)
         space = cls(
             priced, schema, columns, centre, scale, output_centre, output_scale,
@@ -204,6 +207,7 @@ class ModelSpace:
 
     def _parts(self, models: Array) -> _Parts:
         slopes = models * (self.output_scale / self.scale)
+        counts = isinstance(self.cost, LossCost) and self.cost.loss.link == "log"
         offset = self.cost.intercepts(models) if isinstance(self.cost, LossCost) else 0.0
         return {
             "models": models,
@@ -214,6 +218,7 @@ class ModelSpace:
             "output_scale": np.array(self.output_scale),
             "schema": self.schema,
             "columns": self.columns,
+            "link": "log" if counts else "identity",
         }
 
     def coefficients(self, given: Coefficients, name: str) -> Array:
@@ -385,14 +390,37 @@ def _read_classes(
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 
+def _read_counts(
+    y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
+) -> _Read:
+    """The Poisson cost, the schema, and the target's centre and scale."""
+    _refuse_positive(options, "poisson")
+    target = regression_target(y, table.n_rows)
+    check_target(poisson, target)
+    if not shares @ target > 0:
+        raise ValueError(
+            "y has no positive count in a row with weight, so that no model of the log link is best"
+        )
+    # exp(f) - y f is least, y - y log y, at f = log y: measured from there no cost is negative.
+    least = float(shares @ poisson.value(target, np.log(np.maximum(target, _LEAST_COUNT))))
+    cost = LossCost(
+        poisson, values, target, shares, options.l2_penalty, options.intercept, constant=-least
+    )
+    return cost, table.schema, 0.0, 1.0
+
+
+def _refuse_positive(options: ModelOptions, cost: CostName) -> None:
+    if options.positive is not None:
+        raise ValueError(
+            f"positive={options.positive!r} is for two classes, but cost={cost!r} is for numbers"
+        )
+
+
 def _read_numbers(
     y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
 ) -> _Read:
     """The squared cost, the schema, and the target's centre and scale."""
-    if options.positive is not None:
-        raise ValueError(
-            f"positive={options.positive!r} is for two classes, but cost='squared' is for numbers"
-        )
+    _refuse_positive(options, "squared")
     target = regression_target(y, table.n_rows)
     centre = float(shares @ target) if options.intercept else 0.0
     scale = 1.0

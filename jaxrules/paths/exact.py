@@ -66,6 +66,7 @@ def search(
     starts: Iterable[Sequence] = (),
     *,
     batch: int = 2,
+    iterations: int | None = None,
     restarts: int = 0,
     seed: int = 0,
 ) -> LayeredCertificate[Changes]:
@@ -77,15 +78,18 @@ def search(
         certificate: of the problem, to be continued.
         stopped: the search ends early when this is true.
         starts: good sequences, besides the greedy one.
-        batch, restarts, seed: of local improvement, see `local.search`. A search cut short is no
-            worse than that.
+        batch, iterations, restarts, seed: of local improvement, see `local.search`. A search cut
+            short is no worse than that.
     """
     certificate = certificate or problem.certificate()
     for sequence in starts:
         certificate.offer(problem.along(sequence))
     batch, improved = min(batch, problem.steps), math.inf
     if restarts and problem.n_features > FEW:
-        local.search(problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed)
+        local.search(
+            problem, certificate, stopped, batch=batch, iterations=iterations, restarts=restarts,
+            seed=seed,
+        )  # fmt: skip
         improved = certificate.objective
     if certificate.closed or stopped():
         return certificate
@@ -95,8 +99,9 @@ def search(
     if not certificate.closed and not stopped():
         if certificate.objective < improved:  # as many starts as before, for the compiled program
             local.search(
-                problem, certificate, stopped, batch=batch, restarts=restarts, seed=seed + 1
-            )
+                problem, certificate, stopped, batch=batch, iterations=iterations,
+                restarts=restarts, seed=seed + 1,
+            )  # fmt: skip
         _depth_first_search(prefixes, certificate, stopped)
     return certificate
 

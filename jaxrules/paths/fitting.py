@@ -4,11 +4,11 @@ the problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +24,8 @@ from jaxrules.learning.cross_validation import (
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import loss_by_name
-from jaxrules.paths import bounded, exact, given_end, integer, local, logistic, mip
-from jaxrules.paths.costs import Array, LossCost
+from jaxrules.paths import bounded, convex, exact, given_end, integer, local, logistic, mip
+from jaxrules.paths.costs import Array, LossCost, Sequence
 from jaxrules.paths.data import (
     MOST_STEPS,
     ByColumn,
@@ -45,8 +45,6 @@ from jaxrules.tools.runs import Run
 
 Method = Literal["exact", "mip", "local"]
 
-_MODEL_SHARE = 0.3
-"""Share of the remaining time for the search on each quadratic model of the logistic cost."""
 _MOST_RESTARTS = 100_000
 """Their orders are drawn at once."""
 
@@ -57,13 +55,9 @@ class PathDetails(Details):
 
     Attributes:
         nodes: the number of states that the search examined.
-        model_objective, model_bound: for the logistic cost, what is proved of its last quadratic
-            model, not of the logistic problem; else None.
     """
 
     nodes: int
-    model_objective: float | None = None
-    model_bound: float | None = None
 
 
 @options
@@ -79,8 +73,9 @@ class _PathShared(ModelOptions):
             condition, real ones with an end or with bounds); "mip" solves small problems with any
             side conditions by mixed-integer programming; "local" improves random sequences, for
             hundreds of columns, without a certificate.
-        cost: "squared", the mean squared error, or "logistic", the mean of log(1 + exp(-y f)); None
-            for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`).
+        cost: "squared", the mean squared error, "logistic", the mean of log(1 + exp(-y f)), or
+            "poisson", half of the mean deviance of counts with the log link; None for "logistic" if
+            y holds classes (see `jaxrules.data.table.holds_classes`), else for "squared".
         integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of one point ("unit",
             S'_SLIM); None for real ones.
         lower: lower bounds on the coefficients of all models: one number, by column name, or an
@@ -88,9 +83,14 @@ class _PathShared(ModelOptions):
         upper: upper bounds, likewise.
         batch: q, the number of steps that local improvement reassigns at once (appendix C), at most
             3.
-        restarts: random starts of local improvement, at most 100 000, besides the greedy one. With
-            method="exact" and more than 12 columns, local improvement precedes the proof, so that a
-            fit cut short is no worse than a local one.
+        iterations: T, the most choices of `batch` steps that local improvement reassigns per start;
+            None to go on until no choice improves the sequence.
+        first_sequence: i0, where local improvement starts: the column of every step, by name or
+            position; None for the greedy sequence. A shorter path starts at its first columns.
+        restarts: random starts of local improvement, at most 100 000, besides the first sequence.
+            With method="exact" and more than 12 columns, or a cost other than the squared one,
+            local improvement precedes the proof, so that a fit cut short is no worse than a local
+            one.
         seed: of the random starts.
     """
 
@@ -99,14 +99,21 @@ class _PathShared(ModelOptions):
     steps: int = option(checks.integer, default=10, at_least=1, at_most=MOST_STEPS)
     step_weights: float | ArrayLike = 1.0
     method: Method = option(checks.choice, default="exact", known=("exact", "mip", "local"))
-    cost: CostName | None = option(checks.choice, default=None, known=("squared", "logistic", None))
+    cost: CostName | None = option(checks.choice, default=None, known=(*get_args(CostName), None))
     integer_steps: IntegerSteps | None = option(
         checks.choice, default=None, known=(None, "any", "unit")
     )
     lower: ByColumn = None
     upper: ByColumn = None
     batch: int = option(checks.integer, default=2, at_least=1, at_most=3)
-    restarts: int = option(checks.integer, default=20, at_least=1, at_most=_MOST_RESTARTS)
+    iterations: int | None = option(
+        partial(checks.optional, checks.integer),
+        default=None,
+        at_least=1,
+        at_most=local.LARGEST_COUNT,
+    )
+    first_sequence: Iterable[str | int] | None = None
+    restarts: int = option(checks.integer, default=20, at_least=0, at_most=_MOST_RESTARTS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,12 +198,13 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: the target, shape (rows,): numbers, or two classes for the logistic cost.
+        y: the target, shape (rows,): numbers, two classes for the logistic cost, or counts (numbers
+            of at least 0) for the Poisson cost.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
         A Fit whose objective is sum_k alpha_k c(b_k), computed from the models, with `PathDetails`;
-        "exact" and "mip" have a bound for the squared cost.
+        "exact" and "mip" have a bound.
 
     Raises:
         TypeError, ValueError: for bad values in any argument, or arguments that cannot be combined.
@@ -326,22 +334,17 @@ def _problem(space: ModelSpace, options: PathFitOptions) -> PathProblem:
 def _best_path(space: ModelSpace, options: PathFitOptions, run: Run) -> Fit[CoordinatePath]:
     """The best path that the method finds."""
     problem, cost = _problem(space, options), space.cost_of_changes
+    first = _first_sequence(space, problem, options)
     certificate: LayeredCertificate[Changes] = (
         SequentialCertificate.of(cost, problem)
         if isinstance(cost, LossCost)
         else problem.certificate()
     )
-    proves = options.method != "local" and not isinstance(certificate, SequentialCertificate)
+    proves = options.method != "local"
     status = Status.INTERRUPTED
     with run:
-        status = _search(problem, certificate, options, run, proves=proves)
+        status = _search(problem, certificate, options, first, run, proves=proves)
     found = space.path(certificate.solution, options.alpha, options.settings())
-    if isinstance(certificate, SequentialCertificate):
-        model = certificate.model
-        details = PathDetails(
-            nodes=model.nodes, model_objective=model.objective, model_bound=model.bound
-        )
-        return run.finish(found, found.loss, "min", status, details=details)
     # No cost is negative, and the loss of the models may lie below the search's by rounding.
     bound = min(max(certificate.bound, 0.0), found.loss) if proves else None
     details = PathDetails(nodes=certificate.nodes)
@@ -352,11 +355,14 @@ def _search(
     problem: PathProblem,
     certificate: LayeredCertificate[Changes],
     options: PathFitOptions,
+    first: Sequence | None,
     run: Run,
     *,
     proves: bool,
 ) -> Status:
-    """Improve the certificate; for the logistic cost, on successive quadratic models of it."""
+    """Improve the certificate: for a cost that is not quadratic, on successive quadratic models of
+    it, before the proof.
+    """
 
     def record(objective: float) -> None:
         run.step(objective, problem.steps, bound=max(certificate.bound, 0.0) if proves else None)
@@ -366,30 +372,91 @@ def _search(
     run.phase = "search"
     certificate.improved = record
     if not isinstance(certificate, SequentialCertificate):
-        return _solve(problem, certificate, options, run)
-    return logistic.search(
+        return _solve(problem, certificate, options, first, run)
+    if first is not None:
+        along = logistic.newton_path(certificate.cost, options.alpha, first, run.stopped)
+        certificate.offer(along)
+    status = logistic.search(
         problem,
         certificate,
-        lambda model, known: _solve(model, known, options, run.child(_MODEL_SHARE)),
+        lambda model, known: _improve(model, known, options, first, run),
         run.stopped,
         batch=options.reassigned,
+        iterations=options.iterations,
         seed=options.seed,
     )
+    if not proves:
+        return status
+    run.phase = "proof"
+    convex.search(problem, certificate, certificate.cost, run.stopped)
+    return certificate.status
 
 
 def _solve(
     problem: PathProblem,
     certificate: LayeredCertificate[Changes],
     options: PathFitOptions,
+    first: Sequence | None,
     run: Run,
 ) -> Status:
     """Improve the certificate by the method that the user named."""
-    batch, restarts, seed = options.reassigned, options.restarts, options.seed
     if options.method == "local":
-        local.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
+        _improve(problem, certificate, options, first, run)
         return Status.CONVERGED
-    prove(problem, certificate, options.method, run, batch=batch, restarts=restarts, seed=seed)
+    prove(
+        problem, certificate, options.method, run, batch=options.reassigned,
+        iterations=options.iterations, first=first, restarts=options.restarts, seed=options.seed,
+    )  # fmt: skip
     return certificate.status
+
+
+def _improve(
+    problem: PathProblem,
+    certificate: LayeredCertificate[Changes],
+    options: PathFitOptions,
+    first: Sequence | None,
+    run: Run,
+) -> None:
+    """Local improvement, with the user's settings."""
+    local.search(
+        problem, certificate, run.stopped, batch=options.reassigned, iterations=options.iterations,
+        first=first, restarts=options.restarts, seed=options.seed,
+    )  # fmt: skip
+
+
+def _first_sequence(
+    space: ModelSpace, problem: PathProblem, options: PathFitOptions
+) -> Sequence | None:
+    """The user's i0 among the allowed columns, shape (steps,), or None.
+
+    Raises:
+        TypeError, ValueError: for anything but a list of one allowed column per step, and for side
+            conditions, whose searches start from no sequence.
+    """
+    given = options.first_sequence
+    if given is None:
+        return None
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or np.ndim(given) > 1:  # type: ignore[arg-type]
+        raise TypeError(
+            "first_sequence must be a list of column names or positions, one per step, got "
+            f"{type(given).__name__}"
+        )
+    if problem.kind is not None or problem.end is not None or problem.bounded or (
+        options.method == "mip"
+    ):  # fmt: skip
+        raise ValueError(
+            "first_sequence is the start of local improvement, which takes no integer_steps, end, "
+            'lower or upper, and not method="mip"; omit one of them'
+        )
+    columns = [space.column(key, "first_sequence") for key in given]
+    if len(columns) < options.steps:
+        raise ValueError(
+            f"first_sequence must have {options.steps} columns, one per step, got {len(columns)}"
+        )
+    refused = [space.names[j] for j in columns if j not in space.allowed]
+    if refused:
+        raise ValueError(f"first_sequence has the columns {refused}, which no step may change")
+    return np.searchsorted(space.allowed, columns[: options.steps]).astype(np.int64)
 
 
 def prove(
@@ -399,6 +466,8 @@ def prove(
     run: Run,
     *,
     batch: int = 2,
+    iterations: int | None = None,
+    first: Sequence | None = None,
     restarts: int = 0,
     seed: int = 0,
 ) -> None:
@@ -412,7 +481,10 @@ def prove(
     elif problem.bounded:
         bounded.search(problem, certificate, run.stopped)
     else:
-        exact.search(problem, certificate, run.stopped, batch=batch, restarts=restarts, seed=seed)
+        exact.search(
+            problem, certificate, run.stopped, () if first is None else (first,), batch=batch,
+            iterations=iterations, restarts=restarts, seed=seed,
+        )  # fmt: skip
 
 
 def check_method(problem: PathProblem, method: Method, cost: CostName | None) -> None:
@@ -427,10 +499,10 @@ def check_method(problem: PathProblem, method: Method, cost: CostName | None) ->
         "lower or upper": problem.bounded,
     }
     given = [name for name, is_given in present.items() if is_given]
-    if cost == "logistic" and (given or method == "mip"):
+    if cost not in (None, "squared") and (given or method == "mip"):
         what = given[0] if given else 'method="mip"'
         raise ValueError(
-            f'cost="logistic" cannot be combined with {what}; use cost="squared", or omit it'
+            f'cost="{cost}" cannot be combined with {what}; use cost="squared", or omit it'
         )
     if method == "local" and given:
         raise ValueError(f'method="local" cannot be combined with {given[0]}; use method="mip"')

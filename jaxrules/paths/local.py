@@ -28,6 +28,7 @@ from jaxrules.solvers.shapes import bucket
 from jaxrules.tools.float64 import x64_kernel
 
 JITTER = 1e-12
+LARGEST_COUNT = np.iinfo(np.int32).max
 MAX_CANDIDATES = 2**13
 """Candidates evaluated at once, which limits the starts in a batch; more is no faster."""
 
@@ -38,18 +39,21 @@ def search(
     stopped: Callable[[], bool] = never,
     *,
     batch: int = 2,
+    iterations: int | None = None,
+    first: Sequence | None = None,
     restarts: int = 20,
     seed: int = 0,
 ) -> LayeredCertificate[Changes]:
-    """The best of local improvement from the greedy sequence and random ones, without a proof; see
-    `exact.search`.
+    """The best of local improvement from `first` (i0) or else the greedy sequence, and from random
+    ones, without a proof; see `exact.search`.
     """
     certificate = certificate or problem.certificate()
     random = random_sequences(problem.n_features, problem.steps, restarts, seed)
-    starts = np.concatenate([certificate.solution.features[None], random])
+    first = certificate.solution.features if first is None else first
     found = improve(
-        problem.cost, problem.step_weights, starts, batch=batch, seed=seed, stopped=stopped
-    )
+        problem.cost, problem.step_weights, np.concatenate([first[None], random]),
+        batch=batch, iterations=iterations, seed=seed, stopped=stopped,
+    )  # fmt: skip
     certificate.offer(problem.along(found[0]))
     return certificate
 
@@ -65,6 +69,7 @@ def improve(
     starts: Sequence,
     *,
     batch: int = 2,
+    iterations: int | None = None,
     seed: int = 0,
     stopped: Callable[[], bool] = never,
 ) -> Sequence:
@@ -76,6 +81,7 @@ def improve(
         starts: feature sequences, shape (starts, steps).
         batch: q, the number of steps reassigned at once (at most `steps`); the work grows as
             features^q.
+        iterations: T, the most choices of q steps per start; None to go on until none improves.
         seed: of the orders in which steps are chosen.
         stopped: if true, the remaining starts are not improved.
     """
@@ -102,7 +108,8 @@ def improve(
         at = np.minimum(np.arange(first, first + lanes), len(starts) - 1)
         found = _compiled_in_time(
             stopped, P, G, constant, sequences[at], _pad(choices[orders[at]]),
-            np.int32(len(choices)), batch=batch,
+            np.int32(len(choices)), np.int32(LARGEST_COUNT if iterations is None else iterations),
+            batch=batch,
         )  # fmt: skip
         if found is None:
             break
@@ -128,6 +135,7 @@ def _descend(
     sequences: jax.Array,
     choices: jax.Array,
     n_choices: jax.Array,
+    iterations: jax.Array,
     batch: int,
 ) -> tuple[jax.Array, jax.Array]:
     tolerance = 1e-11 * constant
@@ -149,10 +157,10 @@ def _descend(
             )
 
         # The first choice always counts as better than infinity. A descent ends after all choices
-        # in turn have failed since the last improvement.
+        # in turn have failed since the last improvement, or after the iterations that are allowed.
         start = (sequence, jnp.array(jnp.inf), jnp.int32(0), jnp.int32(-1))
         sequence, objective, _, _ = jax.lax.while_loop(
-            lambda state: state[3] < n_choices, advance, start
+            lambda state: (state[3] < n_choices) & (state[2] < iterations), advance, start
         )
         return sequence, objective
 

@@ -1,9 +1,9 @@
-"""Paths for costs that are not quadratic (the logistic loss): sequential quadratic models.
+"""Paths for costs that are not quadratic (logistic, Poisson): sequential quadratic models.
 
-Any method searches the quadratic model of the cost around the end of the last path for a sequence
-of features. Damped Newton steps then make the path along it optimal for the cost itself, and local
-improvement follows on the quadratic models around every step's own model. The path has no
-certificate.
+Local improvement searches the quadratic model of the cost around the end of the last path for a
+sequence of features. Damped Newton steps then make the path along it optimal for the cost itself,
+and local improvement follows on the quadratic models around every step's own model. `convex` proves
+a bound on all paths.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NEWTON_STEPS = 50
 
 @dataclass
 class SequentialCertificate(LayeredCertificate[Changes]):
-    """The best path by its true cost, and the certificate of the last quadratic model; the bound is
-    trivial.
+    """The best path by its true cost, and the certificate of the last quadratic model; no cost is
+    negative.
     """
 
     cost: LossCost = field(kw_only=True)
@@ -56,6 +56,7 @@ def search(
     stopped: Callable[[], bool],
     *,
     batch: int,
+    iterations: int | None,
     seed: int,
 ) -> Status:
     """Improve the certificate's path until no round improves it; returns why it ended.
@@ -65,7 +66,7 @@ def search(
         certificate: of the cost.
         solve: a search for quadratic costs.
         stopped: the search ends early when this is true.
-        batch, seed: as in `local.improve`.
+        batch, iterations, seed: as in `local.improve`.
     """
     cost, weights = certificate.cost, problem.step_weights
     for number in range(ROUNDS):
@@ -89,8 +90,9 @@ def search(
             if models is None:
                 break
             found = local.improve(
-                models, weights, path.features[None], batch=batch, seed=seed, stopped=stopped
-            )
+                models, weights, path.features[None], batch=batch, iterations=iterations,
+                seed=seed, stopped=stopped,
+            )  # fmt: skip
             path, last = newton_path(cost, weights, found[0], stopped), value
             value = certificate.offer(path)
             if value >= last - PROGRESS * abs(last):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -131,6 +131,8 @@ class ModelSequence(Keeps):
         output_scale: factor of the scores, shape (); 1 without standardisation.
         schema: of the table.
         columns: the feature, or category of a feature, of each column.
+        link: of models of numbers: "identity", or "log" for scores that are logarithms of mean
+            counts. Of models of classes, scores are log-odds.
         options: the settings of the fit, as (name, value) pairs.
     """
 
@@ -141,6 +143,9 @@ class ModelSequence(Keeps):
     output_scale: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     schema: Schema = field(metadata={"static": True})
     columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
+    link: Literal["identity", "log"] = field(
+        default="identity", metadata={"static": True}, kw_only=True
+    )
     options: Settings = field(default=(), metadata={"static": True}, kw_only=True)
 
     title: ClassVar[str] = "Sequence of models"
@@ -185,6 +190,11 @@ class ModelSequence(Keeps):
         self._check()
 
     def _check(self) -> None:
+        checks.choice("link", self.link, ("identity", "log"))
+        checks.require(
+            self.link == "identity" or self.schema.classes is None,
+            "the link 'log' is for numbers, but the schema has classes",
+        )
         checks.require(
             self.costs.ndim == 1 and len(self.costs) > 0,
             f"costs must have shape (steps + 1,), got {self.costs.shape}",
@@ -298,7 +308,9 @@ class ModelSequence(Keeps):
         )
 
     def _caption(self) -> str:
-        return f"{self.title} of {len(self)} steps for {display.plain(self.schema.target)}"
+        of_what = "log expected " if self.link == "log" else ""
+        target = display.plain(self.schema.target)
+        return f"{self.title} of {len(self)} steps for {of_what}{target}"
 
 
 @register_model
@@ -380,7 +392,9 @@ def _predict(
 def _outcomes(model: ModelSequence, scores: Array) -> Array:
     """The predictions for these scores, shape (rows,)."""
     if model.schema.classes is None:
-        return scores
+        if model.link == "identity":
+            return scores
+        return np.exp(scores) if isinstance(scores, np.ndarray) else jnp.exp(scores)
     if not isinstance(scores, np.ndarray):  # traced: labels may be text, so return class codes
         return (scores > 0).astype(jnp.int32)
     return np.asarray(model.schema.classes)[(scores > 0).astype(np.int64)]

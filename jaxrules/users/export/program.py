@@ -221,7 +221,7 @@ def _(model: ModelSequence) -> Sum:
     # them.
     complete = {f for f, one in features if one.special_values is None} - indicated
     refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
-    link: Link = "identity" if model.schema.classes is None else "logistic"
+    link: Link = model.link if model.schema.classes is None else "logistic"
     return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)
 
 
