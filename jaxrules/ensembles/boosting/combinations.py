@@ -13,6 +13,7 @@ from jaxrules.ensembles.boosting.directions import (
     ObliqueProposition,
     ObliqueSpace,
     ObliqueStage,
+    best_pair,
     best_rule,
     improved,
     seconds_to_make,
@@ -65,11 +66,18 @@ class Combinations:
         return cls(space, options, task.constraints) if len(space.values) > 1 else None
 
     def better(
-        self, state: BoostedEnsemble, found: Found, objective: Objective, stage: Run
+        self,
+        state: BoostedEnsemble,
+        found: Found,
+        bound: float | None,
+        objective: Objective,
+        stage: Run,
     ) -> Found:
-        """The better of two rules: the one that the search on single columns found, and the best
-        one with a direction. Nothing is proved once directions are allowed.
+        """The better of two rules: the one that the search on single columns found, with its bound,
+        and the best one with a direction. Only rules of one condition on at most two columns are
+        proved once directions are allowed.
         """
+        optimal = found.status is Status.OPTIMAL
         # The search on single columns was proved, but not among rules with directions.
         if found.status is Status.OPTIMAL:
             found = replace(found, status=Status.CONVERGED)
@@ -81,6 +89,12 @@ class Combinations:
             self.space, objective, *state.derivatives(), earlier,
             self.options.longest(state.n_searched), stage.stopped,
         )  # fmt: skip
+        if self.options.max_nonzeros == 2 and self.options.longest(state.n_searched) == 1:
+            pair, of_pairs = best_pair(self.space, objective, stage.stopped)
+            if pair is not None and (rule is None or pair.worth > rule.worth * (1 + TIE)):
+                rule = pair
+            if optimal and bound is not None and of_pairs is not None:
+                found = replace(found, status=Status.OPTIMAL, bound=max(bound, of_pairs))
         if rule is None or not rule.worth > found.objective * (1 + TIE):
             return found
         # Each condition is written with as many digits as the rows need for which the ones before

@@ -17,11 +17,13 @@ class BoostingStage:
         objective: the value of the stage's objective, the rule's gain; divided by 1 + length if
             `per_unit`, and by (1 + objective_tolerance)^length.
         bound: proved upper bound over all conjunctions; None for greedy and beam search, and with
-            `max_nonzeros` above 1. With the default cut points it holds for single conditions over
-            all values of numeric columns, and for longer rules over the cut points and the
-            thresholds of `jaxrules.ensembles.boosting.thresholds`; a threshold that is neither
-            counts after its price. A finished search includes its tolerance: objectives within
-            1e-10 of each other, relative, count as ties.
+            `max_nonzeros` above 1, except for rules of one condition on at most two columns
+            (`max_length=1, max_nonzeros=2`, no `monotone`, up to a few thousand rows). With the
+            default cut points it holds for single conditions over all values of numeric columns,
+            and for longer rules over the cut points and the thresholds of
+            `jaxrules.ensembles.boosting.thresholds`; a threshold that is neither counts after its
+            price. A finished search includes its tolerance: objectives within 1e-10 of each other,
+            relative, count as ties.
         axis_parallel_bound: proved upper bound over all conjunctions of conditions on single
             columns; None for greedy and beam search. A rule with a direction may exceed it.
         status: OPTIMAL, CONVERGED (greedy or beam search, or an approximation below 1), TIME_LIMIT,

@@ -30,6 +30,10 @@ Columns are standardised, with an indicator per category (`jaxrules.ensembles.ob
 missing number satisfies a condition is decided by what gains more. `monotone` fixes signs: in a
 rule of positive weight, the entries of w have the signs of their columns' directions.
 
+**Proof.** Rules of one condition on at most two columns (`max_length=1, max_nonzeros=2`) are tried
+by all half-planes of all pairs of columns (`jaxrules.solvers.half_planes`), so that the stage has a
+bound. Wider directions and conjunctions with directions have none.
+
 The method is the library's own; benchmarks/oblique.py compares it.
 """
 
@@ -50,6 +54,7 @@ from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations, check_memory
+from jaxrules.solvers import half_planes
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.linear.lars import Subset, lasso_subsets
 from jaxrules.solvers.rule_search import Objective, SearchSpace
@@ -561,6 +566,31 @@ def best_rule(
         found += level
     found = _best_first((one for one in found if one.is_oblique), "worth")
     return _best_on_all_rows(stage, found[:_COMPARED])
+
+
+@one_blas_thread()
+def best_pair(
+    space: ObliqueSpace, objective: Objective, stopped: Callable[[], bool]
+) -> tuple[ObliqueRule | None, float | None]:
+    """The best rule of one condition on two columns, and a bound on the worth of all such rules;
+    None if time ran out, if columns have required signs, or if trying all takes too long.
+    """
+    columns = space.values
+    if len(space.missing):
+        columns = np.where(space.missing, np.nan, columns)
+    if space.sides.any() or half_planes.work(columns) > half_planes.MOST_WORK:
+        return None, None
+    terms = row_terms(objective, columns.shape[1])
+    found = half_planes.best_half_plane(columns, terms, objective.value, stopped)
+    units = 1 + ObliqueProposition(np.ones(2), 0.0, False).units
+    divisor = float(objective.divisor(1, units))
+    bound = None if found.bound is None else found.bound / divisor
+    if found.best is None or not found.best.value > 0:
+        return None, bound
+    w = np.zeros(len(columns))
+    w[list(found.best.columns)] = found.best.w
+    proposition = ObliqueProposition(w, -found.best.threshold, found.best.missing)
+    return ObliqueRule((proposition,), found.best.value / divisor), bound
 
 
 def _extended(

@@ -119,7 +119,8 @@ class _BoostingShared(ScoreOptions):
         max_nonzeros: the most columns in a condition. With 2 or more, a rule may use conditions on
             linear combinations of columns, `2 variance + skewness >= -0.3`, if the gain justifies
             their complexity; see `jaxrules.ensembles.boosting.directions`. Nothing is proved about
-            these.
+            these, except with ``max_length=1, max_nonzeros=2``: then each stage tries all
+            half-planes of all pairs of columns, up to a few thousand rows.
         linear_terms: a stage may add a winsorised numeric column instead of a rule if its gain per
             unit of complexity is larger; see `jaxrules.ensembles.boosting.linear_terms`. The ridge
             applies to its coefficient times std / .4, as in RuleFit. It needs the default

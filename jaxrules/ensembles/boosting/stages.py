@@ -270,7 +270,7 @@ def _next(
     if combinations is not None:
         found = replace(found, bound=None)
         if not must:
-            found = combinations.better(state, found, objectives(0), stage)
+            found = combinations.better(state, found, bound, objectives(0), stage)
     if must or not task.options.linear_terms or state.columns is None:
         return found, bound, None
     term = state.columns.best(objectives(0), state.terms)
