@@ -122,6 +122,34 @@ def test_risk_is_the_weighted_mean_loss(link: str, weights: list[float] | None) 
     assert jr.risk(m, X, pd.Series(y), weights) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.0, 0.5]])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_risk_of_a_list_is_the_log_loss(n_classes: int, weights: list[float] | None) -> None:
+    from sklearn.metrics import log_loss
+
+    schema = jr.Schema((jr.Feature("a"), jr.Feature("b")), classes=("x", "y", "z")[:n_classes])
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 0.5)], [C.above(1, 0.5)]])
+    shares = np.random.default_rng(0).dirichlet(np.ones(n_classes), 3)
+    m = jr.RuleList(rules, shares.argmax(axis=1).astype(np.int32), shares)
+    y = [schema.classes[k % n_classes] for k in (0, 1, 2, 1)] if schema.classes else []
+    p = jr.predict_proba(m, X)
+    expected = log_loss(y, p, sample_weight=weights, labels=list(schema.classes or ()))
+    assert jr.risk(m, X, y, weights) == pytest.approx(expected, rel=1e-12)
+    if n_classes > 2:
+        with pytest.raises(ValueError, match="'exponential' of more than two classes"):
+            jr.risk(m, X, y, loss="exponential")
+    else:  # exp(-y f) with f half the log-odds is sqrt((1 - p) / p)
+        own = np.where(np.array(y) == "y", p[:, 1], p[:, 0])
+        expected = np.average(((1 - own) / own) ** 0.5, weights=weights)
+        assert jr.risk(m, X, y, weights, loss="exponential") == pytest.approx(expected, rel=1e-12)
+    impossible = np.zeros((3, n_classes))
+    impossible[:, 0] = 1.0
+    never = jr.RuleList(rules, np.zeros(3, np.int32), impossible)
+    assert jr.risk(never, X, ["x"] * 4) == 0.0
+    with pytest.raises(ValueError, match="gives their class the probability 0"):
+        jr.risk(never, X, ["x", "y", "x", "x"])
+
+
 def test_one_vs_rest_risk_is_the_mean_over_outputs() -> None:
     m = model("logistic", ("a", "b", "c"), 3)
     y = ["a", "b", "c", "b"]

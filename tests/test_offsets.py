@@ -66,6 +66,8 @@ def test_every_learner_of_counts_has_the_unit_of_exposure_in_its_intercept(fit: 
     np.testing.assert_allclose(mean, EXPOSURE * jr.predict(model, X))
     of_means = jr.losses.poisson.value(COUNTS, np.log(mean)).mean()
     assert jr.risk(model, X, COUNTS, exposure=EXPOSURE) == pytest.approx(of_means)
+    with pytest.raises(ValueError, match=r"fitted with exposure; pass exposure= .*numpy.ones"):
+        jr.risk(model, X, COUNTS)
     shifted = fit(loss="poisson", offset=np.log(EXPOSURE))
     assert jr.risk(shifted.model, X, COUNTS, exposure=EXPOSURE) == pytest.approx(
         jr.risk(model, X, COUNTS, offset=np.log(EXPOSURE)), rel=1e-6

@@ -20,11 +20,13 @@ from jaxrules.data.table import (
 )
 from jaxrules.losses import Loss, LossFunction, check_target, logistic, loss_by_name, softmax
 from jaxrules.models.rule_models import (
+    RELATIVE_TO,
     RuleEnsemble,
     RuleList,
     decision_function,
     not_a_model,
     predict,
+    predict_proba,
 )
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.tools import checks
@@ -227,7 +229,7 @@ def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArr
 
 
 def risk(
-    model: RuleEnsemble,
+    model: RuleEnsemble | RuleList,
     X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -239,25 +241,40 @@ def risk(
     """Weighted mean loss; with more than two classes, averaged over the one-vs-rest outputs.
 
     For classes fitted together (link "softmax"), the logistic loss is the softmax loss, see
-    `jaxrules.losses.softmax`.
+    `jaxrules.losses.softmax`. For a rule list, the logistic loss of a row is -log p of its class,
+    and other losses of two classes take the log-odds as the score (half of them for a loss with
+    the exponential link).
+
+    >>> import jaxrules as jr
+    >>> data = jr.datasets.load("breast_cancer")
+    >>> fit = jr.ssrl.fit(data.X, data.y, max_rules=2)
+    >>> round(risk(fit.model, data.X, data.y), 3)
+    0.114
 
     Args:
-        model: a model with scores.
+        model: a model with scores, or a rule list.
         X, y: the data.
         sample_weight: weight of every row, shape (rows,).
-        loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit.
-        offset, exposure: known parts of the scores, as in `jaxrules.predict`.
+        loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit, and the
+            logistic one for a rule list.
+        offset, exposure: known parts of the scores, as in `jaxrules.predict`. A model that was
+            fitted with one of them needs it here too: its scores are rates.
 
     Raises:
         ValueError: if `y` or `sample_weight` does not fit the rows of `X`, if `y` has a label that
-            is not a class of the model, if the loss is not defined for `y`, or if the model was
-            fitted with a user's loss, which must be passed again.
+            is not a class of the model, if the loss is not defined for `y` or infinite, if the
+            model was fitted with a user's loss, which must be passed again, or with an offset or
+            exposure, which is missing.
     """
     checks.concrete("X", X)
     check_order(X, y=y, sample_weight=sample_weight)
-    scores = np.asarray(decision_function(model, X), np.float64)
+    is_list = isinstance(model, RuleList)
+    if loss is None:
+        chosen = logistic if is_list else loss_of(model)
+    else:
+        chosen = loss_by_name(loss)
+    scores = _scores(model, X, chosen)
     checks.require(len(scores) > 0, "X has no rows")
-    chosen = loss_of(model) if loss is None else loss_by_name(loss)
     weights = check_sample_weight(sample_weight, len(scores))
     classes = model.schema.classes
     if classes is None:
@@ -275,15 +292,57 @@ def risk(
     if offset is not None or exposure is not None:
         checks.require(classes is None, "offset and exposure are for models that predict numbers")
         scores = scores + total_offset(offset, exposure, len(scores), chosen.link == "log")
+    else:
+        require_known_part(model)
     # `loss_of` calls the loss of classes fitted together logistic; its value is that of `softmax`.
-    together = getattr(model, "link", None) == "softmax" and chosen == logistic
+    # The logarithms of a list's probabilities are such scores too.
+    together = is_list or getattr(model, "link", None) == "softmax"
+    used = softmax if together and scores.ndim == 2 and chosen == logistic else chosen
     with np.errstate(over="ignore", invalid="ignore"):
-        losses = np.asarray((softmax if together else chosen).value(target, scores))
+        losses = np.asarray(used.value(target, scores))
     checks.require(
-        np.isfinite(losses).all(), "the loss of some rows of X and y is too large for float64"
+        bool((losses < _INFINITE).all()),
+        "the loss of some rows of X and y is too large for float64"
+        + (", or a rule gives their class the probability 0" if is_list else ""),
     )
     losses = losses if losses.ndim == 1 else losses.mean(axis=1)
     return float(np.average(losses, weights=weights))
+
+
+_INFINITE = 1e308
+"""Stands for an infinite loss, and the score that has it: the losses multiply scores by 0."""
+
+
+def _scores(model: Any, X: TableLike, loss: Loss) -> NDArray[np.float64]:
+    """The scores of a loss; of a list, those that its probabilities have under the loss's link."""
+    if not isinstance(model, RuleList):
+        return np.asarray(decision_function(model, X), np.float64)
+    with np.errstate(divide="ignore"):
+        logs = np.maximum(np.log(predict_proba(model, X)), -_INFINITE)
+    if logs.shape[1] > 2:
+        checks.require(
+            loss == logistic,
+            f"loss {loss.name!r} of more than two classes is for ensembles; a rule list has the "
+            "loss 'logistic'",
+        )
+        return logs
+    return (logs[:, 1] - logs[:, 0]) * (0.5 if loss.link == "exponential" else 1.0)
+
+
+def require_known_part(model: Any) -> None:
+    """Refuse to compare the rates of a model that was fitted with an offset or exposure with
+    counts.
+
+    Raises:
+        ValueError: naming the argument that is missing.
+    """
+    needed = dict(getattr(model, "options", ())).get(RELATIVE_TO)
+    if needed is not None:
+        rows = "numpy.ones" if needed == "exposure" else "numpy.zeros"
+        raise ValueError(
+            f"the model was fitted with {needed}; pass {needed}= of these rows, too, or "
+            f"{rows}(len(y)) if y is already without it"
+        )
 
 
 def loss_of(model: Any) -> Loss:

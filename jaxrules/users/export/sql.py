@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ _MOST_PARTS = 900
 """sqlite and DuckDB nest expressions at most 1000 deep: longer sums are sums of sums."""
 _MOST_ARGUMENTS = 100
 """sqlite's functions take at most 127 arguments."""
+_MOST_COLUMNS = 1000
+"""PostgreSQL selects at most 1664 columns, sqlite 2000."""
 _PASSES: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -64,6 +67,7 @@ class _Dialect:
         double: the type to which a number of a sum is cast, without which the sum may be of
             decimals; "" if a literal with an exponent is of this type.
         untyped: whether a column of numbers can hold text.
+        nests: whether a SELECT without FROM, inside an expression, reads the row around it.
     """
 
     quote: str = '"'
@@ -73,6 +77,7 @@ class _Dialect:
     greatest: str = "GREATEST"
     double: str = ""
     untyped: bool = False
+    nests: bool = True
 
 
 _NO_CASE = "which ignores the case of names"
@@ -87,9 +92,9 @@ _DIALECTS: dict[str, _Dialect] = {
     ),
     # SQLite takes a name in double quotes that the table lacks for text.
     "sqlite": _Dialect("`", **_ASCII_CASE, greatest="MAX", untyped=True),
-    "snowflake": _Dialect(escapes="text", double="DOUBLE PRECISION"),
+    "snowflake": _Dialect(escapes="text", double="DOUBLE PRECISION", nests=False),
     "bigquery": _Dialect("`", "names", str.lower, _NO_CASE),
-    "spark": _Dialect("`", "text", str.lower, _NO_CASE),
+    "spark": _Dialect("`", "text", str.lower, _NO_CASE, nests=False),
 }
 
 
@@ -112,6 +117,11 @@ def to_sql(
     exactly, and sums (of up to 900 rules) have the order of `jaxrules.predict`: scores and labels
     are the same.
 
+    The prediction and the probabilities of more than two classes need every rule in several scores.
+    There the expression is a subquery of three steps, ``(SELECT ... FROM (SELECT ... AS score_1
+    FROM (SELECT ... AS rule_1)))``: each rule once as 0 or 1, each score once as a weighted sum,
+    then the answer. Snowflake and Spark may refuse it: their dialects repeat the rules instead.
+
     Args:
         model: a rule ensemble, a rule list, or a coordinate path (its last model).
         what: "prediction": the label, value or expected count; "score": see
@@ -123,9 +133,8 @@ def to_sql(
             for more classes; each class has its own expression.
         table: the table's name or alias, put before every column: ``"people"."age"``.
         dialect: the database's SQL. "ansi" has names in double quotes, as DuckDB, PostgreSQL and
-            SQLite read them, and Snowflake if no text has a backslash. BigQuery and Spark take
-            double quotes for text: name "bigquery" or "spark". The prediction of K classes takes
-            K (K - 1) comparisons of scores in "ansi", and 2 K scores in the others.
+            SQLite read them. BigQuery and Spark take double quotes for text: name "bigquery" or
+            "spark". Snowflake takes a backslash in text for an escape: name "snowflake".
 
     Raises:
         TypeError: for anything but a model, or for the score of a rule list.
@@ -286,10 +295,36 @@ class _Writer:
         if isinstance(program, FirstMatch):
             return self.first_match(program, chosen)
         assert isinstance(program, Sum)
-        scores = [self.score(program, k) for k in range(len(program.intercept))]
+        outputs = range(len(program.intercept))
+        if what == "score":
+            k = program.scored.index(chosen) if chosen in program.scored else None
+            return f"(-{self.score(program, 0)})" if k is None else self.score(program, k)
+        n_columns = len(program.rules) + len(program.terms)
+        in_steps = self.dialect.nests and len(outputs) > 1 and 0 < n_columns <= _MOST_COLUMNS
+        names = self.step_names() if in_steps else None
+        scores = [self.score(program, k, names) for k in outputs]
+        if names is None:
+            return self.answer(program, what, chosen, scores)
+        answer = self.answer(program, what, chosen, [names.format("score", k + 1) for k in outputs])
+        rules = [_indicator(self.holds(rule), "1", "0") for rule in program.rules]
+        columns = _listed(names, {"rule": rules, "term": list(map(self.value, program.terms))})
+        summed = _listed(names, {"score": scores})
+        return (
+            f"(SELECT {answer}\nFROM (SELECT\n {summed}\nFROM (SELECT\n {columns}) "
+            f"AS rules) AS scores)"
+        )
+
+    def step_names(self) -> str:
+        """How the steps name their columns, as none of the model's columns is named."""
+        taken, end = {source.name.lower() for source in self.program.schema.sources}, ""
+        while any(re.fullmatch(rf"(rule|term|score)_\d+{end}", name) for name in taken):
+            end += "_"
+        return "{}_{}" + end
+
+    def answer(self, program: Sum, what: What, chosen: Label | None, scores: Sequence[str]) -> str:
         if what == "prediction":
             return self.prediction(program, scores)
-        return (_score_of if what == "score" else _probability)(program, scores, chosen)
+        return _probability(program, scores, chosen)
 
     def reasons(self, chosen: Label | None, words: Sequence[tuple[str, str]]) -> str:
         """The reasons towards a class as text, the most points first; `words`: see
@@ -365,13 +400,23 @@ class _Writer:
 
     def times(self, term: Term, output: int) -> str:
         """weight * value; NULL if a number is missing."""
-        feature, weight = self.features[term.feature], _number(term.weights[output])
+        weight = _number(term.weights[output])
         if term.category is not None:
-            condition = self.absent(term.feature)
-            if term.category != MISSING:
-                test = Test(term.feature, (one_of(feature, term.category),), False)
-                condition = self.test(test)
-            return f"CASE WHEN {condition} THEN {weight} ELSE 0.0E0 END"
+            return _indicator(self.in_category(term), weight)
+        return f"{self.double(weight)} * {self.value(term)}"
+
+    def in_category(self, term: Term) -> str:
+        """Whether the column has the category of the term."""
+        assert term.category is not None
+        if term.category == MISSING:
+            return self.absent(term.feature)
+        asked = one_of(self.features[term.feature], term.category)
+        return self.test(Test(term.feature, (asked,), False))
+
+    def value(self, term: Term) -> str:
+        """The number, clipped; NULL if it is missing. Of a category, 1 or 0."""
+        if term.category is not None:
+            return _indicator(self.in_category(term), "1", "0")
         number = self.as_number(term.feature)
         if term.origin:
             number = f"({number} - {self.double(_number(term.origin))})"
@@ -381,8 +426,7 @@ class _Writer:
             for side, end in ends
             if math.isfinite(end)
         ]
-        clipped = f"CASE {' '.join(cases)} ELSE {number} END" if cases else number
-        return f"{self.double(weight)} * {clipped}"
+        return f"CASE {' '.join(cases)} ELSE {number} END" if cases else number
 
     def as_number(self, f: int) -> str:
         """A number, or the place of a level; NULL if missing."""
@@ -399,15 +443,23 @@ class _Writer:
         ]
         return f"CASE {column} {' '.join(cases)} END"
 
-    def score(self, program: Sum, output: int) -> str:
+    def score(self, program: Sum, output: int, names: str | None = None) -> str:
+        """The sum; of the columns that stand for the rules and terms, if they have names."""
         parts = [_number(program.intercept[output])]
-        for rule in program.rules:
+        for r, rule in enumerate(program.rules, 1):
             if rule.weights[output]:
                 weight = _number(rule.weights[output])
-                parts.append(f"CASE WHEN {self.holds(rule)} THEN {weight} ELSE 0.0E0 END")
-        for term in program.terms:
+                parts.append(
+                    f"{weight} * {names.format('rule', r)}"
+                    if names
+                    else _indicator(self.holds(rule), weight)
+                )
+        for t, term in enumerate(program.terms, 1):
             if term.weights[output]:
-                text = self.times(term, output)
+                weight = self.double(_number(term.weights[output]))
+                text = (
+                    f"{weight} * {names.format('term', t)}" if names else self.times(term, output)
+                )
                 never_null = term.category is not None or term.feature in program.refused
                 parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
         # The first part of every block makes its sum one of doubles.
@@ -435,9 +487,17 @@ class _Writer:
         return "\n ".join([head, *cases, f"ELSE {labels[-1]} END"])
 
 
-def _score_of(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:
-    scored = program.scored
-    return scores[scored.index(chosen)] if chosen in scored else f"(-{scores[0]})"
+def _indicator(condition: str, holds: str, fails: str = "0.0E0") -> str:
+    return f"CASE WHEN {condition} THEN {holds} ELSE {fails} END"
+
+
+def _listed(names: str, columns: dict[str, list[str]]) -> str:
+    """The columns of a SELECT, numbered."""
+    return ",\n ".join(
+        f"{text} AS {names.format(kind, place)}"
+        for kind, texts in columns.items()
+        for place, text in enumerate(texts, 1)
+    )
 
 
 def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> str:

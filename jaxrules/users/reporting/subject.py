@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import Schema, TableLike, total_offset
 from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.losses import relative
-from jaxrules.models.metrics import complexity, loss_of
-from jaxrules.models.rule_models import RELATIVE_TO, RuleEnsemble, RuleList
+from jaxrules.models.metrics import complexity, loss_of, require_known_part
+from jaxrules.models.rule_models import RuleEnsemble, RuleList
 from jaxrules.paths.model import ModelSequence
 from jaxrules.tools import display
 from jaxrules.tools.checks import require
@@ -81,15 +81,10 @@ class Known:
         Raises:
             ValueError: naming the argument.
         """
-        needed = dict(model.options).get(RELATIVE_TO)
         if self and (not isinstance(model, RuleEnsemble) or model.schema.classes is not None):
             raise ValueError("offset and exposure are for rule ensembles that predict numbers")
-        if needed is not None and not self:
-            rows = "numpy.ones" if needed == "exposure" else "numpy.zeros"
-            raise ValueError(
-                f"the model was fitted with {needed}; pass {needed}= of these rows, too, or "
-                f"{rows}(len(y)) if y is already without it"
-            )
+        if not self:
+            require_known_part(model)
 
     def relative(
         self, model: Model, y: NDArray[np.float64]
