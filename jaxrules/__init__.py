@@ -116,6 +116,7 @@ _LOADED = {
     "models.persistence": "load save",
     "models.rule_models": "Explanation LinearTerms RuleEnsemble RuleList decision_function explain "
     "predict predict_proba to_latex with_weights",
+    "models.survival": "",
     "paths": "",
     "rules.conditions": "Condition Conjunctions",
     "rules.lowered": "Direction",

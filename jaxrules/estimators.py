@@ -39,6 +39,7 @@ from jaxrules.data.table import (
     holds_classes,
     label_order,
     target_array,
+    target_name,
 )
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.lire.options import LireOptions as LIREOptions
@@ -288,7 +289,7 @@ class _Classifier(ClassifierMixin, _RuleModel):
             of_class = _weights_of_classes(self.class_weight, labels)
             sample_weight = of_class * check_sample_weight(sample_weight, len(labels))
         # `classes_` is sorted, as scikit-learn has it; the model keeps the declared order.
-        ordered = OrderedLabels.of(labels, label_order(y))
+        ordered = OrderedLabels.of(labels, label_order(y), target_name(y))
         return self._fit(X, ordered, sample_weight, **_given(groups=groups))
 
     @property
@@ -344,7 +345,8 @@ class _Regressor(RegressorMixin, _RuleModel):
         X = self._columns(X, reset=True)
         _require_target(self, ("real", "count", "positive"), "a regressor")
         given = _given(offset=offset, exposure=exposure, groups=groups)
-        return self._fit(X, _target(self, y), sample_weight, **given)
+        target = OrderedLabels.of(_target(self, y), (), target_name(y))
+        return self._fit(X, target, sample_weight, **given)
 
     def predict(
         self, X: TableLike, offset: ArrayLike | None = None, exposure: ArrayLike | None = None

@@ -579,6 +579,9 @@ def test_workers_give_the_same_figures(data: tuple[NDArray[Any], NDArray[Any]]) 
     np.testing.assert_array_equal(alone["cart"].chosen, together["cart"].chosen)
     assert together["never"].failures == alone["never"].failures
     assert [(report.done, report.total) for report in reports] == [(k, 4) for k in range(1, 5)]
+    left = [report.left for report in reports]
+    assert left[-1] == 0
+    assert all(seconds is not None and seconds >= 0 for seconds in left)
 
 
 def test_refit_takes_the_setting_that_all_folds_choose(
@@ -726,6 +729,12 @@ def test_paired_tests_of_a_comparison(data: tuple[NDArray[Any], NDArray[Any]]) -
     assert test == corrected_t_test(differences, held_out=0.2)
     assert found.rows[1].difference == pytest.approx(-test.difference)
     assert found.rows[1].p_value == pytest.approx(test.p_value)  # one test alone
+    ranks = found.signed_rank_test("trees", "majority", alternative="less")
+    assert ranks == signed_rank_test(differences, alternative="less")
+    assert found.rows[1].rank_p_value == signed_rank_test(differences).p_value
+    assert "rank p" in str(found)
+    with pytest.raises(ValueError, match="no fold in common"):
+        found.signed_rank_test("trees", "never")
     with pytest.raises(ValueError, match="fewer than two folds in common"):
         found.paired_test("trees", "never")
     with pytest.raises(KeyError, match="was not compared"):

@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import jaxrules as jr
+from jaxrules.rules.constraints import Constraints
 from pmml import Document
 
 C = jr.Condition
@@ -401,6 +402,31 @@ def test_thresholds_stay_with_the_model(link: Any, tmp_path: Any) -> None:
     for changed in (jr.refit, jr.scorecard, jr.finetune):
         with pytest.warns(UserWarning, match="choose it again"):
             changed(careful, X, LABELS)
+
+
+def test_a_threshold_keeps_a_list_monotone() -> None:
+    """Rules that rise along the column may have the last class only."""
+    rng = np.random.default_rng(0)
+    data = rng.uniform(size=(400, 2))
+    y = rng.uniform(size=400) < 0.2 + 0.6 * data[:, 0]
+    model = jr.ssrl.fit(data, y, monotone={0: 1}, max_rules=3, literal_penalty=0.5).model
+    chances = np.sort(model.probabilities[:, 1])
+    kept = refused = 0
+    for threshold in [-1.0, *chances.tolist()]:
+        labels = (model.probabilities[:-1, 1] > threshold).astype(np.int32)
+        allowed = Constraints.of(model.schema, monotone={0: 1}).allows(model.conjunctions, 2)
+        if not allowed[np.arange(len(labels)), labels].all():
+            with pytest.raises(ValueError, match="under monotone, not .* choose another threshold"):
+                jr.with_threshold(model, threshold)
+            refused += 1
+            continue
+        careful, kept = jr.with_threshold(model, threshold), kept + 1
+        grid = np.sort(rng.uniform(size=50))
+        for other in rng.uniform(size=20).tolist():
+            says = jr.predict(careful, np.stack([grid, np.full(50, other)], axis=1))
+            assert (np.diff(says.astype(int)) >= 0).all()
+    assert kept
+    assert refused
 
 
 def test_thresholds_of_lists_and_bad_ones() -> None:

@@ -13,6 +13,8 @@ import pytest
 
 import jaxrules as jr
 from jaxrules.ensembles import growing
+from jaxrules.ensembles.boosting.fitting import few_rules
+from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.learning.training import (
     model_loss,
     sample_in_time,
@@ -20,6 +22,7 @@ from jaxrules.learning.training import (
     some_rows,
     training_data,
 )
+from jaxrules.losses import squared
 
 LEARNERS: dict[str, Callable[..., jr.Fit[Any]]] = {
     "boosting": jr.boosting.fit,
@@ -394,3 +397,19 @@ def test_training_that_is_cut_short_is_not_worse_than_one_rule() -> None:
         assert reached <= loss + 1e-3  # the risk also has a penalty
         trained.append(len(fit.history) > 2)
     assert any(trained)
+
+
+@pytest.mark.parametrize(("given", "ridge"), [(0.0, 0.0), (None, 4.0), (2.5, 2.5)])
+def test_the_few_rules_of_boosting_have_the_ridge_of_the_user(
+    given: float | None, ridge: float
+) -> None:
+    X, _ = problem()
+    y = 3.0 * (X[:, 0] > 0.2) + X[:, 1]
+    options = BoostingOptions(l2_penalty=given, max_rules=1, loss="squared")
+    data = training_data(X, y, squared)
+    model = few_rules(data, options, options.run())
+    held = model.conjunctions.satisfied(data.table)[:, 0]
+    rest = y - np.asarray(model.intercept)[0]
+    assert model.weights[0, 0] == pytest.approx(
+        rest[held].sum() / (held.sum() + ridge / 2), rel=1e-3
+    )

@@ -136,7 +136,9 @@ def test_risk_of_a_list_is_the_log_loss(n_classes: int, weights: list[float] | N
     expected = log_loss(y, p, sample_weight=weights, labels=list(schema.classes or ()))
     assert jr.risk(m, X, y, weights) == pytest.approx(expected, rel=1e-12)
     if n_classes > 2:
-        with pytest.raises(ValueError, match="'exponential' of more than two classes"):
+        with pytest.raises(
+            ValueError, match="'exponential' of more than two classes .*use 'logistic'"
+        ):
             jr.risk(m, X, y, loss="exponential")
     else:  # exp(-y f) with f half the log-odds is sqrt((1 - p) / p)
         own = np.where(np.array(y) == "y", p[:, 1], p[:, 0])

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.data.table import MISSING
+from jaxrules.models import persistence
 from jaxrules.models import rule_models as models
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
@@ -636,3 +637,30 @@ def test_many_rules_need_little_memory() -> None:
     tracemalloc.stop()
     assert count > 0
     assert peak < 150e6  # the full matrix alone has 100 MB, the cells x rules of one feature 50 MB
+
+
+def test_models_are_named_after_their_target(rng: np.random.Generator) -> None:
+    """By a Series of pandas or polars; saved files and pytrees keep it."""
+    import jaxrules.estimators as estimators
+
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    good = pd.Series(np.where(frame["a"] > 0, "yes", "no"), name="repaid")
+    counts = pd.Series(rng.poisson(np.exp(frame["a"])), name="claims")
+    fits = [
+        jr.boosting.fit(frame, good, max_rules=1),
+        jr.ssrl.fit(frame, pl.Series("repaid", good.tolist()), max_rules=1),
+        jr.boosting.cross_validate(frame, good, max_rules=1, n_folds=2),
+    ]
+    for fit in fits:
+        assert "repaid =" in str(fit.model)
+    rates = jr.boosting.fit(frame, counts, loss="poisson", exposure=np.ones(60), max_rules=1).model
+    assert "log expected claims = " in str(rates)
+    assert "for claims" in str(jr.paths.fit(frame, counts.astype(float), steps=1).model)
+    made = estimators.RuleBoostingClassifier(max_rules=1).fit(frame, good)
+    assert made.model_.schema.target == "repaid"
+    assert jr.boosting.fit(frame, good.to_numpy(), max_rules=1).model.schema.target == "target"
+    assert jr.boosting.fit(frame, good.rename(3), max_rules=1).model.schema.target == "target"
+    for model in (fits[0].model, rates):
+        again = persistence.from_json(persistence.to_json(model))
+        leaves, tree = jax.tree.flatten(again)
+        assert jax.tree.unflatten(tree, leaves).schema.target == model.schema.target

@@ -245,10 +245,7 @@ def test_explanations_have_the_exposure_as_a_part() -> None:
 
 
 def test_functions_without_exposure_say_what_to_pass() -> None:
-    call: Any = jr.compare
-    with pytest.raises(TypeError, match=r"no argument 'exposure'; pass y / exposure as y, with"):
-        call(X, COUNTS, exposure=EXPOSURE)
-    call = jr.stability
+    call: Any = jr.stability
     with pytest.raises(TypeError, match="no argument 'offset'; pass y - offset as y"):
         call("boosting", X, COUNTS, offset=EXPOSURE)
     call = jr.ssrl.fit
@@ -262,8 +259,63 @@ def test_functions_without_exposure_say_what_to_pass() -> None:
         call(jr.boosting.fit(X, COUNTS > 1, max_rules=1).model, X, exposure=EXPOSURE)
 
 
+def test_comparisons_take_exposure_and_loss() -> None:
+    """All methods, those of scikit-learn too, fit rates with the exposure as weight, and are rated
+    on them.
+    """
+    from sklearn.linear_model import PoissonRegressor
+
+    methods = {"boosting": "boosting", "cart": "cart", "glm": PoissonRegressor(), "lire": "linear"}
+    options: dict[str, Any] = {"methods": methods, "folds": 2, "inner_folds": 2, "seed": 1}
+    found = jr.compare(X, COUNTS, loss="poisson", exposure=EXPOSURE, **options)
+    rates = COUNTS / EXPOSURE
+    same = jr.compare(X, rates, loss="poisson", sample_weight=EXPOSURE, **options)
+    assert found.risk == "loss"
+    for one, other in zip(found.contestants, same.contestants, strict=True):
+        np.testing.assert_allclose(one.risks, other.risks, rtol=1e-12)
+    assert "does not minimise the loss 'poisson'" in found["lire"].notes
+    held, means = found.folds[0], np.zeros(len(X))
+    for k in (0, 1):
+        glm = PoissonRegressor().fit(X[held != k], rates[held != k], EXPOSURE[held != k])
+        means[held == k] = glm.predict(X[held == k])
+    losses = means - rates * np.log(means)
+    expected = [np.average(losses[held == k], weights=EXPOSURE[held == k]) for k in (0, 1)]
+    np.testing.assert_allclose(found["glm"].chosen_risks, expected)
+    fit = found.refit("boosting", X, COUNTS, exposure=EXPOSURE)
+    total = jr.predict(fit.model, X, exposure=EXPOSURE).sum()
+    assert total == pytest.approx(COUNTS.sum(), rel=0.05)
+    with pytest.raises(ValueError, match="comparison has exposure; pass exposure="):
+        found.refit("boosting", X, COUNTS)
+    with pytest.raises(ValueError, match="fitted with exposure"):
+        jr.risk(fit.model, X, COUNTS)
+
+
+def test_comparisons_name_losses_that_do_not_fit() -> None:
+    for wrong, options in [
+        ('exposure is for losses .* pass loss="poisson"', {"exposure": EXPOSURE}),
+        ("pass loss=, too", {"risk": "loss"}),
+        (
+            "risk='error' does not fit loss='poisson', of numbers",
+            {"risk": "error", "loss": "poisson"},
+        ),
+        ("loss must be one of", {"loss": "deviance"}),
+        ("exposure has shape", {"loss": "poisson", "exposure": EXPOSURE[1:]}),
+    ]:
+        with pytest.raises(ValueError, match=wrong):
+            jr.compare(X, COUNTS, methods=["cart"], **options)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_a_loss_of_classes_rates_probabilities(loss: str) -> None:
+    y = COUNTS > 1
+    found = jr.compare(X, y, methods=["boosting", "cart"], loss=loss, folds=2, inner_folds=2)
+    usual = jr.compare(X, y, methods=["cart"], risk="log_loss", folds=2, inner_folds=2)
+    assert (found.risk, np.isfinite(found["boosting"].chosen_risks).all()) == ("loss", True)
+    if loss == "logistic":
+        np.testing.assert_allclose(found["cart"].risks, usual["cart"].risks)
+
+
 def test_rates_with_weights_are_compared() -> None:
-    """What the error of `compare` says: the methods fit rates with the exposure as the weight."""
 
     def poisson(X: Any, y: Any, sample_weight: Any) -> Any:
         return jr.boosting.fit(X, y, sample_weight, loss="poisson", **SMALL)

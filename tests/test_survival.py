@@ -4,6 +4,8 @@ figures of lifelines 0.30.3 and scikit-survival 0.28.0, intervals by simulation,
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -277,6 +279,29 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"learner": jr.lire.fit}, TypeError, "learner must be fit"),
     ({"learner": 3}, TypeError, "learner must be fit"),
 ]
+
+
+def test_files_keep_the_whole_model(tmp_path: Path) -> None:
+    X, time, event = people(0)
+    model = survival.fit(X, time, event, cuts=3, max_rules=2)
+    jr.save(model, tmp_path / "hazards.json")
+    again = jr.load(tmp_path / "hazards.json")
+    assert again.fit is None
+    assert str(again) == str(model)
+    assert again.hazard_ratios() == model.hazard_ratios()
+    at = [0.3, 2.0]
+    for kept, made in zip(
+        again.survival_interval(X, at), model.survival_interval(X, at), strict=True
+    ):
+        np.testing.assert_array_equal(kept, made)
+    fresh = survival.refit(again, X, time, event)
+    assert (fresh.fit, str(fresh)) == (None, str(survival.refit(model, X, time, event)))
+    for change in (
+        {"cuts": np.array([0.0, 2.0, 1.0])}, {"covariance": np.eye(2)}, {"column": "x"},
+        {"rates": dataclasses.replace(model.rates, link="identity")},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="cannot be saved: .*(cuts|covariance|column|link)"):
+            jr.save(dataclasses.replace(model, **change), tmp_path / "wrong.json")
 
 
 @pytest.mark.parametrize(("given", "error", "words"), BAD)

@@ -1629,29 +1629,50 @@ def look_like_counts(y: ArrayLike) -> bool:
 
 
 class OrderedLabels(np.ndarray):
-    """Labels that keep their declared order when they are sliced, copied or pickled.
+    """A target that keeps its name and the declared order of its labels when it is sliced, copied
+    or pickled.
 
     Attributes:
         order: the labels from first to last; empty for none.
+        name: of the target; None for none.
     """
 
     order: tuple[Label, ...]
+    name: str | None
 
     @classmethod
-    def of(cls, labels: NDArray[Any], order: tuple[Label, ...]) -> NDArray[Any]:
-        """The labels, in an array of this type if there is an order."""
-        if not order:
+    def of(
+        cls, labels: NDArray[Any], order: tuple[Label, ...], name: str | None = None
+    ) -> NDArray[Any]:
+        """The labels, in an array of this type if there is an order or a name."""
+        if not order and not name:
             return labels
         made = np.asarray(labels).view(cls)
-        made.order = order
+        made.order, made.name = order, name
         return made
 
     def __array_finalize__(self, source: Any) -> None:
         # NumPy calls this for every view, slice and copy of the labels.
-        self.order = getattr(source, "order", ())
+        self.order, self.name = getattr(source, "order", ()), getattr(source, "name", None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OrderedLabels.of, (np.asarray(self), self.order)
+        return OrderedLabels.of, (np.asarray(self), self.order, self.name)
+
+
+def target_name(y: object) -> str | None:
+    """The name of a target that is a named column, such as a pandas or polars Series; else None."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else None
+
+
+def with_target(table: Table, y: object) -> Table:
+    """The table, in whose schema the target has the name of `y`, if it has one: printed models and
+    reports show it.
+    """
+    name = target_name(y)
+    if name is None or name == table.schema.target:
+        return table
+    return Table.of_checked(dataclasses.replace(table.schema, target=name), table.columns)
 
 
 def label_order(y: object) -> tuple[Label, ...]:

@@ -32,6 +32,7 @@ from jaxrules.data.table import (
     regression_target,
     target_array,
     with_categories_of,
+    with_target,
 )
 from jaxrules.learning.guard import deferred
 from jaxrules.learning.options import FitOptions, present_names
@@ -331,7 +332,7 @@ def _source(X: Any, y: Any, sample_weight: Any, missing: Any, block_rows: int) -
             X, y, weights = _separated(X, y, sample_weight)
             sample_weight = weights if isinstance(sample_weight, str) else sample_weight
         check_order(X, y=y, sample_weight=sample_weight)
-        table = as_table(X, missing=missing)
+        table = with_target(as_table(X, missing=missing), y)
         labels = OrderedLabels.of(target_array(y, table.n_rows), label_order(y))
         given = None if sample_weight is None else check_sample_weight(sample_weight, table.n_rows)
 

@@ -19,6 +19,7 @@ from jaxrules.data.table import (
     MANY_CATEGORIES,
     Label,
     MissingRule,
+    OrderedLabels,
     Schema,
     Table,
     TableLike,
@@ -34,7 +35,9 @@ from jaxrules.data.table import (
     look_like_counts,
     regression_target,
     target_array,
+    target_name,
     total_offset,
+    with_target,
 )
 from jaxrules.losses import (
     Loss,
@@ -159,7 +162,8 @@ def without_offset(
     check_target(loss, target)
     centre = mean_offset(loss, weights, total) if intercept else 0.0
     # score = f + total - centre, so that f - centre is the model to which an offset is added.
-    return *relative(loss, target, weights, total - centre), -centre
+    rates, weights = relative(loss, target, weights, total - centre)
+    return OrderedLabels.of(rates, (), target_name(y)), weights, -centre
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +269,7 @@ def training_data(
             `regression_target` and `check_sample_weight`; also for a class without weight.
     """
     check_order(X, y=y, sample_weight=sample_weight)
-    table = as_table(X, missing=missing)
+    table = with_target(as_table(X, missing=missing), y)
     placement.check_rows(table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)
     classes: tuple[Label, ...] | None = None

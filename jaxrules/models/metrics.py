@@ -273,7 +273,10 @@ def risk(
         chosen = logistic if is_list else loss_of(model)
     else:
         chosen = loss_by_name(loss)
-    scores = _scores(model, X, chosen)
+    if isinstance(model, RuleList):
+        scores = scores_of_probabilities(np.asarray(predict_proba(model, X)), chosen)
+    else:
+        scores = np.asarray(decision_function(model, X), np.float64)
     checks.require(len(scores) > 0, "X has no rows")
     weights = check_sample_weight(sample_weight, len(scores))
     classes = model.schema.classes
@@ -313,17 +316,21 @@ _INFINITE = 1e308
 """Stands for an infinite loss, and the score that has it: the losses multiply scores by 0."""
 
 
-def _scores(model: Any, X: TableLike, loss: Loss) -> NDArray[np.float64]:
-    """The scores of a loss; of a list, those that its probabilities have under the loss's link."""
-    if not isinstance(model, RuleList):
-        return np.asarray(decision_function(model, X), np.float64)
+def scores_of_probabilities(shares: NDArray[np.float64], loss: Loss) -> NDArray[np.float64]:
+    """The scores with which a loss of classes rates probabilities, shape (rows, classes): the
+    log-odds of the second class, half of them under the exponential link; the logarithms of more
+    than two, for `softmax`.
+
+    Raises:
+        ValueError: for another loss than the logistic one of more than two classes.
+    """
     with np.errstate(divide="ignore"):
-        logs = np.maximum(np.log(predict_proba(model, X)), -_INFINITE)
+        logs = np.maximum(np.log(shares), -_INFINITE)
     if logs.shape[1] > 2:
         checks.require(
             loss == logistic,
-            f"loss {loss.name!r} of more than two classes is for ensembles; a rule list has the "
-            "loss 'logistic'",
+            f"loss {loss.name!r} of more than two classes has no value for probabilities; use "
+            "'logistic'",
         )
         return logs
     return (logs[:, 1] - logs[:, 0]) * (0.5 if loss.link == "exponential" else 1.0)

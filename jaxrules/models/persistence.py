@@ -61,7 +61,8 @@ def register_model(cls: ModelType, migrations: Sequence[Migration] = ()) -> Mode
         cls: a dataclass with a method ``validate()`` that raises ValueError. Its fields are arrays,
             which name their dtype (``field(metadata={"dtype": np.float64})``), or numbers,
             booleans, text, ``Literal``, ``None``, and tuples, named tuples and dataclasses of
-            these. A field with a default may be absent from a file.
+            these. A field with a default may be absent from a file; one with the metadata
+            ``{"saved": False}``, which needs a default, always is.
         migrations: functions from the fields of version 1, 2, ..., as in JSON, to those of the next
             version. Add one for a change of the fields that defaults do not cover; the version is
             one more than their number.
@@ -313,6 +314,8 @@ def _fields(cls: type) -> list[tuple[str, object]]:
     """The names and kinds of the fields of a dataclass, checked."""
     hints, kinds = typing.get_type_hints(cls), []
     for field in dataclasses.fields(cls):
+        if not field.metadata.get("saved", True):
+            continue
         kind: object = hints[field.name]
         if "dtype" in field.metadata:
             dtype = np.dtype(field.metadata["dtype"])

@@ -23,6 +23,7 @@ from jaxrules.data.table import (
     check_sample_weight,
     refuse_large,
     regression_target,
+    with_target,
 )
 from jaxrules.learning.options import FitOptions, option, options
 from jaxrules.losses import check_target, logistic, poisson, squared
@@ -135,7 +136,7 @@ class ModelSpace:
             TypeError, ValueError: as `fit`.
         """
         check_order(X, y=y, sample_weight=sample_weight)
-        table = as_table(X, missing=options.missing)
+        table = with_target(as_table(X, missing=options.missing), y)
         refuse_large(table, 1e100, "whose squares overflow")
         weights = check_sample_weight(sample_weight, table.n_rows)
         shares = weights / weights.sum()

@@ -120,6 +120,7 @@ class Progress:
         phase: the current kind of work: "propositions", "literals" or "rules" before the search,
             then "start", "search", "restarts", "local search", ...
         bound: the bound on that objective proved so far, or None.
+        left: the seconds that the rest will take, or None if the task makes no forecast.
     """
 
     task: str
@@ -130,6 +131,7 @@ class Progress:
     size: int | None = None
     phase: str = ""
     bound: float | None = None
+    left: float | None = None
 
 
 ProgressOption = bool | Callable[[Progress], None]
@@ -188,6 +190,7 @@ class Run:
         self._report = progress if callable(progress) else self._bar
         self._history: list[Step] = []
         self._limit: Status | None = None
+        self._end: float | None = None
         self.shortened = False
         """Set if a preparation is cut short: with more time, the fit would be different."""
 
@@ -237,6 +240,10 @@ class Run:
             return True
         return not self.interrupt.pressed and self.deadline.work_left() >= _TO_IMPORT
 
+    def expect(self, seconds: float) -> None:
+        """Forecast how long the rest will take."""
+        self._end = self.deadline.clock() + seconds
+
     def report(
         self,
         done: int,
@@ -246,11 +253,9 @@ class Run:
     ) -> None:
         """Report progress without recording a step."""
         if self._report is not None:
-            self._report(
-                Progress(
-                    self.task, done, self.total, objective, self.seconds(), size, self.phase, bound
-                )
-            )
+            left = None if self._end is None else max(0.0, self._end - self.deadline.clock())
+            what = (self.task, done, self.total, objective, self.seconds(), size, self.phase)
+            self._report(Progress(*what, bound, left))
 
     def preparing(self, phase: str) -> None:
         """Report a preparation that takes a while, with an unknown number of steps; a Ctrl-C that a
@@ -367,6 +372,10 @@ def _check_progress(progress: object) -> None:
         )
 
 
+_WITHOUT_FORECAST = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+"""The bar of a task that makes its own: tqdm takes all steps for equally long."""
+
+
 class _Bar:
     """The bar of ``progress=True``: a tqdm bar, or a widget in a notebook. It appears at the first
     report of a task.
@@ -385,7 +394,11 @@ class _Bar:
 
             self._task, named = task, ": ".join(filter(None, (progress.task, progress.phase)))
             # miniters=0: it is redrawn ten times a second, not at every step
-            self._drawn = tqdm(desc=named, total=progress.total, leave=False, miniters=0)
+            own = {} if progress.left is None else {"bar_format": _WITHOUT_FORECAST}
+            self._drawn = tqdm(desc=named, total=progress.total, leave=False, miniters=0, **own)
+        if progress.left is not None:
+            left = self._drawn.format_interval(progress.left)
+            self._drawn.set_postfix_str(f"about {left} left", refresh=False)
         if progress.objective is not None:
             size = "" if progress.size is None else f", size {progress.size}"
             bound = "" if progress.bound is None else f", bound {progress.bound:.6g}"

@@ -42,6 +42,7 @@ from jaxrules.models.rule_models import (
     warn_of_threshold,
 )
 from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations, needed
 from jaxrules.solvers.linear.refit import refit_outputs, refit_weights
 from jaxrules.tools import checks
@@ -235,7 +236,8 @@ def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
 
     Raises:
         TypeError: if `model` is not a rule ensemble or list, or the threshold is not a number.
-        ValueError: if the model does not have two classes, or the threshold is NaN.
+        ValueError: if the model does not have two classes, the threshold is NaN, or gives a rule
+            of a list that was fitted with `monotone` a label that would break it.
     """
     _of_rules(model)
     checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
@@ -247,6 +249,11 @@ def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
         return dataclasses.replace(model, threshold=number)
     number = -1.0 if everywhere else checks.number("threshold", given)
     labels = (model.probabilities[:, 1] > number).astype(np.int32)
+    columns = dict(dict(model.options).get("monotone") or ())
+    Constraints.of(model.schema, monotone=columns).check_labels(
+        f"the list at the threshold {number:.6g}", model.conjunctions, labels[:-1],
+        model.schema.classes or (), "choose another threshold, or fit without monotone",
+    )  # fmt: skip
     return dataclasses.replace(model, labels=labels, threshold=number)
 
 

@@ -192,6 +192,7 @@ _RISKS = {
     "brier": "Brier score",
     "squared": "mean squared error",
     "absolute": "mean absolute error",
+    "loss": "mean loss",
 }
 
 

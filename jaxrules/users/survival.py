@@ -20,14 +20,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import (
-    Feature,
     MissingRule,
     Schema,
     Table,
@@ -40,7 +38,15 @@ from jaxrules.data.table import (
 )
 from jaxrules.ensembles import boosting, lire
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
-from jaxrules.tools import checks, display
+from jaxrules.models.survival import (
+    BLOCK,
+    HazardRatio,
+    SurvivalModel,
+    design_of,
+    moments,
+    with_time,
+)
+from jaxrules.tools import checks
 from jaxrules.tools.fits import Fit
 from jaxrules.users import editing
 
@@ -60,12 +66,8 @@ Floats = NDArray[np.float64]
 
 _EVENTS_PER_INTERVAL, _MOST_INTERVALS = 10, 10
 """Ten events are a common least number for the rate of an interval."""
-_LARGEST_RATIO = 1000.0
-"""Larger ratios are printed as such: rows do not determine them."""
 _SINGULAR = 1e-13
 """Of the curvature: rounding leaves no more of a direction without any."""
-_BLOCK = 2**17
-"""Rows, or pairs of rows, that are held in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,7 @@ def _periods(
     person, interval = np.nonzero(at_risk > 0)
     last = known.time[person] <= ends[interval]
     return PersonPeriods(
-        _with_time(table[person], column, starts[interval]),
+        with_time(table[person], column, starts[interval]),
         (known.event[person] & last).astype(np.float64),
         at_risk[person, interval],
         weights[person],
@@ -226,182 +228,6 @@ def _starts(cuts: int | Sequence[float] | None, known: _Times) -> Floats:
     return np.append(0.0, ends[ends < times[-1]])
 
 
-def _with_time(table: Table, column: str, values: Floats) -> Table:
-    """The table with a further column of numbers."""
-    schema, at = table.schema, len(table.schema.sources)  # before companions, which come last
-    features = (*schema.features[:at], Feature(column), *schema.features[at:])
-    wider = replace(
-        schema,
-        features=features,
-        never_missing=(*(f + (f >= at) for f in schema.never_missing), at),
-    )
-    return Table(wider, (*table.columns[:at], values, *table.columns[at:]))
-
-
-class HazardRatio(NamedTuple):
-    """By which factor the hazard changes where a rule holds, or per unit of a linear term.
-
-    Attributes:
-        text: the rule or column.
-        ratio: exp(weight).
-        lower, upper: its interval, see `SurvivalModel.hazard_ratios`.
-    """
-
-    text: str
-    ratio: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, eq=False)
-class SurvivalModel:
-    """Hazards by rules; prints with hazard ratios.
-
-    Attributes:
-        rates: the ensemble of rules for log hazards, on the columns of `PersonPeriods.X`, for
-            `jaxrules.explain`, `jaxrules.report`, exports and `jaxrules.save`.
-        cuts: the starts of the intervals, shape (intervals,).
-        column: the name of the column of starts.
-        schema: of the persons' columns.
-        covariance: of the intercept, the weights and the coefficients of linear terms, shape
-            (1 + rules + terms, 1 + rules + terms), for these rules.
-        fit: of the learner.
-    """
-
-    rates: RuleEnsemble
-    cuts: Floats
-    column: str
-    schema: Schema
-    covariance: Floats
-    fit: Fit[RuleEnsemble]
-
-    def hazard(self, X: TableLike, times: ArrayLike) -> Floats:
-        """The hazard at the end of (start, time], events per unit of time, shape (persons, times).
-
-        Args:
-            X: persons, with the columns of fit.
-            times: positive, shape (times,).
-
-        Raises:
-            ValueError: if `X` or `times` does not fit.
-        """
-        interval = np.searchsorted(self.cuts, _moments(times), side="left") - 1
-        return np.concatenate([rates[:, interval] for rates, _ in self._blocks(X)])
-
-    def cumulative_hazard(self, X: TableLike, times: ArrayLike) -> Floats:
-        """The expected number of events from 0 until each time, shape (persons, times), as in
-        `hazard`; a risk for `concordance`.
-        """
-        lengths = self._lengths(times)
-        return np.concatenate([rates @ lengths for rates, _ in self._blocks(X)])
-
-    def survival(self, X: TableLike, times: ArrayLike) -> Floats:
-        """The probability of no event until each time, exp(-cumulative hazard), shape (persons,
-        times), as in `hazard`.
-        """
-        return np.exp(-self.cumulative_hazard(X, times))
-
-    def survival_interval(
-        self, X: TableLike, times: ArrayLike, *, level: float = 0.95
-    ) -> tuple[Floats, Floats]:
-        """Pointwise intervals of `survival`, two arrays of shape (persons, times).
-
-        They are symmetric for the logarithm of the cumulative hazard, whose variance is that of the
-        weights (the delta method). As those of `hazard_ratios` they take the rules as given.
-
-        Args:
-            X, times: as in `hazard`.
-            level: of confidence, between 0 and 1.
-        """
-        z, lengths = _quantile(level), self._lengths(times)
-        found: list[tuple[Floats, Floats]] = []
-        for rates, design in self._blocks(X):
-            total = rates @ lengths
-            # d log H / d beta = sum_k h_k l_k z_k / H
-            slopes = np.einsum("pk,kt,pkj->ptj", rates, lengths, design) / total[:, :, None]
-            variance = np.einsum("ptj,jl,ptl->pt", slopes, self.covariance, slopes)
-            width = z * np.sqrt(np.maximum(variance, 0.0))
-            with np.errstate(over="ignore"):
-                found.append((np.exp(-total * np.exp(width)), np.exp(-total * np.exp(-width))))
-        lower, upper = zip(*found, strict=True)
-        return np.concatenate(lower), np.concatenate(upper)
-
-    def hazard_ratios(self, level: float = 0.95) -> tuple[HazardRatio, ...]:
-        """The factors on the hazard, in the order of the rules, then of the linear terms; without
-        those of weight 0.
-
-        The intervals have the variance of maximum likelihood, or with weights that differ the
-        robust one over persons (Lin and Wei 1989). They are those of a model whose rules were
-        known: the same rows found the rules, so that they are too narrow, and a ratio far from 1
-        may still be noise. Held-out persons give honest ones: `refit`.
-
-        Args:
-            level: of confidence, between 0 and 1.
-        """
-        z, model = _quantile(level), self.rates
-        texts = [model.conjunctions.describe(r) for r in range(len(model.conjunctions))]
-        weights = np.asarray(model.weights, np.float64)[:, 0]
-        if model.linear is not None:
-            names = model.conjunctions.schema.names
-            texts += [display.plain(names[f]) for f in model.linear.feature.tolist()]
-            weights = np.append(weights, np.asarray(model.linear.coefficients, np.float64)[:, 0])
-        errors = np.sqrt(np.maximum(np.diag(self.covariance)[1:], 0.0))
-        with np.errstate(over="ignore"):  # of what the rows do not determine: 0 to infinity
-            ratios = np.exp(weights[:, None] + z * errors[:, None] * [0.0, -1.0, 1.0])
-        return tuple(
-            HazardRatio(text, *ratio)
-            for text, w, ratio in zip(texts, weights.tolist(), ratios.tolist(), strict=True)
-            if w
-        )
-
-    def __str__(self) -> str:
-        return f"{self._caption()}\n{display.text_table(*self._cells())}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return display.html_table(self._caption(), *self._cells())
-
-    def _caption(self) -> str:
-        base = display.number(float(np.exp(np.asarray(self.rates.intercept)[0])), 4)
-        n = len(self.rates.conjunctions)
-        return (
-            f"Survival model of {display.counted(n, 'rule')}: hazard = {base} * the ratios of the "
-            f"rules that hold; {self.column} is the start of one of "
-            f"{display.counted(len(self.cuts), 'interval')}"
-        )
-
-    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        rows: list[tuple[str, ...]] = [
-            (_ratio(one.ratio), f"{_ratio(one.lower)} to {_ratio(one.upper)}", one.text)
-            for one in self.hazard_ratios()
-        ]
-        return ("ratio", "95 %", "where"), rows
-
-    def _lengths(self, times: ArrayLike) -> Floats:
-        """The time in each interval until each of the times, shape (intervals, times)."""
-        ends = np.append(self.cuts[1:], np.inf)
-        return np.clip(_moments(times), self.cuts[:, None], ends[:, None]) - self.cuts[:, None]
-
-    def _blocks(self, X: TableLike) -> Any:
-        """Of some persons at a time the hazards, shape (persons, intervals), and the design of the
-        weights, shape (persons, intervals, 1 + rules + terms).
-        """
-        table, n = conform(X, self.schema), len(self.cuts)
-        checks.require(table.n_rows > 0, "X has no rows")
-        width = n * (1 + len(self.rates.conjunctions))
-        size = max(1, _BLOCK // width)
-        for start in range(0, table.n_rows, size):
-            some = np.arange(start, min(start + size, table.n_rows))
-            periods = _with_time(
-                table[np.repeat(some, n)], self.column, np.tile(self.cuts, len(some))
-            )
-            scores = np.asarray(decision_function(self.rates, periods), np.float64)
-            shape = (len(some), n)
-            yield np.exp(scores.reshape(shape)), _design(self.rates, periods).reshape(*shape, -1)
-
-
 def fit(
     X: TableLike,
     time: ArrayLike,
@@ -460,7 +286,8 @@ def fit(
     checks.instance("learner's model", found.model, RuleEnsemble, "jaxrules.boosting.fit")
     # Rows of a person repeat values, so that quantiles fall on values and have all their digits.
     rules = found.model.conjunctions.with_short_thresholds(conform(rows.X, found.model.schema))
-    return _model(replace(found, model=replace(found.model, conjunctions=rules)), rows)
+    model = replace(found.model, conjunctions=rules)
+    return _model(model, rows, replace(found, model=model))
 
 
 def refit(
@@ -495,13 +322,14 @@ def refit(
         model.rates, rows.X, rows.events, sample_weight=rows.weights, exposure=rows.exposure,
         l2_penalty=l2_penalty,
     )  # fmt: skip
-    return _model(replace(model.fit, model=rates), rows)
+    return _model(rates, rows, None if model.fit is None else replace(model.fit, model=rates))
 
 
-def _model(found: Fit[RuleEnsemble], rows: PersonPeriods) -> SurvivalModel:
-    model = found.model
+def _model(
+    model: RuleEnsemble, rows: PersonPeriods, found: Fit[RuleEnsemble] | None
+) -> SurvivalModel:
     periods = conform(rows.X, model.schema)
-    design = _design(model, periods)
+    design = design_of(model, periods)
     means = rows.exposure * np.exp(np.asarray(decision_function(model, periods), np.float64))
     # The log-likelihood sum w (events log h - exposure h) has the curvature sum w mean z z'.
     curvature = (design * (rows.weights * means)[:, None]).T @ design
@@ -519,33 +347,6 @@ def _model(found: Fit[RuleEnsemble], rows: PersonPeriods) -> SurvivalModel:
         factor = np.sqrt(np.maximum(equal / np.maximum(np.diag(robust), 1e-300), 1.0))
         covariance = robust * factor * factor[:, None]
     return SurvivalModel(model, rows.cuts, rows.column, rows.schema, covariance, found)
-
-
-def _design(model: RuleEnsemble, table: Table) -> Floats:
-    """1, the rules that hold and the linear terms, shape (rows, 1 + rules + terms)."""
-    parts = [np.ones((table.n_rows, 1)), model.conjunctions.satisfied(table).astype(np.float64)]
-    if model.linear is not None:
-        parts.append(model.linear.values(table))
-    return np.concatenate(parts, axis=1)
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.3f}" if value < _LARGEST_RATIO else f"over {_LARGEST_RATIO:g}"
-
-
-def _moments(times: ArrayLike) -> Floats:
-    values = np.atleast_1d(checks.array("times", times))
-    checks.require(
-        values.ndim == 1 and bool(np.isfinite(values).all() and (values > 0).all()),
-        "times must be positive and finite, shape (times,)",
-    )
-    return values
-
-
-def _quantile(level: float) -> float:
-    share = checks.number("level", level)
-    checks.require(0 < share < 1, f"level must be between 0 and 1, got {share}")
-    return NormalDist().inv_cdf((1 + share) / 2)
 
 
 # Measures
@@ -583,7 +384,7 @@ def concordance(
     weights = check_sample_weight(sample_weight, n)
     right = comparable = 0.0
     events = np.flatnonzero(known.event)
-    size = max(1, _BLOCK // n)
+    size = max(1, BLOCK // n)
     for some in np.split(events, range(size, len(events), size)):
         at, mine = known.time[some, None], risks[some, None]
         later = (known.time > at) | ((known.time == at) & ~known.event)
@@ -621,7 +422,7 @@ def brier_score(
     Raises:
         TypeError, ValueError: naming the argument.
     """
-    known, at = _Times.of(time, event, None), _moments(times)
+    known, at = _Times.of(time, event, None), moments(times)
     n, said = len(known.time), checks.array("survival", survival)
     _check_measured("survival", said, (n, len(at)))
     weights = check_sample_weight(sample_weight, n)
@@ -662,7 +463,7 @@ def integrated_brier_score(
     Raises:
         TypeError, ValueError: naming the argument.
     """
-    at = _moments(times)
+    at = moments(times)
     checks.require(
         len(at) > 1 and bool((np.diff(at) > 0).all()), "times must be two or more, ascending"
     )

@@ -8,6 +8,7 @@ stay: they say what earlier versions wrote. When the fields of a type change, ru
 keep the old files beside the new ones.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pandas as pd
 
 import jaxrules as jr
 from jaxrules.data.table import MISSING, EncodedColumn
+from jaxrules.models.survival import SurvivalModel
 from jaxrules.paths.model import CoordinatePath, ModelSequence
 
 FOLDER = Path(__file__).parent
@@ -25,6 +27,7 @@ ROWS: dict[str, list[Any]] = {
     "job": ["clerk", "cook", "smith", None, "clerk", "pilot", "cook", "smith", "cook"],
     "income": [0.0, 1.5, None, -2.5, 1e-300, 0.30000000000000004, 7.0, -1e300, 0.1],
 }
+TIMES = [0.5, 2.5, 7.0]
 C = jr.Condition
 
 
@@ -111,6 +114,20 @@ def sequence() -> dict[str, Any]:
     }
 
 
+def survival() -> SurvivalModel:
+    """Rates on the columns of the others and the start of the interval; without a fit."""
+    own = schema(None)
+    wider = dataclasses.replace(
+        own, features=(*own.features, jr.Feature("time")), never_missing=(3,), target="events"
+    )
+    found = [[C.above(0, 30.0)], [C.one_of(1, [0, MISSING]), C.above(3, 2.5)]]
+    rates = jr.RuleEnsemble(
+        jr.Conjunctions.build(wider, found), weights(2, 1), np.array([-1 / 3]), None, "log"
+    )
+    root = weights(3, 3) / 7
+    return SurvivalModel(rates, np.array([0.0, 2.5, 4.0]), "time", own, root @ root.T)
+
+
 def models() -> dict[str, Any]:
     two, three = ("no", "yes"), (1, 2, 3)
     shares = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.625, 0.375]])
@@ -151,6 +168,7 @@ def models() -> dict[str, Any]:
             counts=np.array([[0.5, 2.0], [3.0, 0.0], [1.0, 1.0], [5.0, 3.0]]),
             weighted=True,
         ),
+        "rates": survival(),
         "classes": path,
         "numbers": ModelSequence(**sequence(), schema=schema(None)),
     }
@@ -158,6 +176,8 @@ def models() -> dict[str, Any]:
 
 def answers(model: Any) -> dict[str, Any]:
     """What the model says about the rows, as JSON holds it."""
+    if isinstance(model, SurvivalModel):
+        return {"survival": model.survival(frame(), TIMES).tolist()}
     shown = {"predict": np.asarray(jr.predict(model, frame())).tolist()}
     if not isinstance(model, jr.RuleList):
         shown["decision_function"] = np.asarray(jr.decision_function(model, frame())).tolist()

@@ -341,8 +341,8 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
         max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
-        l2_penalty=options.l2_penalty or FEWEST_ROWS, max_evaluations="auto", engine="numpy",
-        time_limit=limit, progress=False,
+        l2_penalty=FEWEST_ROWS if options.l2_penalty is None else options.l2_penalty,
+        max_evaluations="auto", engine="numpy", time_limit=limit, progress=False,
     )  # fmt: skip
     return fit.with_options(*arguments_of(sample), few).model
 

@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import narwhals as nw
 import numpy as np
@@ -31,7 +31,8 @@ from jaxrules.data.table import (
 )
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
-from jaxrules.learning.training import training_data
+from jaxrules.ensembles.lire.options import LossName
+from jaxrules.learning.training import training_data, without_offset
 from jaxrules.lists import drnet, exact_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
 from jaxrules.models import rule_models as models
@@ -44,6 +45,8 @@ from jaxrules.users.export import to_dataframe
 
 Floats = NDArray[np.float64]
 Target = Literal["two classes", "classes", "numbers"]
+KnownPart = tuple[ArrayLike | None, ArrayLike | None]
+"""The offset and the exposure."""
 Fits = dict[str, Fit[Any]]
 """Fits by setting."""
 
@@ -60,6 +63,7 @@ class MethodSample:
         encoded: the columns of a linear model on the table.
         rows: their indices in X as the user gave it, shape (rows,).
         order: of the labels, as y declares it, see `jaxrules.data.table.label_order`.
+        loss: what methods shall minimise, if the user says so.
     """
 
     X: Any
@@ -69,6 +73,7 @@ class MethodSample:
     encoded: tuple[EncodedColumn, ...]
     rows: NDArray[np.intp]
     order: tuple[Label, ...] = ()
+    loss: Loss | None = None
 
     @classmethod
     def of(
@@ -78,19 +83,25 @@ class MethodSample:
         sample_weight: ArrayLike | None,
         missing: MissingRule | None,
         classes: bool,
+        loss: Loss | None = None,
+        known: KnownPart = (None, None),
     ) -> MethodSample:
         """All rows that have weight.
 
         Args:
             X, y, sample_weight, missing: as given by the user.
             classes: whether y holds classes.
+            loss: of the fits, if given.
+            known: the offset and the exposure of the rows. The target and the weights become
+                relative to them, see `jaxrules.losses.relative`: rates with the exposure as weight.
 
         Raises:
             TypeError, ValueError: as `jaxrules.learning.training.training_data`.
         """
-        data = training_data(
-            X, y, logistic if classes else squared, sample_weight=sample_weight, missing=missing
-        )
+        usual = logistic if classes else squared
+        check_order(X, offset=known[0], exposure=known[1])
+        y, sample_weight, _ = without_offset(loss or usual, y, sample_weight, *known, False)
+        data = training_data(X, y, loss or usual, sample_weight=sample_weight, missing=missing)
         if not (isinstance(X, Table) or nw.dependencies.is_into_dataframe(X)):
             # Records, which have no rows to index, are kept as a table.
             X = array if (array := np.asarray(X)).ndim == 2 else as_table(X, missing=missing)
@@ -99,7 +110,7 @@ class MethodSample:
         weights = None if sample_weight is None else data.weights
         order = label_order(y) if classes else ()
         encoded = encoded_columns(table)
-        return cls(_rows(X, data.rows), table, labels, weights, encoded, data.rows, order)
+        return cls(_rows(X, data.rows), table, labels, weights, encoded, data.rows, order, loss)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -170,11 +181,21 @@ class Method:
             of this library, or an estimator.
         reads: the form of a `MethodSample` that it gets as X.
         targets: that it can learn.
+        losses: the names of the losses that it can minimise; None for all, or if it has none.
     """
 
     path: Callable[..., Any]
     reads: Literal["table", "matrix", "given", "foreign"] = "given"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
+    losses: tuple[str, ...] | None = None
+
+    def learns(self, sample: MethodSample) -> str:
+        """What it cannot learn of these rows; empty if it can."""
+        if sample.target not in self.targets:
+            return f"the method does not learn {sample.target}"
+        if sample.loss and self.losses is not None and sample.loss.name not in self.losses:
+            return f"the method does not minimise the loss {sample.loss.name!r}"
+        return ""
 
     def fits(self, sample: MethodSample, seed: int, time_limit: float | None) -> dict[str, Any]:
         """The path on these rows: `Fit`, model or estimator by setting.
@@ -182,17 +203,17 @@ class Method:
         Raises:
             ValueError: for weights that it does not take; also errors of the path.
         """
-        if sample.target not in self.targets:
-            raise ValueError(f"the method does not learn {sample.target}")
+        if refused := self.learns(sample):
+            raise ValueError(refused)
         options = {
+            "loss": sample.loss,
             "target": sample.target,
             "missing": sample.table.schema.missing,
             "seed": seed,
             "time_limit": time_limit,
             "sample_weight": sample.weights,
         }
-        if sample.weights is None:
-            del options["sample_weight"]
+        options = {name: v for name, v in options.items() if v is not None or name in _ALWAYS}
         if self.reads in ("given", "foreign"):
             del options["target"]
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
@@ -236,8 +257,9 @@ class Method:
         return probabilities
 
 
-_GIVEN = {"target", "missing", "seed", "time_limit", "sample_weight"}
-"""What a method gets if it takes it."""
+_ALWAYS = {"target", "missing", "seed", "time_limit"}
+_GIVEN = {*_ALWAYS, "sample_weight", "loss"}
+"""What a method gets if it takes it; weights and a loss only if the user gave them."""
 
 
 def _options(path: Callable[..., Any]) -> set[str]:
@@ -253,6 +275,15 @@ def _options(path: Callable[..., Any]) -> set[str]:
 def model_of(found: Any) -> Any:
     """The model of a `Fit`, or of an estimator of this library; other things as they are."""
     return found.model if isinstance(found, Fit) else getattr(found, "model_", found)
+
+
+def relative_model(found: Any, relative_to: str) -> Any:
+    """The same, with a mark on its model that it was fitted with an offset or exposure, if so."""
+    model = getattr(found, "model", None)
+    if not relative_to or not isinstance(found, Fit) or not hasattr(model, "options"):
+        return found
+    marked = replace(found.model, options=(*found.model.options, (models.RELATIVE_TO, relative_to)))
+    return replace(found, model=marked)
 
 
 def was_cut(found: Any) -> bool:
@@ -331,8 +362,33 @@ _RULES = 10
 """The longest ensemble, in rules."""
 
 
-def _loss(target: Target) -> Loss:
-    return squared if target == "numbers" else logistic
+def _with_loss(
+    path: Callable[..., Any],
+    X: Table,
+    y: NDArray[Any],
+    *,
+    target: Target,
+    loss: Loss | None = None,
+    **options: Any,
+) -> Fits:
+    """A path of fits with the loss of the user, or the usual one of the target."""
+    usual = squared if target == "numbers" else logistic
+    found: Fits = path(X, y, loss=loss or usual, **options)
+    return found
+
+
+def _without_loss(
+    path: Callable[..., Any],
+    X: Table,
+    y: NDArray[Any],
+    *,
+    target: Target,
+    loss: Loss | None = None,
+    **options: Any,
+) -> Fits:
+    """A path of lists, which minimise none."""
+    found: Fits = path(X, y, **options)
+    return found
 
 
 def _numbered(path: Sequence[Fit[Any]]) -> Fits:
@@ -363,24 +419,24 @@ def _each(
     return fits
 
 
-def _boosting(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
-    return _numbered(boosting.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
+def _boosting(X: Table, y: NDArray[Any], **options: Any) -> Fits:
+    return _numbered(boosting.path(X, y, max_rules=_RULES, **options))
 
 
-def _lltboost(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
-    return _numbered(lltboost.path(X, y, loss=_loss(target), max_rules=_RULES, **options))
+def _lltboost(X: Table, y: NDArray[Any], **options: Any) -> Fits:
+    return _numbered(lltboost.path(X, y, max_rules=_RULES, **options))
 
 
 def _lire(
     X: Table,
     y: NDArray[Any],
     *,
-    target: Target,
+    loss: Loss,
     missing: MissingRule,
     sample_weight: Floats | None = None,
     **options: Any,
 ) -> Fits:
-    data = training_data(X, y, _loss(target), sample_weight=sample_weight, missing=missing)
+    data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     # Relative to the loss of the best constant, so that a setting means the same in every fold.
     unit = data.constant_loss_of(together=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
@@ -390,7 +446,7 @@ def _lire(
         global_penalties=[share * unit for share in shares],
         sample_weight=sample_weight,
         missing=missing,
-        loss="squared" if target == "numbers" else "logistic",
+        loss=loss,
         **options,
     )
     # Without time for all, the path has fewer fits.
@@ -399,18 +455,16 @@ def _lire(
     }
 
 
-def _rulefit(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
-    path = rulefit.path(X, y, loss=_loss(target), n_penalties=13, **options)
+def _rulefit(X: Table, y: NDArray[Any], **options: Any) -> Fits:
+    path = rulefit.path(X, y, n_penalties=13, **options)
     return {f"l1_penalty={10 ** (-i / 4):.2g} largest": fit for i, fit in enumerate(path)}
 
 
-def _glrm(
-    X: Table, y: NDArray[Any], *, target: Target, time_limit: float | None, **options: Any
-) -> Fits:
+def _glrm(X: Table, y: NDArray[Any], *, time_limit: float | None, **options: Any) -> Fits:
     deadline, third = Deadline(time_limit), None if time_limit is None else time_limit / 3
-    default = glrm.fit(X, y, loss=_loss(target), time_limit=third, **options)
+    default = glrm.fit(X, y, time_limit=third, **options)
     left = None if time_limit is None else deadline.remaining()
-    path = glrm.path(X, y, loss=_loss(target), time_limit=left, **options)
+    path = glrm.path(X, y, time_limit=left, **options)
     # The penalties of `path`, named by their shares of the one that excludes every rule (for
     # classes, a least penalty may replace small ones); without time for all, fewer fits.
     penalties = np.geomspace(0.3, 0.01, 6)
@@ -420,13 +474,13 @@ def _glrm(
     }
 
 
-def _ltrnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+def _ltrnet(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     penalties = (1.0, 0.1, 0.01, 0.001, 0.0001)
-    path = ltrnet.path(X, y, loss=_loss(target), l1_penalties=penalties, **options)
+    path = ltrnet.path(X, y, l1_penalties=penalties, **options)
     return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=True)}
 
 
-def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+def _ssrl(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     penalty = max(1.0, len(y) / 1000)
     settings = {
         f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)
@@ -434,12 +488,12 @@ def _ssrl(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
     return _each(ssrl.fit, settings, X, y, **options)
 
 
-def _exact_list(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+def _exact_list(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     path = exact_list.path(X, y, max_rules=3, **options)
     return {f"max_rules={m}": fit for m, fit in enumerate(path, start=1)}
 
 
-def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits:
+def _drnet(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     penalties = (0.1, 0.01, 0.001)
     path = drnet.path(X, y, literal_penalties=penalties, **options)
     # Without time for all, the path has fewer fits.
@@ -447,7 +501,7 @@ def _drnet(X: Table, y: NDArray[Any], *, target: Target, **options: Any) -> Fits
 
 
 def _paths(
-    X: Table, y: NDArray[Any], *, target: Target, **options: Any
+    X: Table, y: NDArray[Any], *, target: Target, loss: Loss | None = None, **options: Any
 ) -> dict[str, CoordinatePath]:
     columns = encoded_columns(X)
     constant = np.ptp(design_matrix(X, columns), axis=0) == 0  # in this fold
@@ -534,11 +588,19 @@ def _deprecates_penalty() -> bool:
 
 
 def _cart(
-    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
+    X: Floats,
+    y: NDArray[Any],
+    *,
+    target: Target,
+    seed: int,
+    sample_weight: Floats | None = None,
+    loss: Loss | None = None,
 ) -> Any:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    tree = DecisionTreeRegressor if target == "numbers" else DecisionTreeClassifier
+    tree: Any = DecisionTreeRegressor if target == "numbers" else DecisionTreeClassifier
+    if loss is not None and loss.name == "poisson":
+        tree = functools.partial(tree, criterion="poisson")
     return {
         f"max_leaf_nodes={m}": tree(max_leaf_nodes=m, random_state=seed).fit(
             X, y, sample_weight=sample_weight
@@ -548,11 +610,20 @@ def _cart(
 
 
 def _gradient_boosting(
-    X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
+    X: Floats,
+    y: NDArray[Any],
+    *,
+    target: Target,
+    seed: int,
+    sample_weight: Floats | None = None,
+    loss: Loss | None = None,
 ) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    kind = HistGradientBoostingRegressor if target == "numbers" else HistGradientBoostingClassifier
+    of_numbers = target == "numbers"
+    kind: Any = HistGradientBoostingRegressor if of_numbers else HistGradientBoostingClassifier
+    if loss is not None and loss.name in ("poisson", "gamma"):
+        kind = functools.partial(kind, loss=loss.name)
     return {
         f"max_iter={m}": kind(max_iter=m, early_stopping=False, random_state=seed).fit(
             X, y, sample_weight
@@ -562,19 +633,23 @@ def _gradient_boosting(
 
 
 METHODS: Mapping[str, Method] = {
-    "boosting": Method(_boosting, "table"),
-    "lire": Method(_lire, "table"),
-    "rulefit": Method(_rulefit, "table"),
-    "glrm": Method(_glrm, "table"),
-    "lltboost": Method(_lltboost, "table"),
-    "ltrnet": Method(_ltrnet, "table"),
-    "ssrl": Method(_ssrl, "table", ("two classes", "classes")),
-    "exact_list": Method(_exact_list, "table", ("two classes", "classes")),
-    "drnet": Method(_drnet, "table", ("two classes", "classes")),
-    "paths": Method(_paths, "table", ("two classes", "numbers")),
-    "linear": Method(_linear, "matrix"),
-    "cart": Method(_cart, "matrix"),
-    "gradient_boosting": Method(_gradient_boosting, "matrix"),
+    "boosting": Method(functools.partial(_with_loss, _boosting), "table"),
+    "lire": Method(functools.partial(_with_loss, _lire), "table", losses=get_args(LossName)),
+    "rulefit": Method(functools.partial(_with_loss, _rulefit), "table"),
+    "glrm": Method(functools.partial(_with_loss, _glrm), "table"),
+    "lltboost": Method(functools.partial(_with_loss, _lltboost), "table"),
+    "ltrnet": Method(functools.partial(_with_loss, _ltrnet), "table"),
+    "ssrl": Method(functools.partial(_without_loss, _ssrl), "table", ("two classes", "classes")),
+    "exact_list": Method(
+        functools.partial(_without_loss, _exact_list), "table", ("two classes", "classes")
+    ),
+    "drnet": Method(functools.partial(_without_loss, _drnet), "table", ("two classes", "classes")),
+    "paths": Method(_paths, "table", ("two classes", "numbers"), ("squared", "logistic")),
+    "linear": Method(_linear, "matrix", losses=("squared", "logistic")),
+    "cart": Method(_cart, "matrix", losses=("squared", "logistic", "poisson")),
+    "gradient_boosting": Method(
+        _gradient_boosting, "matrix", losses=("squared", "logistic", "poisson", "gamma")
+    ),
 }
 """By name, with a path of settings each."""
 FITS: Mapping[str, Callable[..., Fit[Any]]] = {

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,23 +18,34 @@ from jaxrules.data.table import MissingRule, TableLike, holds_classes
 from jaxrules.learning.cross_validation import require_class_outside, spread
 from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
-from jaxrules.learning.workers import carry_out, check_workers
-from jaxrules.models.metrics import Measure
+from jaxrules.learning.workers import carry_out, check_workers, outcomes
+from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name
+from jaxrules.models.metrics import Measure, scores_of_probabilities
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Deadline, ProgressOption, Run
 from jaxrules.users.comparison.methods import (
     METHODS,
+    KnownPart,
     Method,
     MethodSample,
     method_of,
+    relative_model,
     size_of,
     was_cut,
 )
-from jaxrules.users.comparison.paired import PairedTest, corrected_t_test, holm
+from jaxrules.users.comparison.paired import (
+    MOST_RANKED,
+    Alternative,
+    PairedTest,
+    SignedRankTest,
+    corrected_t_test,
+    holm,
+    signed_rank_test,
+)
 from jaxrules.users.export.frame import Backend, frame
 
-Risk = Literal["error", "log_loss", "brier", "squared", "absolute"]
+Risk = Literal["error", "log_loss", "brier", "squared", "absolute", "loss"]
 Floats = NDArray[np.float64]
 
 OF_CLASSES = ("error", "log_loss", "brier")
@@ -141,6 +152,8 @@ class Row(NamedTuple):
         difference: of the risk from that of the best method, over the folds that both have.
         p_value: of that difference, by the corrected resampled t-test,
             Holm-adjusted over all methods.
+        rank_p_value: the same by Wilcoxon's signed-rank test, which takes the folds for
+            independent, see `jaxrules.users.comparison.signed_rank_test`.
         folds: the number of folds with a result.
         seconds: mean wall time of a fold.
         notes: failures, folds without time, warnings.
@@ -153,6 +166,7 @@ class Row(NamedTuple):
     setting: str
     difference: float | None
     p_value: float | None
+    rank_p_value: float | None
     folds: int
     seconds: float | None
     notes: str
@@ -202,6 +216,16 @@ class ComparisonDesign:
     choice: Choice
     missing: MissingRule | None
     seed: int
+    loss: Loss | None = None
+    relative_to: str = ""
+    """"exposure" or "offset" if the rows have one."""
+
+    def sample(
+        self, risk: Risk, X: TableLike, y: ArrayLike, weight: ArrayLike | None, known: KnownPart
+    ) -> MethodSample:
+        """The rows for its methods."""
+        classes = self.loss.target == "sign" if self.loss else risk in OF_CLASSES
+        return MethodSample.of(X, y, weight, self.missing, classes, self.loss, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,12 +299,20 @@ class Comparison:
             for one in finished
             if best is not None and one is not best
         }
-        known = {name: test.p_value for name, test in tests.items() if test is not None}
-        adjusted = dict(zip(known, holm(list(known.values())), strict=True))
+        adjusted = _adjusted({k: test.p_value for k, test in tests.items() if test is not None})
+        by_rank = _adjusted(
+            {
+                name: signed_rank_test(differences).p_value
+                for name in tests
+                if best
+                and 2 <= len(differences := self._differences(self[name], best)) <= MOST_RANKED
+            }
+        )
         rows = []
         for one in self.contestants:
             if not one.done.any():
-                rows.append(Row(one.method, None, None, None, "", None, None, 0, None, one.notes))
+                nothing = None, None, None, "", None, None, None, 0, None
+                rows.append(Row(one.method, *nothing, one.notes))
                 continue
             risks, sizes = one.chosen_risks[one.done], one.chosen_complexities[one.done]
             test = tests.get(one.method)
@@ -293,6 +325,7 @@ class Comparison:
                     one.settings[often],
                     None if test is None else test.difference,
                     adjusted.get(one.method),
+                    by_rank.get(one.method),
                     int(one.done.sum()),
                     float(one.seconds[one.done].mean()),
                     one.notes,
@@ -315,11 +348,28 @@ class Comparison:
             raise ValueError(f"{first!r} and {second!r} have fewer than two folds in common")
         return test
 
+    def signed_rank_test(
+        self, first: str, second: str, *, alternative: Alternative = "two-sided"
+    ) -> SignedRankTest:
+        """Wilcoxon's test on the folds that two methods share; see
+        `jaxrules.users.comparison.signed_rank_test` for what it takes for granted.
+
+        Raises:
+            KeyError: for a method that was not compared.
+            ValueError: if they share no fold, or more than 1000.
+        """
+        differences = self._differences(self[first], self[second])
+        checks.require(len(differences) > 0, f"{first!r} and {second!r} have no fold in common")
+        return signed_rank_test(differences, alternative=alternative)
+
+    def _differences(self, first: Contestant, second: Contestant) -> Floats:
+        """Of the risks in the folds that both have."""
+        return (first.chosen_risks - second.chosen_risks)[first.done & second.done]
+
     def _test(self, first: Contestant, second: Contestant) -> PairedTest | None:
-        both = first.done & second.done
-        if both.sum() < 2:
+        differences = self._differences(first, second)
+        if len(differences) < 2:
             return None
-        differences = (first.chosen_risks - second.chosen_risks)[both]
         # One fold of k holds out 1 / k of the rows.
         held_out = 1.0 / np.array([len(np.unique(numbers)) for numbers in self.folds]).mean()
         return corrected_t_test(differences, held_out=held_out)
@@ -327,6 +377,7 @@ class Comparison:
     @guarded
     def refit(
         self, method: str, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None, exposure: ArrayLike | None = None,
         time_limit: float | Deadline | None = None,
     ) -> Any:  # fmt: skip
         """The method on all rows, with the setting of best cross-validated risk,
@@ -337,7 +388,7 @@ class Comparison:
 
         Args:
             method: its name.
-            X, y, sample_weight: the data of the comparison.
+            X, y, sample_weight, offset, exposure: the data of the comparison.
             time_limit: seconds, from call to return.
 
         Returns:
@@ -347,28 +398,38 @@ class Comparison:
 
         Raises:
             KeyError: for a method that was not compared.
-            ValueError: if no fold of it has a result.
+            ValueError: if no fold of it has a result, or without the offset or exposure of the
+                comparison.
         """
         one, design, deadline = self[method], self.design, Deadline.of(time_limit)
         checks.require(one.done.any(), f"{method!r} has no result: {one.notes}")
-        sample = MethodSample.of(X, y, sample_weight, design.missing, self.risk in OF_CLASSES)
+        known, needed = (offset, exposure), design.relative_to
+        checks.require(
+            not needed or any(one is not None for one in known),
+            f"the comparison has {needed}; pass {needed}= of these rows, too",
+        )
+        sample = design.sample(self.risk, X, y, sample_weight, known)
         fits = design.methods[method].fits(
             sample, design.seed, None if deadline.seconds is None else deadline.remaining()
         )
         places = [place for place, setting in enumerate(one.settings) if setting in fits]
         # Risks are those of the folds, and complexities those of the models to choose from.
         sizes = np.array([size_of(fits[one.settings[place]], self.measure) for place in places])
-        return fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
+        found = fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
+        return relative_model(found, needed)
 
     def held_out(
         self, method: str, X: TableLike, y: ArrayLike
     ) -> tuple[tuple[Any, NDArray[np.intp]], ...]:
         """What the table rates: for each fold of the first repeat the model that it chose, fitted
         again, and its held-out rows. Empty if X has other rows than the folds, a fold has no
-        result, the time limit ended one, or Ctrl-C ends this.
+        result, the time limit ended one, the comparison has an offset or exposure, or Ctrl-C ends
+        this.
         """
         one, design, numbers = self[method], self.design, self.folds[0]
-        sample = MethodSample.of(X, y, None, design.missing, self.risk in OF_CLASSES)
+        if design.relative_to:
+            return ()
+        sample = design.sample(self.risk, X, y, None, (None, None))
         # Outcomes stand repeat by repeat: the first are the folds of the first repeat.
         chosen = one.chosen[: numbers.max() + 1].tolist()
         if len(numbers) != len(sample.y) or one.cut or min(chosen) < 0:
@@ -457,6 +518,7 @@ class Comparison:
             "+-",
             "complexity",
             "p",
+            "rank p",
             "folds",
             "s/fold",
             "chosen most often",
@@ -464,14 +526,19 @@ class Comparison:
         )
         cells: list[tuple[str, ...]] = []
         for row in self.rows:
-            figures: tuple[str, ...] = ("",) * 4
+            figures: tuple[str, ...] = ("",) * 5
             if row.risk is not None and row.standard_error is not None:
                 size = "?" if row.complexity is None else f"{row.complexity:.1f}"
-                p = "" if row.p_value is None else display.share_text(row.p_value)
-                figures = f"{row.risk:.4g}", f"{row.standard_error:.2g}", size, p
+                tests = (row.p_value, row.rank_p_value)
+                p = ["" if one is None else display.share_text(one) for one in tests]
+                figures = f"{row.risk:.4g}", f"{row.standard_error:.2g}", size, *p
             seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
             cells.append((row.method, *figures, str(row.folds), seconds, row.setting, row.notes))
         return heading, cells
+
+
+def _adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
+    return dict(zip(p_values, holm(list(p_values.values())), strict=True))
 
 
 def _mean(risks: Floats) -> tuple[float, float]:
@@ -498,6 +565,9 @@ def compare(
     repeats: int = 1,
     one_standard_error: bool = False,
     max_complexity: float | None = None,
+    loss: str | Loss | LossFunction | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     missing: MissingRule | None = None,
     n_jobs: int | None = None,
@@ -520,13 +590,15 @@ def compare(
         methods: names, of `jaxrules.users.comparison.METHODS`; or by label a name, a scikit-learn
             estimator, or a function fit(X, y, ...) that returns a `Fit`, a model, an estimator, a
             sequence of them, or a dict of them by setting. It gets X as given, and sample_weight,
-            seed, time_limit and missing if it has arguments of these names (those bound by
-            functools.partial stay). None for every method of METHODS for this target except the
-            slow "drnet" and "exact_list".
+            loss, seed, time_limit and missing if it has arguments of these names (those bound by
+            functools.partial stay). None for every method of METHODS for this target and loss
+            except the slow "drnet" and "exact_list".
         risk: "error" (share of wrong labels), "log_loss" or "brier" (squared error of the
             probabilities, half its sum over the classes) for classes; "squared" or "absolute" (mean
-            errors) for numbers. Probabilities are raised to at least 2**-52. None: "error" if y
-            holds classes (see `jaxrules.data.table.holds_classes`), else "squared".
+            errors) for numbers; "loss", the mean of `loss`, in which probabilities count by their
+            log-odds, and means of the log link by their logarithm. Probabilities are raised to at
+            least 2**-52. None: "loss" if one is given, else "error" if y holds classes (see
+            `jaxrules.data.table.holds_classes`), else "squared".
         measure: of the complexity, see `jaxrules.complexity`. "nonzeros" counts the columns that
             oblique rules weigh. For scikit-learn's models see `jaxrules.users.comparison.size_of`.
         folds: their number; or the fold of each row, integers, shape (rows,).
@@ -539,6 +611,14 @@ def compare(
             error of the least inner risk.
         max_complexity: choose among models of at most this complexity; a fold
             without one is a failure.
+        loss: what the methods minimise, as in the learners, see `jaxrules.losses`: "poisson" for
+            counts. None for the squared loss of numbers and the logistic one of classes. Lists and
+            estimators keep their own; a method that has another loss only fails.
+        offset, exposure: the known part of the score of every row, for numbers, as in
+            `jaxrules.boosting.fit`, shape (rows,). Every method, also an estimator, gets the
+            target and the weights relative to it, and is measured on them: with an exposure, the
+            rates y / exposure with the weight exposure (for "poisson"; with an offset of another
+            link, y - offset).
         sample_weight: weight of every row, shape (rows,), in fits and risks; a method
             that cannot take it fails.
         missing: rule for missing values, see `jaxrules.as_table`.
@@ -551,8 +631,8 @@ def compare(
             second; cheap methods come first, and each gets at most half of what is left. A fold
             that would not end in time is not begun, and a path that its share of the time cut is
             not ranked: the table says so. A running fit of scikit-learn is not interrupted.
-        progress: True for a bar, which forecasts the time that is left, or a function of one
-            `jaxrules.Progress`.
+        progress: True for a bar, or a function of one `jaxrules.Progress`. Without a time limit
+            both have the time that is left, reckoned from the folds that each method has done.
 
     Returns:
         A `Comparison`. A method that raises is reported in its table.
@@ -564,6 +644,17 @@ def compare(
     run = Run("compare", time_limit, progress)
     if risk is not None:
         checks.choice("risk", risk, get_args(Risk))
+    chosen = None if loss is None else loss_by_name(loss)
+    risk = "loss" if risk is None and chosen else risk
+    if chosen is None:
+        checks.require(risk != "loss", 'risk="loss" is the mean of a loss; pass loss=, too')
+        checks.require(
+            exposure is None, 'exposure is for losses with the log link; pass loss="poisson", too'
+        )
+    else:
+        of_classes = "classes" if chosen.target == "sign" else "numbers"
+        fits = risk == "loss" or (risk in OF_CLASSES) == (chosen.target == "sign")
+        checks.require(fits, f"risk={risk!r} does not fit loss={chosen.name!r}, of {of_classes}")
     checks.choice("measure", measure, get_args(Measure))
     inner_folds = checks.integer("inner_folds", inner_folds, at_least=2)
     repeats = checks.integer("repeats", repeats, at_least=1, at_most=1000)
@@ -575,24 +666,26 @@ def compare(
     if risk is None:
         risk = "error" if holds_classes(y) else "squared"
         warn_of_counts(y, 'risk="squared" for numbers, or risk="error" for classes')
-    sample = MethodSample.of(X, y, sample_weight, missing, risk in OF_CLASSES)
-    codes = np.unique(sample.y, return_inverse=True)[1] if risk in OF_CLASSES else None
-    design = ComparisonDesign(_methods(methods, sample), choice, missing, seed)
+    relative_to = "exposure" if exposure is not None else "offset" if offset is not None else ""
+    design = ComparisonDesign({}, choice, missing, seed, chosen, relative_to)
+    sample = design.sample(risk, X, y, sample_weight, (offset, exposure))
+    in_classes = sample.target != "numbers"
+    codes = np.unique(sample.y, return_inverse=True)[1] if in_classes else None
+    design = replace(design, methods=_methods(methods, sample))
     group = sample.groups(groups, X, y)
     numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed, group)
     rounds = _rounds(design, sample, numbers, codes, group, (inner_folds, risk, measure))
     if run.deadline.seconds is None:
-        run.total = len(rounds) * len(design.methods)
-        outcomes = carry_out([task for one in rounds for task in one], run, workers)
+        results = _with_forecast(rounds, run, workers)
     else:
-        outcomes = _in_time(rounds, list(design.methods), run, workers)
+        results = _in_time(rounds, list(design.methods), run, workers)
     # All methods in one fold, then in the next: every len(methods)-th outcome is of one method.
     contestants = [
-        _contestant(name, outcomes[m :: len(design.methods)])
+        _contestant(name, results[m :: len(design.methods)])
         for m, name in enumerate(design.methods)
     ]
     cut = any(
-        outcome is None or (isinstance(outcome, _Outcome) and outcome.cut) for outcome in outcomes
+        outcome is None or (isinstance(outcome, _Outcome) and outcome.cut) for outcome in results
     )
     status = run.limit or (Status.TIME_LIMIT if cut else Status.CONVERGED)
     return Comparison(tuple(contestants), risk, measure, numbers, design, status, run.seconds())
@@ -615,6 +708,29 @@ def _rounds(
             rest = (sample, train, test, inner, risk, measure, design.choice, design.seed)
             rounds.append([_OuterFold(method, *rest) for method in design.methods.values()])
     return rounds
+
+
+def _with_forecast(rounds: Sequence[Sequence[_OuterFold]], run: Run, workers: int) -> list[Any]:
+    """The outcomes without a time limit; the progress says how long the rest will take, from the
+    folds that each method has done: methods differ by a factor of a hundred.
+    """
+    tasks, n_methods = [task for one in rounds for task in one], len(rounds[0])
+    run.total = len(tasks)
+    found: list[Any] = [None] * len(tasks)
+    seconds = np.full(len(tasks), np.nan)
+    for k, outcome in outcomes(tasks, run, workers):
+        found[k] = outcome
+        seconds[k] = getattr(outcome, "seconds", np.nan)
+        by_method = seconds.reshape(-1, n_methods)
+        done = ~np.isnan(by_method)
+        if not done.any():
+            continue
+        # A method without a fold takes as long as the mean of the others, as far as we know.
+        totals, counts = np.nansum(by_method, axis=0), done.sum(axis=0)
+        means = np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+        means = np.where(counts > 0, means, np.nanmean(means))
+        run.expect(float(means @ (~done).sum(axis=0)) / workers)
+    return found
 
 
 _CHEAP_FIRST = (
@@ -691,7 +807,7 @@ def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
         given = [
             name
             for name, method in METHODS.items()
-            if sample.target in method.targets and name not in _SLOW
+            if not method.learns(sample) and name not in _SLOW
         ]
     if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
         raise TypeError(
@@ -881,10 +997,15 @@ class _OuterFold:
 
     def _risk(self, fit: Any, sample: MethodSample) -> float:
         """On these rows."""
-        if self.risk in _PROBABILITIES:
+        loss = sample.loss
+        if self.risk in _PROBABILITIES or (self.risk == "loss" and sample.target != "numbers"):
             probabilities = self.method.probabilities(fit, sample)
             truth = sample.y[:, None] == np.asarray(sample.table.schema.classes)
-            if self.risk == "brier":
+            if loss is not None and self.risk == "loss" and loss != logistic:
+                shares = np.maximum(probabilities, np.finfo(float).eps)
+                scores = scores_of_probabilities(shares, loss)
+                losses = np.asarray(loss.value(np.where(truth[:, 1], 1.0, -1.0), scores))
+            elif self.risk == "brier":
                 losses = ((probabilities - truth) ** 2).sum(axis=1) / 2
             else:
                 losses = -np.log(np.maximum(probabilities[truth], np.finfo(float).eps))
@@ -894,7 +1015,12 @@ class _OuterFold:
                 said.shape == sample.y.shape,
                 f"predictions have shape {said.shape}, y {sample.y.shape}",
             )
-            if self.risk == "error":
+            if self.risk == "loss" and loss is not None:
+                # A mean of 0, which rounding leaves at most, has no logarithm.
+                above = np.maximum(said, np.finfo(float).tiny) if loss.link == "log" else said
+                scores = np.log(above) if loss.link == "log" else said
+                losses = np.asarray(loss.value(sample.y, scores))
+            elif self.risk == "error":
                 losses = (said != sample.y).astype(np.float64)
             else:
                 wrong = said.astype(np.float64) - sample.y
@@ -908,14 +1034,14 @@ def _said(error: BaseException) -> str:
     return display.plain(" ".join(f"{type(error).__name__}: {error}".split()))
 
 
-def _contestant(name: str, outcomes: Sequence[_Outcome | Exception | None]) -> Contestant:
+def _contestant(name: str, results: Sequence[_Outcome | Exception | None]) -> Contestant:
     found = [
         _Outcome()
         if one is None
         else _Outcome(failure=_said(one))
         if isinstance(one, Exception)
         else one
-        for one in outcomes
+        for one in results
     ]
     # A fold whose path ended early lacks some settings: they stay NaN there.
     settings = tuple(dict.fromkeys(setting for one in found for setting in one.settings))

@@ -14,7 +14,7 @@ from jaxrules.tools import checks
 
 Alternative = Literal["two-sided", "less", "greater"]
 
-_MOST_RANKED = 1000
+MOST_RANKED = 1000
 """The exact distribution takes the cube of this many steps."""
 
 
@@ -114,8 +114,8 @@ def signed_rank_test(
     given = checks.sequence("differences", differences)
     checks.choice("alternative", alternative, get_args(Alternative))
     checks.require(
-        len(given) <= _MOST_RANKED,
-        f"differences must have at most {_MOST_RANKED} numbers, got {len(given)}",
+        len(given) <= MOST_RANKED,
+        f"differences must have at most {MOST_RANKED} numbers, got {len(given)}",
     )
     given = given[given != 0]
     doubled = np.round(2 * rankdata(np.abs(given))).astype(int)  # mean ranks are halves

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules.data.table import TableLike, check_order, target_array
+from jaxrules.data.table import TableLike, check_order, target_array, target_name
 from jaxrules.models.persistence import file_to_write, write_file
 from jaxrules.tools import checks, display
 from jaxrules.users.reporting.data import Json, data_json
@@ -129,8 +129,7 @@ def report(
     may_change = None if changeable is None else _names("changeable", changeable)
     signing = _names("sign_off", sign_off)
     subject = subject_of(result, X, y, known)
-    called = getattr(y, "name", None)
-    if isinstance(called, str) and called:
+    if called := target_name(y):
         subject = with_target(subject, called)
     data = data_json(subject, X, y, groups, known, title, max_rows, names, may_change)
     data |= {
