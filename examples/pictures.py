@@ -65,7 +65,7 @@ plt.show()
 # ## Several classes, and rule lists
 #
 # With several classes, a bar has the part of each class. In a list, bars are the shares of rows
-# that the rules decide, in the colour of their label.
+# that the rules decide, in the colour of their label; as a flow, they show which rows reach a rule.
 
 # %%
 wine = jr.datasets.load("wine")
@@ -77,3 +77,15 @@ plt.show()
 rule_list = jr.ssrl.fit(wine.X, wine.y, max_rules=4).model
 jr.plots.rule_importance(rule_list, wine.X)
 plt.show()
+
+# %%
+jr.plots.list_flow(rule_list, wine.X, wine.y)
+plt.show()
+
+# %% [markdown]
+# ## On a dark page
+
+# %%
+with plt.style.context("dark_background"):
+    jr.plots.list_flow(rule_list, wine.X, wine.y)
+    plt.show()

@@ -402,3 +402,45 @@ def test_a_waterfall_of_several_classes_is_of_the_predicted_one() -> None:
     assert ax.get_xlabel() == "score of y"
     assert widths(ax)[-1] == 3.0
     assert widths(plots.waterfall(told, output=2))[-1] == -1.0
+
+
+def test_a_list_flows() -> None:
+    schema = jr.Schema((jr.Feature("a"),), classes=("no", "yes"))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 7.0)], [C.above(0, 4.0)]])
+    model = jr.RuleList(rules, np.array([1, 0, 1], np.int32), np.full((3, 2), 0.5))
+    X, y = np.arange(10.0)[:, None], np.array(["yes"] * 5 + ["no"] * 4 + ["yes"])
+    ax = plots.list_flow(model, X, y)
+    assert texts(ax) == ["a > 7", "a > 4", "otherwise"]
+    says = [text.get_text() for text in ax.texts]
+    assert says == ["yes: 2 rows, 50% right", "no: 3 rows, 100% right", "yes: 5 rows, 100% right"]
+    bars = sorted(
+        (patch.get_y() + 0.25, patch.get_x(), patch.get_width())
+        for patch in ax.patches
+        if patch.get_width()
+    )
+    expected = [
+        (0, 0, 8), (0, 8, 1), (0, 9, 1), (0.5, 0, 8), (1, 0, 5), (1, 5, 3), (1.5, 0, 5), (2, 0, 5),
+    ]  # fmt: skip
+    assert bars == expected
+    assert plots.list_flow(model, X).texts[0].get_text() == "yes: 2 rows"
+    for wrong, error, message in [
+        ((X, X), TypeError, "model must be RuleList"),
+        ((model, X[:0]), ValueError, "X has no rows"),
+        ((model, X, ["maybe"] * 10), ValueError, "does not know"),
+    ]:
+        with pytest.raises(error, match=message):
+            plots.list_flow(*wrong)
+
+
+def test_plots_follow_a_dark_style(two_columns: Any) -> None:
+    model, X = two_columns
+    (row,) = jr.explain(model, X[:1])
+    colours = {}
+    for style in ("default", "dark_background"):
+        with plt.style.context(style):
+            colours[style] = [patch.get_facecolor()[:3] for patch in plots.waterfall(row).patches]
+            regions = plots.decision_regions(model, X).collections[0].cmap(0)
+            assert bool(sum(regions[:3]) < 1.5) is (style == "dark_background")
+    assert (0, 0, 0) in colours["default"]
+    assert (1, 1, 1) in colours["dark_background"]
+    assert (0, 0, 0) not in colours["dark_background"]

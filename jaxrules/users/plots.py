@@ -1,7 +1,8 @@
 """Plots of models, fits and comparisons; they need matplotlib (``pip install jaxrules[plots]``).
 
 Every function draws on the axes `ax`, or on new ones, and returns them. The colours of Okabe and
-Ito are distinct for colour-blind readers; markers differ as well.
+Ito are distinct for colour-blind readers; markers differ as well. Greys and black follow
+matplotlib's style: ``with plt.style.context("dark_background")`` draws for dark pages.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from jaxrules.users.reporting.subject import Known
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
+WHITE = "#FFFFFF"
 MARKERS = "os^DvPX"
 _LIGHTER = 0.25
 """Opacity of a region."""
@@ -69,7 +71,25 @@ def _by_label(name: str, values: Any, what: str) -> None:
 def _style(number: int) -> dict[str, Any]:
     """A colour and a marker; no pair repeats among the first 49."""
     cycle, colour = divmod(number, len(COLOURS))
-    return {"color": COLOURS[colour], "marker": MARKERS[(colour + cycle) % len(MARKERS)]}
+    return {"color": _colour(colour), "marker": MARKERS[(colour + cycle) % len(MARKERS)]}
+
+
+def _is_dark() -> bool:
+    """Whether matplotlib's style has light text, as "dark_background" has."""
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(plt.rcParams["text.color"])) > 1.5
+
+
+def _colour(number: int) -> str:
+    """Black is white in the dark; the others can be seen on both."""
+    return WHITE if COLOURS[number] == BLACK and _is_dark() else COLOURS[number]
+
+
+def _grey(lightness: float) -> str:
+    """A grey of this lightness on white, and as far from the background in the dark."""
+    return str(round(1.0 - lightness, 3) if _is_dark() else lightness)
 
 
 def _rows(texts: Sequence[str], ax: Any, grows: bool) -> None:
@@ -148,7 +168,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
     together = together[np.lexsort(together.T[::-1])]
     # Sorted by complexity: a point is Pareto-optimal if its risk is below all risks before it.
     best = together[together[:, 1] < np.append(np.inf, np.minimum.accumulate(together[:, 1])[:-1])]
-    ax.step(*best.T, where="post", color="0.8", linewidth=5, zorder=0, label="Pareto front")
+    ax.step(*best.T, where="post", color=_grey(0.8), linewidth=5, zorder=0, label="Pareto front")
     for number, (label, rows) in enumerate(points.items()):
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
         error = rows[:, 2] if rows.shape[1] == 3 else None
@@ -168,7 +188,9 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
             ax.scatter(
                 *table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4
             )
-        ax.scatter([], [], s=70, facecolors="none", edgecolors="0.3", label="setting chosen inside")
+        ax.scatter(
+            [], [], s=70, facecolors="none", edgecolors=_grey(0.3), label="setting chosen inside"
+        )
     sizes = together[together[:, 0] > 0, 0]
     if len(sizes) and sizes.max() > _WIDE * sizes.min():
         # Linear up to 1: a complexity may be 0.
@@ -358,7 +380,7 @@ def _bars_by_class(
 def _filled(number: int) -> dict[str, Any]:
     """The fill of a bar; no pair of colour and pattern repeats among the first 28."""
     cycle, colour = divmod(number, len(COLOURS))
-    return {"color": COLOURS[colour], "hatch": ("", "//", "..", "xx")[cycle % 4]}
+    return {"color": _colour(colour), "hatch": ("", "//", "..", "xx")[cycle % 4]}
 
 
 def feature_importance(model: Any, X: TableLike, ax: Any = None, *, most: int = 10) -> Any:
@@ -389,7 +411,7 @@ def local_importance(model: Any, X: TableLike, row: Any, ax: Any = None, *, most
     """
     found = importances.local_importance(model, X, row)
     ax = _columns(found, ax, most)
-    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.axvline(0.0, color=_grey(0.8), linewidth=0.8, zorder=0)
     ax.set_xlabel("score against the mean row")
     return ax
 
@@ -407,7 +429,7 @@ def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) 
         [one.value for one in ranked],
         xerr=errors,
         color=colours,
-        ecolor="0.3",
+        ecolor=_grey(0.3),
         capsize=2,
     )
     _rows([display.plain(one.name) for one in ranked], ax, grows)
@@ -442,7 +464,7 @@ def coefficient_path(
     checks.require(len(used) > 0, "path has no coefficient other than 0")
     ax = _axes(ax)
     ranked = used[np.argsort(-np.abs(values[-1, used]), kind="stable")]
-    ax.plot(steps, values[:, ranked[most:]], color="0.8", linewidth=0.7, zorder=1)
+    ax.plot(steps, values[:, ranked[most:]], color=_grey(0.8), linewidth=0.7, zorder=1)
     shown = np.array(sorted(ranked[:most].tolist(), key=lambda j: values[-1, j]))
     # Labels stand at least 5.5 % of the range apart, and lines join them to their ends.
     heights = _apart(values[-1, shown], 0.055 * float(np.ptp(values[:, used])))
@@ -465,7 +487,7 @@ def coefficient_path(
                 "relpos": (0, 0.5),
             },
         )
-    ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.axhline(0.0, color=_grey(0.8), linewidth=0.8, zorder=0)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel(label)
     ax.set_ylabel("coefficient" if isinstance(path, ModelSequence) else "weight")
@@ -551,7 +573,7 @@ def waterfall(
     left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
     # Each part begins where the one before ends; the score is a separate bar, from 0.
     left[-1], width[-1] = 0.0, ends[-1]
-    colours = ["0.6", *(BLUE if weight > 0 else ORANGE for _, weight in reasons), BLACK]
+    colours = [_grey(0.6), *(BLUE if weight > 0 else ORANGE for _, weight in reasons), _grey(0.0)]
     grows, ax = ax is None, _axes(ax)
     ax.barh(range(len(steps)), width, left=left, color=colours, height=0.7)
     largest = display.largest_of(width)
@@ -563,13 +585,13 @@ def waterfall(
         ends[:-1],
         np.arange(len(ends) - 1) - 0.35,
         np.arange(1, len(ends)) + 0.35,
-        color="0.4",
+        color=_grey(0.4),
         linewidth=0.6,
     )
-    ax.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.axvline(0.0, color=_grey(0.8), linewidth=0.8, zorder=0)
     cut = explanation.threshold
     if cut is not None and cut.score is not None:
-        ax.axvline(cut.score, color="0.4", linewidth=0.8, linestyle="--", zorder=0)
+        ax.axvline(cut.score, color=_grey(0.4), linewidth=0.8, linestyle="--", zorder=0)
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
     _rows([text for text, _ in steps], ax, grows)
@@ -674,9 +696,9 @@ def _classes(
     from matplotlib.colors import ListedColormap, to_rgb
     from matplotlib.patches import Patch
 
-    classes = schema.classes or ()
+    classes, ground = schema.classes or (), 0.0 if _is_dark() else 1.0 - _LIGHTER
     light: list[Any] = [
-        tuple(1 - _LIGHTER * (1 - part) for part in to_rgb(_style(k)["color"]))
+        tuple(_LIGHTER * part + ground for part in to_rgb(_style(k)["color"]))
         for k in range(len(classes))
     ]
     codes = np.argmax(np.stack([values == label for label in classes]), axis=0)
@@ -697,7 +719,7 @@ def _classes(
                 *(column[truth == label] for column in rows),
                 s=9,
                 linewidths=0.3,
-                edgecolors="white",
+                edgecolors=_grey(1.0),
                 label=str(label),
                 **_style(k),
             )
@@ -713,7 +735,7 @@ def _numbers(
     limits = {"cmap": "cividis", "vmin": float(shown.min()), "vmax": float(shown.max())}
     mesh = ax.pcolormesh(*ticks, values, rasterized=True, **limits)
     if truth is not None:
-        ax.scatter(*rows, c=truth, s=9, linewidths=0.4, edgecolors="white", **limits)
+        ax.scatter(*rows, c=truth, s=9, linewidths=0.4, edgecolors=_grey(1.0), **limits)
     ax.figure.colorbar(mesh, ax=ax, label=schema.target)
 
 
@@ -758,7 +780,7 @@ def roc(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
     """
     curves, confusion, names = _curves(model, X, y)
     ax = _axes(ax)
-    ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle="--", zorder=0)
+    ax.plot([0, 1], [0, 1], color=_grey(0.7), linewidth=0.8, linestyle="--", zorder=0)
     for number, curve in enumerate(curves):
         k, (positive, negative) = curve["class"], curve["rows"]
         false, true = np.array(curve["roc"]).T
@@ -832,11 +854,11 @@ def calibration(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
     if not classes:
         predicted, observed, _ = np.array(found["calibration"]).T
         low, high = min(predicted.min(), observed.min()), max(predicted.max(), observed.max())
-        ax.plot([low, high], [low, high], color="0.7", linewidth=0.8, linestyle="--", zorder=0)
+        ax.plot([low, high], [low, high], color=_grey(0.7), linewidth=0.8, linestyle="--", zorder=0)
         ax.plot(predicted, observed, "o-", color=BLUE, markersize=4)
         ax.set(xlabel=f"mean prediction of {target}", ylabel=f"mean {target}")
         return ax
-    ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle="--", zorder=0)
+    ax.plot([0, 1], [0, 1], color=_grey(0.7), linewidth=0.8, linestyle="--", zorder=0)
     for number, curve in enumerate(found["curves"]):
         predicted, observed, sizes = np.array(curve["calibration"]).T
         low, high = wilson(observed, sizes)
@@ -940,15 +962,72 @@ def _density(ax: Any, known: NDArray[Any], codes: NDArray[Any] | None) -> None:
     below = ax.twinx()
     if codes is None:
         counts, edges = np.histogram(known, bins=30)
-        below.stairs(counts, edges, fill=True, color="0.85")
+        below.stairs(counts, edges, fill=True, color=_grey(0.85))
     else:
         counts = np.bincount(known.astype(np.int64), minlength=len(codes))
-        below.bar(codes, counts, color="0.85", width=0.7)
+        below.bar(codes, counts, color=_grey(0.85), width=0.7)
     below.set_ylim(0, 4 * max(int(counts.max()), 1))
     below.set_yticks([])
     below.spines[["right", "top"]].set_visible(False)
     ax.set_zorder(below.get_zorder() + 1)
     ax.patch.set_visible(False)
+
+
+def list_flow(model: RuleList, X: TableLike, y: ArrayLike | None = None, ax: Any = None) -> Any:
+    """A rule list as a flow: the bar of a rule has the rows that reach it. It decides the coloured
+    ones, and hands the grey ones on to the rule below.
+
+    Args:
+        model: a rule list.
+        X: rows.
+        y: their classes: they colour the rows that a rule decides, those of its label first, and it
+            is written how many are right. None colours them by the label.
+        ax: matplotlib axes.
+
+    Raises:
+        TypeError: for anything but a rule list.
+        ValueError: for data that do not fit the model.
+    """
+    checks.instance("model", model, RuleList, "jaxrules.ssrl.fit")
+    checks.concrete("X", X)
+    check_order(X, y=y)
+    table, classes, n = (
+        conform(X, model.schema),
+        model.schema.classes or (),
+        len(model.conjunctions),
+    )
+    checks.require(table.n_rows > 0, "X has no rows")
+    place, codes = model.position(table), np.asarray(model.labels)
+    found = codes[place]
+    if y is not None:
+        found = np.array(
+            [classes.index(one) for one in known_labels(y, classes, len(place)).tolist()]
+        )
+    decided = np.zeros((n + 1, len(classes)), np.int64)
+    np.add.at(decided, (place, found), 1)
+    reached = decided.sum(axis=1)[::-1].cumsum()[::-1]
+    grows, ax = ax is None, _axes(ax)
+    for r, (label, counts) in enumerate(zip(codes.tolist(), decided, strict=True)):
+        total = int(counts.sum())
+        start = rest = int(reached[r]) - total
+        ax.barh(r, rest, height=0.5, color=_grey(0.8))
+        ax.barh(r + 0.5, rest, height=0.5, color=_grey(0.92))  # on their way down
+        for k in (label, *(k for k in range(len(classes)) if k != label)):
+            ax.barh(r, counts[k], left=start, height=0.5, **_filled(k))
+            start += int(counts[k])
+        right = f", {counts[label] / total:.0%} right" if y is not None and total else ""
+        says = f"{display.plain(str(classes[label]))}: {display.counted(total, 'row')}{right}"
+        ax.text(reached[r] + 0.01 * len(place), r, says, va="center", fontsize="small")
+    _rows([*(model.conjunctions.describe(r, " AND ") for r in range(n)), "otherwise"], ax, grows)
+    ax.set(xlabel="rows", xlim=(0, 1.75 * len(place)))  # with room for the words
+    ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= len(place)])
+    ax.spines["bottom"].set_bounds(0, len(place))
+    of = display.plain(model.schema.target) + (" of the rows" if y is not None else " as predicted")
+    handles = [
+        ax.barh(0, 0, label=display.plain(str(one)), **_filled(k)) for k, one in enumerate(classes)
+    ]
+    _legend_above(ax, handles, of)
+    return ax
 
 
 def overlap(model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None) -> Any:
@@ -1031,7 +1110,7 @@ def price_of_interpretability(front: Front, ax: Any = None) -> Any:
     for box in front.boxes:
         corner = (box.interpretability[0], box.cost[0])
         width, height = box.interpretability[1] - corner[0], box.cost[1] - corner[1]
-        ax.add_patch(Rectangle(corner, width, height, color="0.92", zorder=0))
+        ax.add_patch(Rectangle(corner, width, height, color=_grey(0.92), zorder=0))
     for number, steps in enumerate(sorted({len(point.path) for point in front.points})):
         label: str | None = display.counted(steps, "step")
         for supported in (True, False):
@@ -1042,7 +1121,9 @@ def price_of_interpretability(front: Front, ax: Any = None) -> Any:
                 ax.scatter(losses, costs, s=14, label=label, **_style(number), **filled)
                 label = None
     if not all(point.supported for point in front.points):
-        ax.scatter([], [], s=14, facecolors="none", edgecolors="0.4", label="hollow: unsupported")
+        ax.scatter(
+            [], [], s=14, facecolors="none", edgecolors=_grey(0.4), label="hollow: unsupported"
+        )
     ax.set_xlabel("interpretability loss")
     ax.set_ylabel("cost")
     ax.legend(frameon=False)
