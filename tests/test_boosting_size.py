@@ -37,6 +37,20 @@ def negative_log_likelihood(kind: str, fit: jr.Fit, weights: np.ndarray, ridge: 
     return float(weights.sum() / 2 * np.log(np.average((y - score) ** 2, weights=weights)))
 
 
+def price(kind: str, fit: jr.Fit, weights: np.ndarray) -> float:
+    """1.25 times the scale: the squared slopes of the loss over its curvature."""
+    if kind == "squared":
+        return 1.25
+    if kind == "poisson":
+        expected = np.asarray(jr.predict(fit.model, X))
+        slopes, curvatures = expected - TARGETS[kind], expected
+    else:
+        p = np.asarray(jr.predict_proba(fit.model, X))
+        truth = np.asarray(fit.model.schema.classes) == TARGETS[kind][:, None]
+        slopes, curvatures = p - truth, p * (1 - p)
+    return float(1.25 * np.sum(weights @ slopes**2) / np.sum(weights @ curvatures))
+
+
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_rule_must_gain_more_than_a_smaller_ridge(kind: str) -> None:
     y, weights, ridge = TARGETS[kind], RNG.uniform(0.5, 2.0, 200), 3.0
@@ -49,7 +63,9 @@ def test_a_rule_must_gain_more_than_a_smaller_ridge(kind: str) -> None:
         for m, (before, after) in enumerate(pairwise(fits), start=1)
     ]
     np.testing.assert_allclose(fits[-1].details["gains"][1:], gains, atol=1e-4)
-    best = int(np.argmax(np.cumsum([0.0, *(gain - 1.25 for gain in gains)]))) + 1
+    prices = [price(kind, fit, weights) for fit in fits]
+    np.testing.assert_allclose(fits[-1].details["prices"], prices, rtol=1e-6)
+    best = int(np.argmax(np.cumsum([0.0, *np.subtract(gains, prices[1:])]))) + 1
     chosen = jr.boosting.fit(X, y, l2_penalty=ridge, **given)
     assert len(chosen.details["stages"]) == best
     assert chosen.details["l2_penalty"] == ridge
@@ -134,6 +150,35 @@ def test_the_ridge_of_weights_that_are_not_refitted_does_not_grow() -> None:
 def test_noise_has_few_rules() -> None:
     y = RNG.integers(0, 2, 200)
     assert jr.support(jr.boosting.fit(X, y, max_rules=None, **SMALL).model) <= 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_of_a_larger_variance_has_few_rules(seed: int) -> None:
+    """Counts vary by four times their mean, and every rule gains four times as much by chance; at
+    a price of 1.25 there were ten rules.
+    """
+    random = np.random.default_rng(seed)
+    y = random.negative_binomial(1, 0.25, 200)
+    assert jr.support(jr.boosting.fit(X, y, loss="poisson", **SMALL).model) <= 4
+
+
+def test_rules_without_noise_are_not_copied() -> None:
+    """Three rules leave hardly any loss, but nor are there any others."""
+    Z = np.random.default_rng(0).normal(size=(600, 5))
+    y = ((Z[:, 0] > 0) & (Z[:, 1] > 0)) | ((Z[:, 2] > 0.5) & (Z[:, 3] > 0)) | (Z[:, 4] > 1)
+    fit = jr.boosting.fit(Z, y)
+    assert jr.support(fit.model) == 3
+    assert fit.details["prices"][-1] < 0.15
+
+
+def test_few_positives_have_more_rules_than_nats_pay_for() -> None:
+    """Ten nearly separated positives: at a price of 1.25 there were two rules."""
+    data = jr.datasets.load("wine")
+    rows = np.append(np.flatnonzero(data.y == "class_0")[::6], np.flatnonzero(data.y != "class_0"))
+    few = data[rows]
+    fit = jr.boosting.fit(few.X, few.y == "class_0", seed=0)
+    gains = np.array(jr.boosting.path(few.X, few.y == "class_0", max_rules=10)[-1].details["gains"])
+    assert jr.support(fit.model) > int(np.argmax(np.cumsum(gains - 1.25))) + 1
 
 
 def test_required_columns_are_used() -> None:

@@ -8,26 +8,51 @@ rules, relaxed by the same factor, would gain:
     gain(m + 1) = NLL(m rules refitted with ridge r m / (m + 1)) - NLL(m + 1 rules with ridge r)
 
 with the negative log-likelihood NLL a sum over rows, without the ridge. The size is the one with
-the greatest sum of gain(j) - 1.25 over its rules j. The ridge of the weights then gives what
+the greatest sum of gain(j) - price(j) over its rules j. The ridge of the weights then gives what
 near-copies would have gained, see `best_size`.
+
+The price of a rule is 1.25 times the scale of the likelihood: a loss that varies less than its
+likelihood says is one over a scale, as in quasi-likelihood (McCullagh and Nelder, "Generalized
+Linear Models", 1989, Sec. 9.2),
+
+    price(j) = 1.25 sum g^2 / sum h
+
+with the slopes g and curvatures h of the loss at the scores of j rules, whose sums are equal for a
+likelihood that is true. With classes that are nearly separated, the first rules leave a few nats,
+and all rows together vary by as little: what is a small gain for noisy classes is a large part of
+what is left. For squares the variance is estimated, and the price is 1.25.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss, logistic, poisson, squared
+from jaxrules.losses import Loss, derivatives, logistic, poisson, squared
 from jaxrules.tools import checks
 
 Floats = NDArray[np.float64]
 
 PER_RULE = 1.25
 """By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""
+
+
+class Worth(NamedTuple):
+    """What the last rule or linear term of an ensemble is worth.
+
+    Attributes:
+        gain: see the module's docstring; nan if it is unknown.
+        raised: by how much it raised the log-likelihood, under one ridge.
+        price: by how much it must raise it.
+    """
+
+    gain: float = math.nan
+    raised: float = math.nan
+    price: float = math.nan
 
 
 def has_likelihood(loss: Loss) -> bool:
@@ -61,16 +86,43 @@ def negative_log_likelihood(loss: Loss, y: Floats, scores: Floats, weights: Floa
     return total / 2 * math.log(max(losses / total, float(np.finfo(np.float64).tiny)))
 
 
-def gain_of_rule(before: Any, after: Any) -> float:
-    """The gain of the last rule or linear term, given the ensembles before and after it."""
+def scale(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
+    """The scale of the slopes: their squares over the curvature, both summed over rows (and
+    classes). It is about 1 if the loss is a negative log-likelihood that is true.
+
+    Args:
+        y, scores, weights: as for `negative_log_likelihood`.
+    """
+    slopes, curvatures = derivatives(loss, y, scores)
+    whole = float(np.sum(weights @ curvatures))
+    return float(np.sum(weights @ slopes**2)) / max(whole, float(np.finfo(np.float64).tiny))
+
+
+def price_of_rule(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
+    """By how much the last rule of these scores must raise the log-likelihood.
+
+    Args:
+        y, scores, weights: as for `negative_log_likelihood`.
+    """
+    if loss.quadratic:  # whose scale the likelihood estimates
+        return PER_RULE
+    return PER_RULE * scale(loss, y, scores, weights)
+
+
+def worth_of_rule(before: Any, after: Any) -> Worth:
+    """What the last rule or linear term is worth, given the ensembles before and after it."""
     m, n = (len(one.rules) + len(one.terms) for one in (before, after))
     # Elimination may leave fewer rules than before (n < m): the ridge is never raised.
-    if m:
-        before = before.under(before.l2_penalty * min(m / n, 1.0)).refitted()
-    return before.negative_log_likelihood() - after.negative_log_likelihood()
+    relaxed = before.under(before.l2_penalty * min(m / n, 1.0)).refitted() if m else before
+    nll = after.negative_log_likelihood()
+    return Worth(
+        relaxed.negative_log_likelihood() - nll,
+        before.negative_log_likelihood() - nll,
+        price_of_rule(after.loss, after.y, after.scores, after.sample_weight),
+    )
 
 
-def best_size(sizes: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[int, int]:
+def best_size(sizes: Sequence[Sequence[Worth]]) -> tuple[int, int]:
     """The place of the best size, and of the size that the likelihood is worth.
 
     Rules that gain no more than a smaller ridge are left out, and the ridge takes their place: if k
@@ -78,13 +130,10 @@ def best_size(sizes: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple
     m / k.
 
     Args:
-        sizes: for each size, ascending, the gains of its rules (see `gain_of_rule`), and by how
-            much each raised the log-likelihood.
+        sizes: for each size, ascending, what its rules are worth.
     """
     # Of equal sums `argmax` takes the first, and so the smallest size. Sizes differ in their rules
     # only where columns are required, so each has gains of its own.
-    best, paid = (
-        int(np.argmax([sum(part) - PER_RULE * len(part) for part in parts]))
-        for parts in zip(*sizes, strict=True)
-    )
+    best = int(np.argmax([sum(one.gain - one.price for one in rules) for rules in sizes]))
+    paid = int(np.argmax([sum(one.raised - one.price for one in rules) for rules in sizes]))
     return best, max(best, paid)

@@ -66,6 +66,8 @@ class BoostingDetails(Details):
         gains: by how much each rule raised the log-likelihood, beyond what a smaller ridge on the
             rules before would have raised it, see `jaxrules.ensembles.size`; empty for a
             loss without a likelihood, and without refits.
+        prices: by how much each rule had to raise it, likewise; the sum of the differences is
+            greatest for the number of rules that `max_rules="auto"` takes.
         risks: the regularised risk after 0, 1, ... stages, with the ridge of the search.
         sample: the number of rows that the propositions come from; None for all.
         l2_penalty: the ridge of the weights.
@@ -77,6 +79,7 @@ class BoostingDetails(Details):
     propositions: int
     risks: tuple[float, ...]
     gains: tuple[float, ...]
+    prices: tuple[float, ...]
     sample: int | None
     l2_penalty: float
     chosen: str = ""

@@ -310,9 +310,10 @@ class BoostingOptions(_BoostingShared):
         max_rules: the number of rules and linear terms (with multiclass="one_vs_rest", per class);
             fewer if no further rule reduces the risk. "auto": as many as gain more in likelihood
             than a smaller ridge would, at most ten; `jaxrules.ensembles.size` has the
-            criterion. Ten for losses other than the logistic, squared and Poisson one, and without
-            refits. None: the same, at most 40, for these losses only. ``details["chosen"]`` reports
-            the number, and `path` returns the fits of all sizes.
+            criterion, by which the less is left to explain, the less a rule must gain. Ten for
+            losses other than the logistic, squared and Poisson one, and without refits. None: the
+            same, at most 40, for these losses only. ``details["chosen"]`` reports the number, and
+            `path` returns the fits of all sizes.
         l2_penalty: the paper's lambda >= 0, relative to sums over rows. None: a first fit of ten
             rules with a small ridge leaves a share q of the constant's loss (to which 30 / rows is
             added, at most .2, as ten rules explain that much by chance). The ridge is then 32 q /

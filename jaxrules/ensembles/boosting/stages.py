@@ -23,7 +23,7 @@ from jaxrules.ensembles.boosting.pruning import pruned
 from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.noise import Ridge
-from jaxrules.ensembles.size import best_size, gain_of_rule, has_likelihood
+from jaxrules.ensembles.size import Worth, best_size, has_likelihood, worth_of_rule
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.solvers.rule_search import Found
@@ -58,7 +58,7 @@ class _Grown:
     Attributes:
         step: what is reported.
         risks: the regularised risks of the search, after 0, 1, ... stages.
-        gains, raised: of the stages, see `best_size`; empty without a likelihood.
+        worth: of the stages, see `best_size`; empty without a likelihood.
         history: the steps of the run.
         nothing_else: only rules for required columns are left.
     """
@@ -67,8 +67,7 @@ class _Grown:
     step: EnsembleStep
     risks: tuple[float, ...]
     stages: tuple[BoostingStage, ...] = ()
-    gains: tuple[float, ...] = ()
-    raised: tuple[float, ...] = ()
+    worth: tuple[Worth, ...] = ()
     history: tuple[Progressed, ...] = ()
     nothing_else: bool = False
 
@@ -102,12 +101,12 @@ class Boosted:
 
     def of_best_size(self) -> Fit[RuleEnsemble]:
         """The fit of the size that the data choose; the largest without a likelihood."""
-        if not self.grown[-1].gains:
+        if not self.grown[-1].worth:
             return self.fits()[-1]
         # Of k rules that are worth their price in likelihood, m gain more than a smaller ridge
         # would. The m are kept, and their ridge is relaxed by m / k, as the near-copies among the k
         # would have done.
-        best, paid = best_size([(one.gains, one.raised) for one in self.grown])
+        best, paid = best_size([one.worth for one in self.grown])
         one = self.grown[best]
         m = len(one.stages)
         if one is self.grown[-1]:
@@ -133,7 +132,8 @@ class Boosted:
         details = BoostingDetails(
             stages=one.stages,
             propositions=task.candidates.n_searched,
-            gains=one.gains,
+            gains=tuple(rule.gain for rule in one.worth),
+            prices=tuple(rule.price for rule in one.worth),
             risks=one.risks,
             sample=task.sample,
             l2_penalty=ridge.value,
@@ -236,13 +236,10 @@ def _longer(
     column = "" if term is None else state.columns.name(term, task.data.schema)
     stages = (*grown.stages, _stage(found, weight, stage.limit, seconds, bound, column))
     history = (*grown.history, Progressed(step.risk, len(step.rules), run.seconds()))
-    gains, raised = grown.gains, grown.raised
+    worth = grown.worth
     if has_likelihood(task.data.loss) and options.corrective:
-        gains = (*gains, gain_of_rule(grown.state, state))
-        # Both with the ridge of the search, unlike `gain_of_rule`, which relaxes that of the first.
-        before = grown.state.negative_log_likelihood()
-        raised = (*raised, before - state.negative_log_likelihood())
-    return _Grown(state, step, risks, stages, gains, raised, history, grown.nothing_else)
+        worth = (*worth, worth_of_rule(grown.state, state))
+    return _Grown(state, step, risks, stages, worth, history, grown.nothing_else)
 
 
 def _next(

@@ -11,7 +11,7 @@ from jaxrules.ensembles.glrm.options import GlrmPrices
 from jaxrules.ensembles.glrm.outputs import Solved
 from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule, Start
 from jaxrules.ensembles.l1_ensemble import permitted
-from jaxrules.ensembles.size import PER_RULE, has_likelihood
+from jaxrules.ensembles.size import PER_RULE, has_likelihood, scale
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.tools.bits import Words, pack, unpack
 from jaxrules.tools.fits import Status
@@ -252,7 +252,7 @@ class Master:
             used = np.flatnonzero(weights)
             free = np.flatnonzero(used >= len(problem.candidates.first))
             score = self.score()[problem.group, 0]
-            price = self._price_of_rule(score, share)
+            price = self._price_of_rule(score)
             if not len(free):
                 break
             curvature = np.asarray(data.loss.curvature(data.target, score)) * share
@@ -281,17 +281,13 @@ class Master:
         self.problem = replace(problem, prices=prices, linear_price=_RELAXED * problem.linear_price)
         self.solution = self._weighed(np.flatnonzero(self.rule_weights[:, 0]), run)
 
-    def _price_of_rule(self, score: Floats, share: Floats) -> float:
+    def _price_of_rule(self, score: Floats) -> float:
         """What a rule must be worth in units of the objective, a mean loss: the likelihood of a
-        loss whose scale is that of the slopes, as in quasi-likelihood (McCullagh and Nelder,
-        "Generalized Linear Models", Sec. 9.2). If the loss is a negative log-likelihood, its mean
-        squared slope is its mean curvature; for squares, their ratio is twice the mean square.
+        loss whose scale is that of the slopes. For squares, the scale is twice the mean square.
         """
         data = self.problem.data
-        slopes = np.asarray(data.loss.gradient(data.target, score))
-        curvature = np.asarray(data.loss.curvature(data.target, score))
-        scale = float(share @ slopes**2) / max(float(share @ curvature), np.finfo(float).tiny)
-        return PER_RULE * scale / float(data.weights.sum())
+        own = scale(data.loss, data.target, score, data.weights)
+        return PER_RULE * own / float(data.weights.sum())
 
     def _rises(self, used: NDArray[np.intp], curvature: Floats) -> Floats:
         """By how much the objective rises without each of some rules, by its quadratic model.

@@ -30,7 +30,12 @@ from jaxrules.ensembles.lltboost.proposals import (
 from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.ensembles.noise import Ridge, first_ridge, ridges
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.ensembles.size import has_likelihood, negative_log_likelihood
+from jaxrules.ensembles.size import (
+    Worth,
+    has_likelihood,
+    negative_log_likelihood,
+    price_of_rule,
+)
 from jaxrules.learning.training import TrainingData, held_out
 from jaxrules.losses import best_constant, mean_loss, softmax
 from jaxrules.rules.conditions import Condition, Conjunctions
@@ -60,16 +65,14 @@ class Refitted(NamedTuple):
     """The weights of an ensemble, (rules, outputs) and (outputs,), and the objective at them.
 
     Attributes:
-        gain, raised: of the last rule, see `jaxrules.ensembles.size.best_size`; NaN unless
-            `max_rules` is "auto".
+        worth: of the last rule; unknown unless `max_rules` is "auto".
     """
 
     weights: Floats
     intercept: Floats
     objective: float
     ridge: Ridge
-    gain: float = math.nan
-    raised: float = math.nan
+    worth: Worth = Worth()
 
 
 class TrainedRows(NamedTuple):
@@ -298,8 +301,7 @@ class Ensemble:
         self.fitted = self._refit(self.training, self.fitted, self.ridge)
         step = self._refitted()
         if self.chooses_size:
-            gain, raised = self._gain(step.ridge.value)
-            step = step._replace(gain=gain, raised=raised)
+            step = step._replace(worth=self._worth(step.ridge.value))
         self.steps.append(step)
         return tuple(
             Part(
@@ -316,20 +318,23 @@ class Ensemble:
         """Whether the data choose the number of rules."""
         return self.task.options.max_rules == "auto" and has_likelihood(self.data.loss)
 
-    def _gain(self, ridge: float) -> tuple[float, float]:
-        """The gain of the last rule under this ridge, and by how much it raised the log-likelihood,
-        both on the rows of the weights to report.
-        """
-        m = self.n_rules
+    def _worth(self, ridge: float) -> Worth:
+        """What the last rule is worth under this ridge, on the rows of the weights to report."""
+        m, weights, target = self.n_rules, self.final.weights, self.final.data.target
 
-        def nll(rules: int, ridge: float) -> float:
-            b = self._refit(self.final, self.fitted, ridge, rules)
-            weights = self.final.weights
-            scores = self._scores(b, rules)
-            return negative_log_likelihood(self.loss, self.final.data.target, scores, weights)
+        def scores(rules: int, ridge: float) -> Floats:
+            return self._scores(self._refit(self.final, self.fitted, ridge, rules), rules)
 
-        after = nll(m, ridge)
-        return nll(m - 1, ridge * (m - 1) / m) - after, nll(m - 1, ridge) - after
+        def nll(scores: Floats) -> float:
+            return negative_log_likelihood(self.loss, target, scores, weights)
+
+        whole = scores(m, ridge)
+        after = nll(whole)
+        return Worth(
+            nll(scores(m - 1, ridge * (m - 1) / m)) - after,
+            nll(scores(m - 1, ridge)) - after,
+            price_of_rule(self.loss, target, whole, weights),
+        )
 
     def relaxed(self, m: int, share: float) -> Refitted:
         """The weights of the first m rules to report under a share of the ridge that the data
@@ -367,14 +372,6 @@ class Ensemble:
             constants = constants - constants.mean()
         after[:, 1 : m + 1], after[:, 0] = weights.T, constants
         return result
-
-    def share_left(self) -> float:
-        """The share of the constant's loss that all rules leave under the small ridge."""
-        rows, target = self.final, self.final.data.target
-        b = self._refit(rows, self.fitted, self.ridge)
-        constant = best_constant(self.loss, target, rows.weights)
-        risk = self._risk(b, self.n_rules)
-        return noises.share_left(self.loss, target, rows.weights, risk, constant)
 
     def _scores(self, b: Floats, m: int) -> Floats:
         """The scores of m rules with these weights, (rows,) or (rows, outputs)."""

@@ -151,8 +151,8 @@ class LLTBoostOptions(LLTBoostShared):
     Attributes:
         max_rules: the number of rules, r; fewer if no further rule changes the risk. "auto": as
             many as gain more in likelihood than a smaller ridge would, at most ten;
-            `jaxrules.ensembles.size` has the criterion. Ten if these leave less than a fifth of the
-            constant's loss, and for losses other than the logistic, squared and Poisson one.
+            `jaxrules.ensembles.size` has the criterion. Ten for losses other than the logistic,
+            squared and Poisson one.
             ``details["chosen"]`` reports the number, and `path` returns the fits of all sizes.
     """
 
