@@ -299,6 +299,7 @@ LEARNERS = {
                 "search": Search(("zero-one",), exact=True),
                 "mip": Search(("zero-one",), {"method": "mip", "max_length": 1}, exact=True),
                 "penalty by noise": Search(("zero-one",), {"literal_penalty": None}, exact=True),
+                "read": Search(("zero-one",), {"local_penalty": 0.02}, exact=True),
             },
             claims.ssrl,
             None,

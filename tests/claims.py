@@ -390,23 +390,24 @@ def drnet(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 
 def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """Correct rows - literal_penalty * literals."""
+    """Correct rows - literal_penalty * literals - local_penalty * rules read."""
     model = fit.model
     penalty = fit.details.get("literal_penalty", settings["literal_penalty"])
     first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
     right = np.array(model.schema.classes)[model.labels[first]] == NOISY["labels"]
-    recomputed = right.sum() - penalty * model.conjunctions.propositions.sum()
+    local, read = settings.get("local_penalty", 0.0), np.minimum(first + 1, len(model.conjunctions))
+    recomputed = right.sum() - penalty * model.conjunctions.propositions.sum() - local * read.sum()
     yield Claim(
         fit.objective,
         recomputed,
         fit.bound,
-        list_optimum(penalty, settings.get("max_length", 9)),
+        list_optimum(penalty, settings.get("max_length", 9), local),
         "max",
     )
 
 
 @functools.cache
-def list_optimum(penalty: float, max_literals: int) -> float:
+def list_optimum(penalty: float, max_literals: int, local: float) -> float:
     """The best objective of two rules followed by the majority's label, over all pairs of
     conjunctions of at most so many literals.
     """
@@ -417,8 +418,9 @@ def list_optimum(penalty: float, max_literals: int) -> float:
     best = default.sum()
     for first, length in zip(rules.T, lengths, strict=True):
         rest = rules * (1 - first)[:, None]
-        right = max(yes @ first, no @ first) - penalty * length
+        right = max(yes @ first, no @ first) - penalty * length - local * N_ROWS
         then = np.maximum(yes @ rest, no @ rest) - default @ rest - penalty * lengths
+        then -= local * (1 - first).sum()
         best = max(best, right + default @ (1 - first) + max(0.0, then.max()))
     return float(best)
 
