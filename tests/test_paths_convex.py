@@ -56,8 +56,11 @@ def problem_of(seed: int, most: int = 3) -> tuple[LossCost, np.ndarray]:
         constant=float(-shares @ poisson.value(y, np.log(np.maximum(y, 1e-300))))
         if name == "poisson" else 0.0,
     )  # fmt: skip
-    weights = (np.ones(steps), rng.random(steps) + 0.1, 2.0 ** np.arange(steps))
-    return cost, weights[int(rng.integers(3))]
+    weights = (
+        np.ones(steps), rng.random(steps) + 0.1, 2.0 ** np.arange(steps),
+        (np.arange(steps) % 2 == (steps - 1) % 2).astype(float),  # every other step counts
+    )  # fmt: skip
+    return cost, weights[int(rng.integers(4))]
 
 
 def proved(cost: LossCost, weights: np.ndarray, stopped: Any = never) -> Any:

@@ -316,7 +316,7 @@ class _ConvexPrefixes(layered.LayeredProblem[_ConvexLayer, Changes]):
         # only the least cost of all is known.
         rest = np.zeros((steps + 1, len(masks) + 1))
         rest[:, -1] = np.inf if complete else after
-        costs_of_all = np.append(least, np.inf if complete else least_of_all)
+        costs_of_all = np.append(least, least_of_all)  # finite: a weight may be 0
         larger = self._positions(masks, masks[:, None] | bits(d)) if d <= LARGEST_BIT else (
             np.full((1, max(d, 1)), 1)
         )  # fmt: skip

@@ -7,7 +7,7 @@ every candidate is a q x q Schur complement in closed form: for q = 1, J_i = J -
 h)^2 / (H_ii - H_i'H^-1 H_i). The kernel runs one descent per start (vmap) until no choice of
 steps improves its sequence.
 
-The quadratic models of the cost may differ between steps (logistic cost).
+The quadratic models of the cost may differ between steps (logistic and Poisson cost).
 """
 
 from __future__ import annotations
