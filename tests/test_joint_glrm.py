@@ -348,3 +348,21 @@ def test_the_classifier_is_the_fit() -> None:
         model = GLRMClassifier(rule_penalty=0.05, multiclass=multiclass).fit(X, Y)
         expected = glrm.fit(X, Y, rule_penalty=0.05, multiclass=multiclass).model
         np.testing.assert_allclose(model.predict_proba(X), jr.predict_proba(expected, X))
+
+
+def test_elimination_is_worth_its_price_at_every_rule() -> None:
+    whole, default, fewer = (
+        glrm.fit(X, Y, **SMALL, rule_penalty=0.01, eliminate=on) for on in (False, None, True)
+    )
+    assert list(whole.model.conjunctions) == list(default.model.conjunctions)
+    dropped = fewer.details.dropped
+    assert dropped == len(whole.model.conjunctions) - len(fewer.model.conjunctions) > 0
+    p = np.asarray(jr.predict_proba(fewer.model, X))
+    scale = np.sum((p - (Y[:, None] == NAMES)) ** 2) / np.sum(p * (1 - p))
+    assert fewer.objective - whole.objective <= dropped * 1.25 / len(Y) * max(scale, 1.0) + 1e-9
+    # The weights are the best of these rules: the objective is that of the model.
+    penalty = prices_of(fewer.model, fewer) @ np.linalg.norm(fewer.model.weights, axis=1)
+    assert fewer.objective == pytest.approx(jr.risk(fewer.model, X, Y) + penalty, rel=1e-6)
+    first = whole.model.conjunctions.take([0])
+    kept = glrm.fit(X, Y, **SMALL, rule_penalty=0.01, eliminate=True, first=first)
+    assert kept.model.conjunctions.describe(0) == first.describe(0)

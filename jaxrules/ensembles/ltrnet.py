@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -52,6 +52,13 @@ from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, readable
 from jaxrules.ensembles.selection import gains, per_complexity, smallest_close
+from jaxrules.ensembles.size import (
+    Worth,
+    best_size,
+    has_likelihood,
+    negative_log_likelihood,
+    price_of_rule,
+)
 from jaxrules.learning.cross_validation import (
     along_paths,
     fit_of_best_setting,
@@ -876,7 +883,36 @@ class _Training:
         # One loss per distinct row, with the weight of all its copies: these are no further
         # evidence, and must not shrink the standard error.
         weights = np.bincount(equal, self.weights)
-        return steps[1 + smallest_close(losses[:, first_rows], weights)]
+        close = smallest_close(losses[:, first_rows], weights)
+        return steps[1 + min(close, self.worth_keeping(steps))]
+
+    def worth_keeping(self, steps: Sequence[_Rules]) -> int:
+        """The place, among the steps with rules, of the last whose rules gain more than a smaller
+        ridge would (`jaxrules.ensembles.size`): near-copies of a step also lower the cross-fitted
+        risk, as weights of a single rule are held by the ridge.
+        """
+        if not has_likelihood(self.data.loss):
+            return len(steps) - 2
+        target = self.target.T if len(self.target) > 1 else self.target[0]
+
+        def scored(one: _Rules, b: Floats, b0: Floats) -> tuple[Floats, float]:
+            scores = one.rows.T @ b + b0
+            scores = scores if len(b0) > 1 else scores[:, 0]
+            nll = negative_log_likelihood(self.loss, target, scores, self.data.weights)
+            return scores, nll
+
+        worth: list[Worth] = []
+        for m, (before, after) in enumerate(pairwise(steps)):
+            _, old = scored(before, before.weights, before.intercept)
+            scores, new = scored(after, after.weights, after.intercept)
+            relaxed = old
+            if m:
+                ridge = self.first_ridge * m / (m + 1)
+                own = (before.rules, before.rows, before.weights, before.intercept)
+                _, relaxed = scored(before, *self.refitted(*own, ridge))
+            price = price_of_rule(self.loss, target, scores, self.data.weights)
+            worth.append(Worth(relaxed - new, old - new, price))
+        return best_size([worth[: k + 1] for k in range(len(worth))])[0]
 
     def distinct(self, candidates: Sequence[_Rules]) -> _Rules:
         """All rules of networks; of those on the same, or exactly the other, rows the shortest."""

@@ -12,6 +12,7 @@ from jaxrules.ensembles.glrm.outputs import Solved
 from jaxrules.ensembles.glrm.problem import GlrmProblem, Rule, Start
 from jaxrules.ensembles.l1_ensemble import permitted
 from jaxrules.ensembles.size import PER_RULE, has_likelihood, scale
+from jaxrules.losses import derivatives
 from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.tools.bits import Words, pack, unpack
 from jaxrules.tools.fits import Status
@@ -233,30 +234,34 @@ class Master:
         The least useful go first. If weights with Hessian H are optimal, the quadratic model of the
         objective rises by w_j^2 / (2 [H^-1]_jj) when w_j becomes 0 and the others follow (Hassibi
         and Stork, "Second Order Derivatives for Network Pruning: Optimal Brain Surgeon", 1993). An
-        expert's rules and linear terms stay, and so do all rules of classes fitted together, of
-        other losses, and of a solution that is not optimal.
+        expert's rules and linear terms stay, and so do all rules of other losses, and of a solution
+        that is not optimal. Of classes fitted together, the model has a Hessian per class; those of
+        a default fit stay, too.
         """
         problem, data = self.problem, self.problem.data
         found, begun = self.solution, self.size
         if (
             found is None
             or found.status not in _SOLVED
-            or len(found.intercept) > 1
+            or (len(found.intercept) > 1 and not problem.options.eliminate)
             or not has_likelihood(data.loss)
         ):
             return 0
         share = data.weights / data.weights.sum()
         most = max(1, begun // 5)  # at once: a few solutions for hundreds of rules
         while not run.stopped():
-            weights = found.coefficients[: self.solved, 0]
-            used = np.flatnonzero(weights)
+            used = np.flatnonzero(found.coefficients[: self.solved].any(axis=1))
             free = np.flatnonzero(used >= len(problem.candidates.first))
-            score = self.score()[problem.group, 0]
+            score = self.score()[problem.group].reshape(data.target.shape)
             price = self._price_of_rule(score)
             if not len(free):
                 break
-            curvature = np.asarray(data.loss.curvature(data.target, score)) * share
-            rises = self._rises(used, np.bincount(problem.group, curvature, problem.n_rows))[free]
+            curvature = derivatives(data.row_loss, data.target, score)[1].reshape(len(share), -1)
+            rises = np.zeros(len(used))
+            for output, own in enumerate(curvature.T):  # of joint classes, the diagonal blocks
+                merged = np.bincount(problem.group, own * share, problem.n_rows)
+                rises += self._rises(used, merged, output)
+            rises = rises[free]
             order = free[np.argsort(rises, kind="stable")]
             cheap = np.cumsum(np.sort(rises)) <= price * np.arange(1, len(rises) + 1)
             count = min(int(cheap.sum()), most)
@@ -279,25 +284,26 @@ class Master:
         problem = self.problem
         prices = GlrmPrices(*(_RELAXED * price for price in problem.prices))
         self.problem = replace(problem, prices=prices, linear_price=_RELAXED * problem.linear_price)
-        self.solution = self._weighed(np.flatnonzero(self.rule_weights[:, 0]), run)
+        self.solution = self._weighed(np.flatnonzero(self.rule_weights.any(axis=1)), run)
 
     def _price_of_rule(self, score: Floats) -> float:
         """What a rule must be worth in units of the objective, a mean loss: the likelihood of a
         loss whose scale is that of the slopes. For squares, the scale is twice the mean square.
         """
         data = self.problem.data
-        own = scale(data.loss, data.target, score, data.weights)
+        own = scale(data.row_loss, data.target, score, data.weights)
         return PER_RULE * own / float(data.weights.sum())
 
-    def _rises(self, used: NDArray[np.intp], curvature: Floats) -> Floats:
-        """By how much the objective rises without each of some rules, by its quadratic model.
+    def _rises(self, used: NDArray[np.intp], curvature: Floats, output: int) -> Floats:
+        """By how much the objective rises without each of some rules, by its quadratic model in the
+        weights of one output.
 
         Args:
             used: the rules with a weight.
             curvature: of the merged rows.
         """
         assert self.solution is not None
-        problem, terms = self.problem, np.flatnonzero(self.coefficients[:, 0])
+        problem, terms = self.problem, np.flatnonzero(self.coefficients[:, output])
         size = len(used) + len(terms) + 1
         hessian = np.zeros((size, size))
         for begin in range(0, problem.n_rows, _BLOCK):
@@ -310,7 +316,7 @@ class Master:
             hessian += root.T @ root
         hessian[np.diag_indices_from(hessian)] *= 1 + _RIDGE
         inverse = np.diag(np.linalg.inv(hessian))[: len(used)]
-        return np.asarray(self.rule_weights[used, 0] ** 2 / (2 * np.maximum(inverse, 0.0)))
+        return np.asarray(self.rule_weights[used, output] ** 2 / (2 * np.maximum(inverse, 0.0)))
 
     def _weighed(self, kept: NDArray[np.intp], run: Run) -> Solved:
         """The solution with some of the rules alone."""

@@ -117,10 +117,10 @@ class GlrmShared(ScoreOptions):
             program does by default. The objective and the bound are those of the penalised model.
         eliminate: at the end, drop rules, the least useful first, while each raises the objective
             by less than a rule is worth in likelihood (1.25, see `jaxrules.ensembles.size`); the
-            others are weighed anew. It does nothing for classes fitted together, and for losses
-            other than the logistic, squared and Poisson one. The bound stays that over all rules.
-            None: where the noise chooses `rule_penalty` and the beam searches; of a given penalty,
-            the result is the solution itself.
+            others are weighed anew. It does nothing for losses other than the logistic, squared
+            and Poisson one. The bound stays that over all rules. None: where the noise chooses
+            `rule_penalty` and the beam searches, but for classes fitted together; of a given
+            penalty, the result is the solution itself.
         tolerance: a rule is added while it violates its optimality condition by more than this
             share of its penalty; the certificate of "exact" states the remaining gap.
         seed: of the rows that are drawn if there are more than `search_rows`.
