@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -773,3 +774,19 @@ def test_a_device_needs_few_cells() -> None:
     X = np.arange(600.0)[:, None]
     with pytest.raises(ValueError, match="at most 256 cells; lower max_cut_points"):
         jr.boosting.fit(X, X[:, 0] ** 2, engine="jax", max_cut_points=None)
+
+
+@pytest.mark.filterwarnings("ignore:column .* categories")
+def test_hundreds_of_categories() -> None:
+    """The frequent one is found, and a category that fit did not see is none of those of the rules,
+    like one that is rare.
+    """
+    random = np.random.default_rng(0)
+    names = np.where(random.random(1500) < 0.1, "common", random.integers(0, 700, 1500).astype(str))
+    frame = pd.DataFrame({"a": pd.Categorical(names), "u": random.normal(size=1500)})
+    y = 2.5 * (names == "common") + frame["u"].to_numpy() + random.normal(size=1500) > 0.5
+    model = boosting.fit(frame, y, max_rules=2, max_length=1).model
+    assert "a == common" in {model.conjunctions.describe(r) for r in range(2)}
+    new = pd.DataFrame({"a": ["unseen", "7", "common"], "u": [0.0, 0.0, 0.0]})
+    p = np.asarray(jr.predict_proba(model, new))[:, 1]
+    assert p[0] == p[1] < p[2]

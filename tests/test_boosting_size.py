@@ -212,3 +212,35 @@ def test_a_path_without_end_stops_in_time():
     X = np.random.default_rng(0).normal(size=(60, 2))
     fits = jr.boosting.path(X, X[:, 0] > 0, max_rules=2**40, time_limit=0.2)
     assert 1 <= len(fits) < 100
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_nonzeros": 2},
+        {"linear_terms": True},
+        {"monotone": {0: 1}},
+        {"required": [3]},
+        {"sample_weight": np.linspace(0.5, 2.0, 120)},
+        {"missing": "own_category"},
+    ],
+)
+@pytest.mark.parametrize("kind", ["logistic", "softmax"])
+def test_all_thresholds_and_a_chosen_size_go_with_other_options(
+    kind: str, options: dict[str, Any]
+) -> None:
+    Z, y = X[:120].copy(), TARGETS[kind][:120]
+    if "missing" in options:
+        Z[::7, 0] = np.nan
+    given: dict[str, Any] = {"max_cut_points": None, "max_length": 1, "l2_penalty": 3.0} | options
+    fit = jr.boosting.fit(Z, y, **given)
+    each = fit.details["gains"], fit.details["prices"]
+    if not isinstance(fit.details["l2_penalty"], float):  # monotone: a model per class
+        assert all(len(gains) == len(prices) > 0 for gains, prices in zip(*each, strict=True))
+        return
+    if "required" in options:
+        assert 3 in fit.model.conjunctions.feature
+        return
+    whole = jr.boosting.path(Z, y, max_rules=10, **given)[-1]
+    worth = np.subtract(whole.details["gains"], whole.details["prices"])
+    assert len(each[0]) == int(np.argmax(np.cumsum(worth))) + 1
