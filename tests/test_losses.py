@@ -294,7 +294,7 @@ def test_the_compiled_search_has_the_same_losses(seed: int) -> None:
     )
     for code, name in enumerate(bound_kernels.LOSSES):
         loss, (downhill, curvature) = losses.loss_by_name(name), np.empty((2, 20))
-        value = bound_kernels._terms(code, target, mass, score, downhill, curvature)
+        value = bound_kernels._terms.py_func(code, target, mass, score, downhill, curvature)
         expected = loss_terms(loss, target, mass, score)
         assert value == pytest.approx(expected[0], rel=1e-10)
         np.testing.assert_allclose(downhill, expected[1], rtol=1e-9, atol=1e-12)

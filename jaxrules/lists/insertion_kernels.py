@@ -15,12 +15,15 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+
 Bits = NDArray[np.uint32]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
 _WORST = -(2**30)
 
 
@@ -71,7 +74,7 @@ def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits
     return by_word
 
 
-@_jit
+@_part
 def _transpose(squares: NDArray[np.uint64]) -> None:
     """Transpose squares of 64 x 64 bits in place, (64, squares): exchange quarters, then quarters
     of quarters, ...
@@ -138,7 +141,7 @@ def top_k(values: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
     return top, place
 
 
-@_jit
+@_part
 def _gain(sums: Ints, default: int, lost: Ints, gain: Ints) -> None:
     """`insertion._worth` of bits, into `gain`, (classes, literals)."""
     # Cells, by row of `sums`: wrong of class 0 to K - 1, wrong and charged (K), then the same for
@@ -156,7 +159,7 @@ def _gain(sums: Ints, default: int, lost: Ints, gain: Ints) -> None:
         gain[default, j] += sums[K, j] + sums[2 * K + 1, j]
 
 
-@_jit
+@_part
 def _keep(
     gain: Any, above: Any, ratio: Floats, best: Any, best_above: Any, best_ratio: Any
 ) -> None:
@@ -169,7 +172,7 @@ def _keep(
             best_ratio[k, j] = ratio[k] if better else best_ratio[k, j]
 
 
-@_jit
+@_part
 def _finish(
     condition: Flags,
     before: Any,

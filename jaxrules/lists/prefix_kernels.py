@@ -18,12 +18,15 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
-_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
 
 
 class Given(NamedTuple):
@@ -68,7 +71,7 @@ _n_ones: Any = intrinsic(_ones)
 _lowest: Any = intrinsic(_place)
 
 
-@_jit
+@_part
 def _counted(
     free: Words, cover: Words, powers: Words, parts: Ints, units: Floats, sums: Floats
 ) -> None:
@@ -88,7 +91,7 @@ def _counted(
             sums[K] += sums[k]
 
 
-@_jit
+@_part
 def _added(free: Words, cover: Words, words: Ints, counts: Floats, sums: Floats) -> None:
     """The weight of the common groups, by class and of the heaviest classes, into `sums`."""
     sums[:] = 0.0
@@ -101,7 +104,7 @@ def _added(free: Words, cover: Words, words: Ints, counts: Floats, sums: Floats)
             word &= word - np.uint64(1)
 
 
-@_jit
+@_part
 def _bits_of(given: Given, free: Words, bits: Words) -> None:
     """The bits of some groups, into `bits`."""
     for w in range(len(bits)):
@@ -114,7 +117,7 @@ def _bits_of(given: Given, free: Words, bits: Words) -> None:
         bits[w] = word
 
 
-@_jit
+@_part
 def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Floats) -> Ints:
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
@@ -144,7 +147,9 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
         for r in range(R + 1):
             cover = given.bits[r] if r < R else bits
             _counted(bits, cover, given.powers, given.parts, given.units, one)
-            sums[:, r] = one
+            # Not by a slice: its check of shapes takes two seconds to compile.
+            for k in range(K + 1):
+                sums[k, r] = one[k]
     # One pass over the free groups counts for all conditions at once, along contiguous rows.
     elif len(given.dense):
         for w in words:
@@ -161,7 +166,8 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
                 word &= word - np.uint64(1)
     else:
         _added(free, free, words, given.counts, one)
-        sums[:, R] = one
+        for k in range(K + 1):
+            sums[k, R] = one[k]
         # Rows are counted on the smaller side of a condition: inside it, or outside it and
         # subtracted from the total.
         others = np.empty_like(free)
@@ -206,7 +212,9 @@ def expand(
     """
     given = Given(*given)
     R, K, prices = len(given.covers), len(given.labels), given.prices
-    cheapest = prices.min()
+    cheapest = np.inf
+    for price in prices:
+        cheapest = min(cheapest, price)
     sums, right = np.empty((K + 1, R + 1)), np.empty(R)
     bits = np.empty(len(given.powers), np.uint64)
     top = np.empty((K, after + 1))  # the greatest potentials, by default label
@@ -287,7 +295,7 @@ def share(given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats]) -> None
                     i += 1
 
 
-@_jit
+@_part
 def _at_expense(shared: Shared, i: int, r: int, q: Any, gone: Floats) -> float:
     """What the first rule r may take at the expense of the second, by what all rows say."""
     if len(shared.spoiled) == 0:
@@ -295,7 +303,7 @@ def _at_expense(shared: Shared, i: int, r: int, q: Any, gone: Floats) -> float:
     return float(min(shared.spoiled[i, r, q], shared.lost[i, r, q] + min(gone[r], gone[q])))
 
 
-@_jit
+@_part
 def _promising(
     need: float, shared: Shared, i: int, r: int, gain: Floats, own: Floats, gone: Floats
 ) -> bool:
@@ -403,7 +411,7 @@ def finish(
     return best, first, second, most, looked
 
 
-@_jit
+@_part
 def _gains(
     given: Given, shared: Shared, i: int, d: int, sums: Floats, right: Floats,
     gain: Floats, own: Floats, gone: Floats,
@@ -423,7 +431,7 @@ def _gains(
             gone[q] = shared.other[i, q] - sums[1 - d, q] if K == 2 else 0.0
 
 
-@_jit
+@_part
 def _what_is_left(given: Given, sums: Floats, got: Floats, q: Any, d: int) -> float:
     """What a second rule adds to the objective when the first has taken `got` from it."""
     most = -np.inf
@@ -433,7 +441,7 @@ def _what_is_left(given: Given, sums: Floats, got: Floats, q: Any, d: int) -> fl
     return float(most - (sums[d, q] - got[d]) - given.prices[q])
 
 
-@_jit
+@_part
 def _common(given: Given, free: Words, bits: Words, words: Ints, r: int, inside: Words) -> None:
     """The free rows that a condition covers, as bits or groups, into `inside`."""
     if len(bits):
@@ -444,7 +452,7 @@ def _common(given: Given, free: Words, bits: Words, words: Ints, r: int, inside:
             inside[w] = free[w] & given.covers[r, w]
 
 
-@_jit
+@_part
 def _any_left(free: Words, first: Words, second: Words) -> bool:
     """Whether the second rule captures a group."""
     left = np.uint64(0)

@@ -6,11 +6,13 @@ fraction of a millisecond.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,15 +21,16 @@ States = NDArray[np.int8]
 LOSSES = ("exponential", "logistic", "squared", "poisson")
 OUT, IN, FREE = 0, 1, 2
 """The state of a column in a node."""
-_FEW = 64  # columns that are sorted by insertion from the start
+_FEW = 16  # columns that are sorted by insertion from the start
 _SWEEPS = 20_000  # the most sweeps in a Newton step; nearly equal columns need many
 # The slope along the intercept may lower the bound by this share of the loss of the best constant.
 _CENTRED = 1e-10
 _CENTRING_STEPS = 20
 _SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered, nothing else
 
-_compiled = numba.njit(cache=True, nogil=True)
-_summing = numba.njit(cache=True, nogil=True, fastmath=_SUMS)
+_compiled: Any = numba.njit(cache=True, nogil=True, **FROM_PYTHON)
+_part: Any = numba.njit(cache=True, **FROM_KERNELS)
+_summing: Any = numba.njit(cache=True, **FROM_KERNELS, fastmath=_SUMS)
 
 
 class Data(NamedTuple):
@@ -70,7 +73,7 @@ def _add(scores: Floats, weight: float, column: Floats) -> None:
         scores[i] += weight * column[i]
 
 
-@_compiled
+@_part
 def _terms(
     loss: int, target: Floats, mass: Floats, scores: Floats, downhill: Floats, curvature: Floats
 ) -> float:
@@ -133,7 +136,7 @@ def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, 
     return hessian, along, total
 
 
-@_compiled
+@_part
 def _reverse_huber(
     data: Data, state: States, largest: int
 ) -> tuple[Floats, Floats, Floats, Floats]:
@@ -166,13 +169,13 @@ def _reverse_huber(
     return price, slope, turn, cap
 
 
-@_compiled
+@_part
 def _paid(weight: float, slope: float, turn: float, ridge: float) -> float:
     size = abs(weight)
     return slope * size if size <= turn else slope * turn / 2 + ridge * size * size / 2
 
 
-@_compiled
+@_part
 def _spread(matrix: Floats) -> Floats:
     """The diagonal of the inverse, from the Cholesky factor; pivots are kept above 0 for equal
     columns.
@@ -201,7 +204,7 @@ def _spread(matrix: Floats) -> Floats:
     return spread
 
 
-@_compiled
+@_part
 def _moving(
     data: Data, weights: Floats, downhill: Floats, slope: Floats, cap: Floats
 ) -> tuple[Ints, Floats]:
@@ -219,7 +222,7 @@ def _moving(
     return chosen[:size], pull
 
 
-@_compiled
+@_part
 def _line_search(
     data: Data,
     scores: Floats,
@@ -255,7 +258,7 @@ def step_work(n_moving: int, n_patterns: int) -> float:
     return float(n_moving) ** 2 * (n_patterns + n_moving)
 
 
-@_compiled
+@_part
 def _reverse_huber_sweep(
     hessian: Floats,
     slope: Floats,
@@ -332,7 +335,7 @@ def relax(
         tilt = downhill.sum()
         chosen, pull = _moving(data, weights, downhill, slope, cap)
         if step_work(len(chosen), len(scores)) > work:
-            chosen, hessian = chosen[:0], hessian[:0, :0]
+            chosen, hessian = chosen[:0], np.zeros((0, 0))  # a slice would be of another type
             break
         # The Newton step: the second-order model with the reverse Huber
         # penalty, by coordinate descent
@@ -352,7 +355,8 @@ def relax(
             before += paid
             predicted += pull[k] * change[a] + paid - _paid(moved[a], slope[k], turn[k], ridge[k])
         if not predicted > accuracy:
-            weights[chosen] = moved
+            for a, k in enumerate(chosen):
+                weights[k] = moved[a]
             intercept += shift
             done = True
             break
@@ -364,14 +368,15 @@ def relax(
             data, scores, step, weights, chosen, change, slope, turn, value + before, predicted,
             downhill, curvature,
         )  # fmt: skip
-        weights[chosen] += scale * change
+        for a, k in enumerate(chosen):
+            weights[k] += scale * change[a]
         intercept += scale * shift
-        scores += scale * step
+        _add(scores, scale, step)
     share, rise = _share_and_rise(data, state, weights, chosen, hessian, price, slope, turn, cap)
     return intercept, share, rise, done
 
 
-@_compiled
+@_part
 def _share_and_rise(
     data: Data,
     state: States,
@@ -421,7 +426,7 @@ def _share_and_rise(
     return share, rise
 
 
-@_compiled
+@_part
 def _dual_point(
     data: Data,
     state: States,
@@ -502,15 +507,21 @@ def dual(
         per_unit = data.lam / max(size, 1)
         for a in range(n_free):
             cost[a] = per_unit * data.coverage[free[a]] - worth[free[a]]
-        if n_free > _FEW and size == max(least, inside):  # of thousands, the first time
-            order = np.argsort(cost, kind="mergesort")  # stable, as the insertion below
-            cost, free[:n_free] = cost[order], free[:n_free][order]
-        for a in range(1, n_free):  # insertion sort: the order of the last size is nearly right
-            b, one, of_it = a, free[a], cost[a]
-            while b > 0 and cost[b - 1] > of_it:
-                cost[b], free[b] = cost[b - 1], free[b - 1]
-                b -= 1
-            cost[b], free[b] = of_it, one
+        # Insertion sort: the order of the last size is nearly right. The first time, of thousands,
+        # with falling gaps (Shell), for which equal costs come by column.
+        gap = 1
+        while size == max(least, inside) and n_free > _FEW * gap:
+            gap = 3 * gap + 1
+        while gap:
+            for a in range(gap, n_free):
+                b, one, of_it = a, free[a], cost[a]
+                while b >= gap and (
+                    cost[b - gap] > of_it or (cost[b - gap] == of_it and free[b - gap] > one)
+                ):
+                    cost[b], free[b] = cost[b - gap], free[b - gap]
+                    b -= gap
+                cost[b], free[b] = of_it, one
+            gap //= 3
         taken = size - inside
         bound = value - taken_off + data.gamma * size + per_unit * covered + cost[:taken].sum()
         of_size[size] = bound
