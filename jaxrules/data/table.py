@@ -295,8 +295,8 @@ class EncodedColumn(NamedTuple):
     category: int | None
 
 
-@dataclass(frozen=True)
-class Description:
+@dataclass(frozen=True, repr=False)
+class Description(display.Tabulated):
     """The columns of a table as text; see `Table.describe`.
 
     Attributes:
@@ -308,14 +308,8 @@ class Description:
     title: str
     rows: tuple[tuple[str, str, str, str, str], ...]
 
-    def __str__(self) -> str:
-        return f"{self.title}\n{display.text_table(_DESCRIBED, self.rows)}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return display.html_table(self.title, _DESCRIBED, self.rows)
+    def tabulated(self) -> tuple[str, Sequence[str], Sequence[Sequence[str]]]:
+        return self.title, _DESCRIBED, self.rows
 
 
 _DESCRIBED = ("column", "kind", "missing", "range", "quartiles or most frequent")

@@ -52,8 +52,8 @@ class HazardRatio(NamedTuple):
 
 
 @register_model
-@dataclass(frozen=True, eq=False)
-class SurvivalModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class SurvivalModel(display.Tabulated):
     """Hazards by rules; prints with hazard ratios.
 
     Attributes:
@@ -171,14 +171,8 @@ class SurvivalModel:
             if w
         )
 
-    def __str__(self) -> str:
-        return f"{self._caption()}\n{display.text_table(*self._cells())}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return display.html_table(self._caption(), *self._cells())
+    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+        return self._caption(), *self._cells()
 
     def _caption(self) -> str:
         base = display.number(float(np.exp(np.asarray(self.rates.intercept)[0])), 4)

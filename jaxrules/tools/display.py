@@ -337,6 +337,24 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+class Tabulated:
+    """A result that prints, and shows in notebooks, as a table under a caption."""
+
+    def tabulated(self) -> tuple[str, Sequence[str], Sequence[Sequence[str]]]:
+        """The caption, the heading and the rows."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        caption, *table = self.tabulated()
+        return f"{caption}\n{text_table(*table)}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.tabulated())
+
+
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain HTML table; every text is escaped."""
     head = "".join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,32 +103,20 @@ def _shares(rules: Conjunctions) -> Floats:
     return uses / np.maximum(uses.sum(axis=1, keepdims=True), 1.0)
 
 
-@functools.singledispatch
 def _global(model: Any, table: Table) -> Floats:
     """The importance of every column, shape (columns,)."""
-    not_a_model(model)
-
-
-@_global.register
-def _(model: RuleEnsemble, table: Table) -> Floats:
+    if isinstance(model, RuleList):
+        # The default, last, has no column.
+        return _scaled(decided_shares(model, table)[:-1] @ _shares(model.conjunctions))
+    if isinstance(model, ModelSequence):
+        total = np.zeros(len(model.schema.features))
+        spread = design_matrix(table, model.columns).std(axis=0) * np.abs(model.slopes())
+        np.add.at(total, [index for index, _ in model.columns], spread)
+        return _scaled(total)
     of_rules, of_terms = importances_of_parts(model, table)
     total = of_rules @ _shares(model.conjunctions)
     if model.linear is not None:
         np.add.at(total, model.linear.feature, of_terms)
-    return _scaled(total)
-
-
-@_global.register
-def _(model: RuleList, table: Table) -> Floats:
-    # The default, last, has no column.
-    return _scaled(decided_shares(model, table)[:-1] @ _shares(model.conjunctions))
-
-
-@_global.register
-def _(model: ModelSequence, table: Table) -> Floats:
-    total = np.zeros(len(model.schema.features))
-    spread = design_matrix(table, model.columns).std(axis=0) * np.abs(model.slopes())
-    np.add.at(total, [index for index, _ in model.columns], spread)
     return _scaled(total)
 
 
@@ -138,41 +125,26 @@ def _scaled(total: Floats) -> Floats:
     return total / (total.sum() or 1.0)
 
 
-@functools.singledispatch
 def _local(model: Any, table: Table, row: Table) -> Floats:
     """The contribution of every column to the score of the row, shape (columns,)."""
-    not_a_model(model)
-
-
-def _one(row: Table) -> Table:
     checks.require(row.n_rows == 1, f"row must be a table of one row, got {row.n_rows}")
-    return row
-
-
-@_local.register
-def _(model: RuleEnsemble, table: Table, row: Table) -> Floats:
+    if isinstance(model, RuleList):
+        checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
+        read = min(int(model.position(row)[0]) + 1, len(model.conjunctions))
+        difference = predict_proba(model, row)[0, 1] - predict_proba(model, table)[:, 1].mean()
+        total = _shares(model.conjunctions)[:read].sum(axis=0)
+        return np.asarray(difference * _scaled(total), np.float64)
+    if isinstance(model, ModelSequence):
+        total, columns = np.zeros(len(model.schema.features)), model.columns
+        moved = design_matrix(row, columns)[0] - design_matrix(table, columns).mean(axis=0)
+        np.add.at(total, [index for index, _ in columns], moved * model.slopes())
+        return total
     checks.require(model.n_outputs == 1, "model must have a single score, not one per class")
-    holds = model.conjunctions.satisfied(_one(row))[0] - model.conjunctions.satisfied(table).mean(0)
-    total = (np.asarray(model.weights, np.float64)[:, 0] * holds) @ _shares(model.conjunctions)
+    rules = model.conjunctions
+    holds = rules.satisfied(row)[0] - rules.satisfied(table).mean(axis=0)
+    total = (np.asarray(model.weights, np.float64)[:, 0] * holds) @ _shares(rules)
     if model.linear is not None:
         moved = model.linear.values(row)[0] - model.linear.values(table).mean(axis=0)
         slopes = np.asarray(model.linear.coefficients, np.float64)[:, 0]
         np.add.at(total, model.linear.feature, slopes * moved)
-    return total
-
-
-@_local.register
-def _(model: RuleList, table: Table, row: Table) -> Floats:
-    checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
-    read = min(int(model.position(_one(row))[0]) + 1, len(model.conjunctions))
-    difference = predict_proba(model, row)[0, 1] - predict_proba(model, table)[:, 1].mean()
-    total = _shares(model.conjunctions)[:read].sum(axis=0)
-    return np.asarray(difference * _scaled(total), np.float64)
-
-
-@_local.register
-def _(model: ModelSequence, table: Table, row: Table) -> Floats:
-    total = np.zeros(len(model.schema.features))
-    moved = design_matrix(_one(row), model.columns)[0] - design_matrix(table, model.columns).mean(0)
-    np.add.at(total, [index for index, _ in model.columns], moved * model.slopes())
-    return total
+    return np.asarray(total, np.float64)

@@ -284,7 +284,7 @@ def wilson(share: ArrayLike, size: ArrayLike) -> tuple[Floats, Floats]:
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
-class GroupTable(tuple[GroupScores, ...]):
+class GroupTable(display.Tabulated, tuple[GroupScores, ...]):
     """The scores of the groups, in order, and their ratios; prints as a table.
 
     Attributes:
@@ -308,14 +308,8 @@ class GroupTable(tuple[GroupScores, ...]):
     def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self), self.favourable, self.ratios
 
-    def __str__(self) -> str:
-        return f"{self._caption()}\n{display.text_table(*self._rows())}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return display.html_table(self._caption(), *self._rows())
+    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+        return self._caption(), *self._rows()
 
     def _caption(self) -> str:
         broken = [one for one in self.ratios if one is not None and not one.four_fifths]

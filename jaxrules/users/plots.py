@@ -326,7 +326,7 @@ def rule_importance(
         drawn.set_xlabel("share of rows decided")
     else:
         if model.n_outputs > 1:
-            _bars_by_class(model, X, ranked, drawn)
+            _bars_by_class(model, ranked, drawn)
         else:
             _bars_by_sign(ranked, drawn)
         drawn.set_xlabel("importance (spread of the score)")
@@ -355,9 +355,7 @@ def _bars_by_label(model: RuleList, ranked: Sequence[Importance], ax: Any) -> No
             ax.barh(rows, values, label=display.plain(str(label)), **_filled(k))
 
 
-def _bars_by_class(
-    model: RuleEnsemble, X: TableLike, ranked: Sequence[Importance], ax: Any
-) -> None:
+def _bars_by_class(model: RuleEnsemble, ranked: Sequence[Importance], ax: Any) -> None:
     """Bars of the classes beside each other: an importance is the mean over the outputs, and each
     has the part of its absolute weight.
     """
@@ -1019,7 +1017,7 @@ def list_flow(model: RuleList, X: TableLike, y: ArrayLike | None = None, ax: Any
         says = f"{display.plain(str(classes[label]))}: {display.counted(total, 'row')}{right}"
         ax.text(reached[r] + 0.01 * len(place), r, says, va="center", fontsize="small")
     _rows([*(model.conjunctions.describe(r, " AND ") for r in range(n)), "otherwise"], ax, grows)
-    ax.set(xlabel="rows", xlim=(0, 1.75 * len(place)))  # with room for the words
+    ax.set(xlabel="rows", xlim=(0, 2 * len(place)))  # with room for the words
     ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= len(place)])
     ax.spines["bottom"].set_bounds(0, len(place))
     of = display.plain(model.schema.target) + (" of the rows" if y is not None else " as predicted")

@@ -100,8 +100,8 @@ class Scorecard:
         return ("total", f"p({label})", "rows"), rows
 
 
-@dataclass(frozen=True, eq=False)
-class ScaledScorecard:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaledScorecard(display.Tabulated):
     """Rules with points on a scale of scores, see `scaled_scorecard`.
 
     Attributes:
@@ -131,14 +131,8 @@ class ScaledScorecard:
         held = self.model.conjunctions.satisfied(conform(X, self.model.schema)).astype(np.int64)
         return self.base + (1 - held) @ self.points[:, 0] + held @ self.points[:, 1]
 
-    def __str__(self) -> str:
-        return f"{self._caption()}\n{display.text_table(*self._rows())}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return display.html_table(self._caption(), *self._rows())
+    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, str, str]]]:
+        return self._caption(), *self._rows()
 
     def _caption(self) -> str:
         double = display.number(self.factor * math.log(2.0), 4)

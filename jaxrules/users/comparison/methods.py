@@ -362,33 +362,20 @@ _RULES = 10
 """The longest ensemble, in rules."""
 
 
-def _with_loss(
+def _ours(
     path: Callable[..., Any],
     X: Table,
     y: NDArray[Any],
     *,
     target: Target,
     loss: Loss | None = None,
+    minimises: bool = True,
     **options: Any,
-) -> Fits:
-    """A path of fits with the loss of the user, or the usual one of the target."""
-    usual = squared if target == "numbers" else logistic
-    found: Fits = path(X, y, loss=loss or usual, **options)
-    return found
-
-
-def _without_loss(
-    path: Callable[..., Any],
-    X: Table,
-    y: NDArray[Any],
-    *,
-    target: Target,
-    loss: Loss | None = None,
-    **options: Any,
-) -> Fits:
-    """A path of lists, which minimise none."""
-    found: Fits = path(X, y, **options)
-    return found
+) -> Any:
+    """A path of fits with the loss of the user, or the usual one of the target; lists have none."""
+    if minimises:
+        options["loss"] = loss or (squared if target == "numbers" else logistic)
+    return path(X, y, **options)
 
 
 def _numbered(path: Sequence[Fit[Any]]) -> Fits:
@@ -528,13 +515,6 @@ def _paths(
 # Baselines of scikit-learn
 
 
-def _scaled(model: Any) -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), model)
-
-
 def _linear(
     X: Floats, y: NDArray[Any], *, target: Target, seed: int, sample_weight: Floats | None = None
 ) -> Any:
@@ -542,41 +522,33 @@ def _linear(
     columns, from the first term on.
     """
     from sklearn.linear_model import Lasso, LogisticRegression
+    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    of_numbers = target == "numbers"
     weights = np.ones(len(y)) if sample_weight is None else sample_weight
     scaled = StandardScaler().fit(X, sample_weight=sample_weight).transform(X)
-    coded = (
-        y[:, None].astype(np.float64)
-        if target == "numbers"
-        else (y[:, None] == np.unique(y)).astype(np.float64)
-    )
-    # The least penalty that excludes every column: the largest slope of the loss at the best
-    # constant, max_j |sum_i w_i x_ij (y_i - mean)| (for classes with indicators as y).
+    coded = (y[:, None] if of_numbers else y[:, None] == np.unique(y)).astype(np.float64)
+    # The least penalty, on the sum of the losses, that excludes every column: the largest slope of
+    # the loss at the best constant, max_j |sum_i w_i x_ij (y_i - mean)| (for classes with
+    # indicators as y).
     residuals = weights[:, None] * (coded - np.average(coded, axis=0, weights=weights))
-    largest = (
-        float(np.abs(scaled.T @ residuals).max()) or 1.0
-    )  # of a penalty on the sum of the losses
+    largest = float(np.abs(scaled.T @ residuals).max()) or 1.0
+    l1: dict[str, Any] = {"l1_ratio": 1.0} if _deprecates_penalty() else {"penalty": "l1"}
     fits = {}
     for share in 10.0 ** (-np.arange(1, 13) / 4):
-        if target == "numbers":
-            model = _scaled(
-                # Lasso minimises the mean loss, and LogisticRegression C times the sum + the
-                # penalty.
-                Lasso(alpha=share * largest / weights.sum(), random_state=seed, max_iter=10_000)
-            )
-            parameters = {"lasso__sample_weight": sample_weight}
-        else:
-            l1: dict[str, Any] = {"l1_ratio": 1.0} if _deprecates_penalty() else {"penalty": "l1"}
-            C = 1 / (share * largest)
-            model = _scaled(
-                LogisticRegression(
-                    C=C, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1
-                )
-            )
-            parameters = {"logisticregression__sample_weight": sample_weight}
-        parameters |= {"standardscaler__sample_weight": sample_weight}
-        fits[f"l1_penalty={share:.2g} largest"] = model.fit(X, y, **parameters)
+        penalty = share * largest
+        # Lasso minimises the mean loss, and LogisticRegression C times the sum + the penalty.
+        model = make_pipeline(
+            StandardScaler(),
+            Lasso(alpha=penalty / weights.sum(), random_state=seed, max_iter=10_000)
+            if of_numbers
+            else LogisticRegression(
+                C=1 / penalty, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1
+            ),
+        )
+        given = {f"{step}__sample_weight": sample_weight for step, _ in model.steps}
+        fits[f"l1_penalty={share:.2g} largest"] = model.fit(X, y, **given)
     return fits
 
 
@@ -632,18 +604,21 @@ def _gradient_boosting(
     }
 
 
+def _of_lists(path: Callable[..., Any]) -> Method:
+    made = functools.partial(_ours, path, minimises=False)
+    return Method(made, "table", ("two classes", "classes"))
+
+
 METHODS: Mapping[str, Method] = {
-    "boosting": Method(functools.partial(_with_loss, _boosting), "table"),
-    "lire": Method(functools.partial(_with_loss, _lire), "table", losses=get_args(LossName)),
-    "rulefit": Method(functools.partial(_with_loss, _rulefit), "table"),
-    "glrm": Method(functools.partial(_with_loss, _glrm), "table"),
-    "lltboost": Method(functools.partial(_with_loss, _lltboost), "table"),
-    "ltrnet": Method(functools.partial(_with_loss, _ltrnet), "table"),
-    "ssrl": Method(functools.partial(_without_loss, _ssrl), "table", ("two classes", "classes")),
-    "exact_list": Method(
-        functools.partial(_without_loss, _exact_list), "table", ("two classes", "classes")
-    ),
-    "drnet": Method(functools.partial(_without_loss, _drnet), "table", ("two classes", "classes")),
+    "boosting": Method(functools.partial(_ours, _boosting), "table"),
+    "lire": Method(functools.partial(_ours, _lire), "table", losses=get_args(LossName)),
+    "rulefit": Method(functools.partial(_ours, _rulefit), "table"),
+    "glrm": Method(functools.partial(_ours, _glrm), "table"),
+    "lltboost": Method(functools.partial(_ours, _lltboost), "table"),
+    "ltrnet": Method(functools.partial(_ours, _ltrnet), "table"),
+    "ssrl": _of_lists(_ssrl),
+    "exact_list": _of_lists(_exact_list),
+    "drnet": _of_lists(_drnet),
     "paths": Method(_paths, "table", ("two classes", "numbers"), ("squared", "logistic")),
     "linear": Method(_linear, "matrix", losses=("squared", "logistic")),
     "cart": Method(_cart, "matrix", losses=("squared", "logistic", "poisson")),

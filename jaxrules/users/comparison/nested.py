@@ -228,8 +228,8 @@ class ComparisonDesign:
         return MethodSample.of(X, y, weight, self.missing, classes, self.loss, known)
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(display.Tabulated):
     """The result of `compare`. Prints as a table; `jaxrules.plots.risk_complexity` draws it.
 
     Attributes:
@@ -488,11 +488,8 @@ class Comparison:
             ("method", "fold", "setting", "risk", "complexity", "chosen"), models, backend
         )
 
-    def __repr__(self) -> str:
-        return f"{self.caption}\n{display.text_table(*self._table())}"
-
-    def _repr_html_(self) -> str:
-        return display.html_table(self.caption, *self._table())
+    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+        return self.caption, *self._table()
 
     def to_latex(self) -> str:
         """The printed table as a LaTeX tabular."""
