@@ -345,8 +345,8 @@ class Tabulated:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        caption, *table = self.tabulated()
-        return f"{caption}\n{text_table(*table)}"
+        caption, header, rows = self.tabulated()
+        return f"{caption}\n{text_table(header, rows)}"
 
     def __repr__(self) -> str:
         return str(self)
