@@ -641,17 +641,7 @@ def compare(
     run = Run("compare", time_limit, progress)
     if risk is not None:
         checks.choice("risk", risk, get_args(Risk))
-    chosen = None if loss is None else loss_by_name(loss)
-    risk = "loss" if risk is None and chosen else risk
-    if chosen is None:
-        checks.require(risk != "loss", 'risk="loss" is the mean of a loss; pass loss=, too')
-        checks.require(
-            exposure is None, 'exposure is for losses with the log link; pass loss="poisson", too'
-        )
-    else:
-        of_classes = "classes" if chosen.target == "sign" else "numbers"
-        fits = risk == "loss" or (risk in OF_CLASSES) == (chosen.target == "sign")
-        checks.require(fits, f"risk={risk!r} does not fit loss={chosen.name!r}, of {of_classes}")
+    chosen, risk = _loss_and_risk(loss, risk, exposure)
     checks.choice("measure", measure, get_args(Measure))
     inner_folds = checks.integer("inner_folds", inner_folds, at_least=2)
     repeats = checks.integer("repeats", repeats, at_least=1, at_most=1000)
@@ -686,6 +676,28 @@ def compare(
     )
     status = run.limit or (Status.TIME_LIMIT if cut else Status.CONVERGED)
     return Comparison(tuple(contestants), risk, measure, numbers, design, status, run.seconds())
+
+
+def _loss_and_risk(
+    loss: str | Loss | LossFunction | None, risk: Risk | None, exposure: ArrayLike | None
+) -> tuple[Loss | None, Risk | None]:
+    """The loss, and the risk that it implies.
+
+    Raises:
+        ValueError: if they do not fit each other, or the exposure.
+    """
+    chosen = None if loss is None else loss_by_name(loss)
+    risk = "loss" if risk is None and chosen else risk
+    if chosen is None:
+        checks.require(risk != "loss", 'risk="loss" is the mean of a loss; pass loss=, too')
+        checks.require(
+            exposure is None, 'exposure is for losses with the log link; pass loss="poisson", too'
+        )
+    else:
+        of_classes = "classes" if chosen.target == "sign" else "numbers"
+        fits = risk == "loss" or (risk in OF_CLASSES) == (chosen.target == "sign")
+        checks.require(fits, f"risk={risk!r} does not fit loss={chosen.name!r}, of {of_classes}")
+    return chosen, risk
 
 
 def _rounds(
