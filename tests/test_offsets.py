@@ -284,8 +284,15 @@ def test_comparisons_take_exposure_and_loss() -> None:
     fit = found.refit("boosting", X, COUNTS, exposure=EXPOSURE)
     total = jr.predict(fit.model, X, exposure=EXPOSURE).sum()
     assert total == pytest.approx(COUNTS.sum(), rel=0.05)
-    with pytest.raises(ValueError, match="comparison has exposure; pass exposure="):
-        found.refit("boosting", X, COUNTS)
+    page = _page_of(found, COUNTS, exposure=EXPOSURE)
+    assert page["target"] == "target per unit of exposure"
+    (model,) = page["models"]
+    assert model["quality"]["risk"][1] == pytest.approx(
+        jr.risk(fit.model, X, COUNTS, exposure=EXPOSURE)
+    )
+    for without in (found.refit, lambda _, *rows: jr.report(found, *rows, None)):
+        with pytest.raises(ValueError, match="comparison has exposure; pass exposure="):
+            without("boosting", X, COUNTS)
     with pytest.raises(ValueError, match="fitted with exposure"):
         jr.risk(fit.model, X, COUNTS)
 

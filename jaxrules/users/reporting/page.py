@@ -92,7 +92,7 @@ def report(
         y: their labels or numbers, shape (rows,).
         path: of the file, which is replaced if it exists; None writes no file.
         groups: the group of each row, or the name of a column of `X`; at most 20 groups.
-        offset, exposure: as in `jaxrules.predict`, for a model that was fitted with one of them.
+        offset, exposure: as in `jaxrules.predict`, for a model or comparison with one of them.
             The page then shows rates: y / exposure (for other links y - offset) beside predictions
             without the offset, and all means over rows have the weights of the fit (for counts
             the exposure), so that a rate is events / exposure. The risk is that of `jaxrules.risk`.

@@ -121,8 +121,7 @@ def subject_of(result: Any, X: TableLike, y: ArrayLike, known: Known) -> Subject
         lists = tuple(Entry(f"list {k + 1}", result[k]) for k in range(n))
         return Subject("near-optimal", result, lists)
     if isinstance(result, Comparison):
-        require(not known, "offset and exposure are for models; pass one of result.refit")
-        entries = _refitted(result, X, y)
+        entries = _refitted(result, X, y, known)
         held_out = _held_out(result, entries[0], X, y) if entries else ()
         return Subject("comparison", result, entries, held_out=held_out)
     if isinstance(result, Sequence) and not isinstance(result, str):
@@ -183,12 +182,12 @@ def _steps(model: ModelSequence, fit: Fit[Any] | None) -> tuple[Entry, ...]:
 _BY_STEP = ("models", "intercepts", "costs")
 
 
-def _refitted(found: Comparison, X: TableLike, y: ArrayLike) -> tuple[Entry, ...]:
+def _refitted(found: Comparison, X: TableLike, y: ArrayLike, known: Known) -> tuple[Entry, ...]:
     """The model of the best method that yields one of this library, or nothing."""
     for row in found.rows:
         if row.risk is None:
             continue
-        fitted = found.refit(row.method, X, y)
+        fitted = found.refit(row.method, X, y, offset=known.offset, exposure=known.exposure)
         model = model_of(fitted)
         if isinstance(model, Model):
             return (Entry(row.method, model, fitted if isinstance(fitted, Fit) else None),)
