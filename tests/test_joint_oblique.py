@@ -186,9 +186,14 @@ def test_slanted_classes_take_two_readable_rules() -> None:
         assert condition.feature.features == (0, 1)
     assert np.mean(jr.predict(found.model, X) == y) > 0.95
     last = found.details.stages[-1]
-    assert found.bound is last.bound is last.gap is None
+    assert found.bound is None
     assert last.axis_parallel_bound > 0
-    assert last.status != "optimal"
+    assert last.status == "optimal"  # all half-planes of the two columns were tried
+    assert last.bound == pytest.approx(last.objective)
+    longer = jr.boosting.fit(X, y, max_rules=1, max_nonzeros=2, max_length=2, l2_penalty=0.1)
+    (stage,) = longer.details.stages
+    assert longer.bound is stage.bound is stage.gap is None
+    assert stage.status != "optimal"
     apart = jr.boosting.fit(
         X, y, max_rules=2, max_nonzeros=2, max_length=1, multiclass="one_vs_rest"
     )

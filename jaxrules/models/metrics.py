@@ -354,6 +354,8 @@ def require_known_part(model: Any) -> None:
 
 def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
+    if not hasattr(model, "schema"):
+        not_a_model(model)
     if not isinstance(model, RuleEnsemble):
         raise TypeError(
             f"model is a {type(model).__name__}, which does not record its loss; pass it as loss="
