@@ -101,8 +101,8 @@ def test_a_stopped_search_proves_nothing() -> None:
 
 def test_work_counts_lines_through_distinct_points() -> None:
     few: Any = np.tile([0.0, 1.0], (3, 500))
-    assert work(few) == 3 * 16
-    assert work(np.random.default_rng(0).normal(size=(2, 3000))) == 3000**2 < MOST_WORK
+    assert work(few) == 3 * 4 * (4 + 200)
+    assert work(np.random.default_rng(0).normal(size=(2, 3000))) == 3000 * 3200 < MOST_WORK
 
 
 # In a stage of boosting

@@ -76,7 +76,7 @@ def search(
         layered.search(prefixes, certificate, WIDTHS, stopped)
 
 
-class _Solved(NamedTuple):
+class _LeastCosts(NamedTuple):
     changes: Array  # shape (prefixes, steps)
     intercepts: Array  # of the models, shape (prefixes, models)
     lower: Array  # lower bounds on the least costs, shape (prefixes,)
@@ -100,9 +100,9 @@ class _Solver:
         columns: Sequence,
         activation: Array,
         weights: Array,
-        start: _Solved | None,
+        start: _LeastCosts | None,
         enough: Array,
-    ) -> _Solved:
+    ) -> _LeastCosts:
         """The least sum_k weights_k c(b_k), b_k = sum_j activation_kj change_j e_(columns_j).
 
         Args:
@@ -114,11 +114,11 @@ class _Solver:
         """  # fmt: skip
         count, steps = columns.shape
         models, n = len(weights), len(self.cost.y)
-        found = start or _Solved(
+        found = start or _LeastCosts(
             np.zeros((count, steps)), np.full((count, models), self.intercept),
             np.full(count, -np.inf),
         )  # fmt: skip
-        found = _Solved(*(part.copy() for part in found))
+        found = _LeastCosts(*(part.copy() for part in found))
         size = max(1, CELLS // max(models * steps * n, 1))
         for first in range(0, count, size):
             some = slice(first, first + size)
@@ -131,7 +131,7 @@ class _Solver:
         columns: Sequence,
         activation: Array,
         weights: Array,
-        found: _Solved,
+        found: _LeastCosts,
         some: slice,
         enough: Array,
     ) -> None:
@@ -351,7 +351,7 @@ class _ConvexPrefixes(layered.LayeredProblem[_ConvexLayer, Changes]):
         count, d = len(sequences), len(self.features)
         settled = incumbent - GAP * abs(incumbent)
         weights = self.weights[: step + 1]
-        before = _Solved(np.zeros((count, 0)), np.zeros((count, 0)), np.zeros(count))
+        before = _LeastCosts(np.zeros((count, 0)), np.zeros((count, 0)), np.zeros(count))
         if step:
             before = self.solver.models(
                 sequences, np.tri(step), weights[:-1], None, np.full(count, np.inf)
@@ -371,7 +371,7 @@ class _ConvexPrefixes(layered.LayeredProblem[_ConvexLayer, Changes]):
             last = (
                 before.intercepts[at, -1:] if step else np.full((len(at), 1), self.solver.intercept)
             )
-            start = _Solved(
+            start = _LeastCosts(
                 np.column_stack([before.changes[at], np.zeros(len(at))]),
                 np.column_stack([before.intercepts[at], last]),
                 np.full(len(at), -np.inf),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -433,10 +433,10 @@ def _first_sequence(
         TypeError, ValueError: for anything but a list of one allowed column per step, and for side
             conditions, whose searches start from no sequence.
     """
-    given = options.first_sequence
+    given: Any = options.first_sequence
     if given is None:
         return None
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or np.ndim(given) > 1:  # type: ignore[arg-type]
+    if isinstance(given, (str, bytes)) or np.ndim(given) != 1:
         raise TypeError(
             "first_sequence must be a list of column names or positions, one per step, got "
             f"{type(given).__name__}"

@@ -342,7 +342,7 @@ class Tabulated:
 
     def tabulated(self) -> tuple[str, Sequence[str], Sequence[Sequence[str]]]:
         """The caption, the heading and the rows."""
-        raise NotImplementedError
+        raise NotImplementedError  # every result has its own
 
     def __str__(self) -> str:
         caption, header, rows = self.tabulated()

@@ -43,6 +43,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -189,6 +190,18 @@ class ObliqueSpace:
         self.few_missing = self.missing[:, self.screened]
         self.units = np.eye(len(self.values))
         self.unit_cuts = self.cuts(*self.project(self.units), self.n_cuts)
+
+    @cached_property
+    def pairs(self) -> Floats | None:
+        """The columns, NaN for a missing number, if all their half-planes can be tried: few rows,
+        and no required signs.
+        """
+        columns = self.values
+        if len(self.missing):
+            columns = np.where(self.missing, np.nan, columns)
+        if self.sides.any() or half_planes.work(columns) > half_planes.MOST_WORK:
+            return None
+        return columns
 
     def project(self, directions: Floats) -> tuple[Floats, Rows]:
         """The values of directions on the screened rows, NaN if a number is missing, and a mask of
@@ -575,10 +588,8 @@ def best_pair(
     """The best rule of one condition on two columns, and a bound on the worth of all such rules;
     None if time ran out, if columns have required signs, or if trying all takes too long.
     """
-    columns = space.values
-    if len(space.missing):
-        columns = np.where(space.missing, np.nan, columns)
-    if space.sides.any() or half_planes.work(columns) > half_planes.MOST_WORK:
+    columns = space.pairs
+    if columns is None:
         return None, None
     terms = row_terms(objective, columns.shape[1])
     found = half_planes.best_half_plane(columns, terms, objective.value, stopped)
