@@ -96,9 +96,11 @@ class Program:
     @property
     def reads(self) -> tuple[int, ...]:
         """The columns of the schema that the model uses, ascending."""
-        columns = {test.feature for rule in self.rules for test in rule.tests}
-        columns |= {term.feature for terms in (self.terms, *self.directions) for term in terms}
-        return tuple(sorted(columns & set(range(len(self.schema.features)))))
+        n_columns = len(self.schema.features)
+        tested = {test.feature for rule in self.rules for test in rule.tests}
+        summed = [self.directions[d - n_columns] for d in tested if d >= n_columns]
+        columns = {term.feature for terms in (self.terms, *summed) for term in terms}
+        return tuple(sorted(columns | {f for f in tested if f < n_columns}))
 
     @property
     def asks(self) -> dict[int, bool]:
@@ -165,12 +167,13 @@ def _(model: RuleEnsemble) -> Sum:
     model.validate()
     schema, linear, weights = model.schema, model.linear, np.asarray(model.weights, np.float64)
     used = np.flatnonzero(weights.any(axis=1))
-    rules, weights = model.conjunctions.take(used), weights[used]
-    kept = [
-        Rule(tests, rules.describe(r), int(used[r]), tuple(weights[r].tolist()))
+    tested = _tests(model.conjunctions.take(used))
+    used = used[[not any(test.fails for test in tests) for tests in tested]]
+    rules = model.conjunctions.take(used)
+    kept = tuple(
+        Rule(tests, rules.describe(r), int(used[r]), tuple(weights[used[r]].tolist()))
         for r, tests in enumerate(_tests(rules))
-        if not any(test.fails for test in tests)
-    ]
+    )
     terms = []
     if linear is not None:
         coefficients = np.asarray(linear.coefficients, np.float64)
@@ -182,7 +185,7 @@ def _(model: RuleEnsemble) -> Sum:
     return Sum(
         schema,
         _directions(rules),
-        tuple(kept),
+        kept,
         tuple(terms),
         _refused(schema),
         intercept,
