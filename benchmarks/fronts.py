@@ -400,6 +400,9 @@ METHODS: dict[str, Callable[[Dataset, Dataset, int], Path_]] = {
     "BoostedRules (imodels)": peer("imodels", "BoostedRules"),
     "FIGS": peer("imodels", "FIGS"),
     "TT-Sparse": peer("tt_sparse", "TT-Sparse"),
+    "scoredrulesets": peer("scoredrulesets", "RuleGP"),
+    "RuleTree": peer("ruletree", "RuleTree"),
+    "optbinning": peer("optbinning", "Scorecard"),
     "EBM": peer("interpret", "EBM"),
     "boosted trees": boosted,
 }

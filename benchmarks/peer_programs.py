@@ -212,8 +212,8 @@ def models_of_all_sizes(data, environment, task, options):
     """Models of one program on one split, from small to large."""
     X, y, X_test = data["X"], data["y"], data["X_test"]
     name, seed = options["sizes of"], options["seed"]
-    if environment == "tt_sparse":
-        tt_sparse(X, y, X_test, task, seed)
+    if own := OWN_SIZES.get(environment):
+        own(X, y, X_test, task, seed)
         return
     program = PROGRAMS[environment](task)[name]
     for larger, setting in settings_by_size(name, options["most"]):
@@ -282,12 +282,87 @@ def tt_sparse(X, y, X_test, task, seed):
         rules = explain(model, encoder)
         kinds = [rule["kind"] for rule in rules.rules]
         says = centre + spread * predict_rules(rules, test_frame, encoder=encoder)
-        write(
-            size=rules.complexity - 1 + kinds.count("ltt"),
-            support=len(kinds) - 1,
-            local=float("nan"),
-            says=np.asarray(says, float).tolist(),
+        write_sized(rules.complexity - 1 + kinds.count("ltt"), len(kinds) - 1, says)
+
+
+def scored_rule_sets(X, y, X_test, task, seed):
+    """scoredrulesets' genetic programs of at most so many rules, 20 seconds each. A class has the
+    share of the scores of the rules that hold: the program predicts the class of the largest sum.
+    """
+    import scoredrulesets
+    from scoredrulesets.runtime import decision_function
+
+    kind = "Regressor" if task == "regression" else "Classifier"
+    program = getattr(scoredrulesets, f"RuleGP{kind}")
+    for most in (2, 5, 10, 20):
+        model = program(max_rules=most, max_fit_seconds=20, random_state=seed).fit(X, y)
+        if task == "regression":
+            says = model.predict(X_test)
+        else:
+            scores = decision_function(model.ruleset_, X_test)
+            says = scores[:, 1] / scores.sum(axis=1)
+        lengths = [len(rule.atoms) for rule in model.ruleset_.rules if rule.atoms]
+        write_sized(len(lengths) + sum(lengths), len(lengths), says)
+
+
+def rule_trees(X, y, X_test, task, seed):
+    """RuleTree's trees of 2, 3, ... leaves; probabilities count one more row of each class."""
+    from RuleTree import RuleTreeClassifier, RuleTreeRegressor
+
+    for leaves in (*range(2, 12), *range(13, 27, 3)):
+        program = RuleTreeRegressor if task == "regression" else RuleTreeClassifier
+        model = program(max_leaf_nodes=leaves, random_state=seed).fit(X, y)
+        if task == "regression":
+            says = model.predict(X_test)
+        else:
+            rows, reached = model.apply(X), model.apply(X_test)
+            share = {
+                leaf: (y[rows == leaf].sum() + 1) / ((rows == leaf).sum() + 2)
+                for leaf in np.unique(rows)
+            }
+            says = [share[leaf] for leaf in reached]
+        write_sized(2 * (leaves - 1), leaves - 1, says)
+
+
+def scorecards(X, y, X_test, task, seed):
+    """optbinning's scorecards with an L1 penalty; a bin is a rule of one condition, but for one of
+    each column.
+    """
+    import pandas as pd
+    from optbinning import BinningProcess, Scorecard
+    from sklearn.linear_model import Lasso, LogisticRegression
+
+    frames = [pd.DataFrame(one).rename(columns="x{}".format) for one in (X, X_test)]
+    # The program takes whole numbers for classes.
+    spread = y.std() if task == "regression" else 1
+    for strength in np.geomspace(1, 1e-3, 12):
+        lasso = Lasso(alpha=strength / 2, random_state=seed)
+        logistic = LogisticRegression(
+            l1_ratio=1, C=0.02 / strength, solver="liblinear", random_state=seed
         )
+        estimator = lasso if task == "regression" else logistic
+        card = Scorecard(BinningProcess(list(frames[0])), estimator).fit(frames[0], y / spread)
+        table = card.table(style="detailed")
+        used = table[(table["Coefficient"] != 0) & (table["Count"] > 0)]
+        bins = len(used) - used["Variable"].nunique()
+        if task == "regression":
+            says = spread * card.predict(frames[1])
+        else:
+            says = card.predict_proba(frames[1])[:, 1]
+        write_sized(2 * bins, bins, says)
+
+
+OWN_SIZES = {
+    "tt_sparse": tt_sparse,
+    "scoredrulesets": scored_rule_sets,
+    "ruletree": rule_trees,
+    "optbinning": scorecards,
+}
+"""Environments whose programs give their sizes in other ways than `size`."""
+
+
+def write_sized(size, support, says):
+    write(size=size, support=support, local=float("nan"), says=np.asarray(says, float).tolist())
 
 
 def held(rules, X):

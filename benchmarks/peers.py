@@ -84,6 +84,11 @@ PEERS = {
         imports="import tt_sparse",
     ),
     "boomer": Peer(("mlrl-boomer==0.12.3",), imports="from mlrl.boosting import BoomerClassifier"),
+    "scoredrulesets": Peer(
+        ("scoredrulesets==0.2.0", "matplotlib"), imports="import scoredrulesets"
+    ),
+    "ruletree": Peer(("ruletree==2026.10.22.223406",), imports="import RuleTree"),
+    "optbinning": Peer(("optbinning==1.0.0",), imports="from optbinning import Scorecard"),
 }
 
 

@@ -96,10 +96,7 @@ def test_values_on_all_rows_are_those_of_the_whole_table(fit: Any, y: Any) -> No
     found = jr.fit_on_sample(fit, X, y, WEIGHTS, rows=300, block_rows=90, **QUICK[fit])
     rated, whole = found.details.rated, (found.model, X, y, WEIGHTS)
     assert rated.accuracy == pytest.approx(jr.accuracy(*whole))
-    if isinstance(found.model, jr.RuleEnsemble):
-        assert rated.risk == pytest.approx(jr.risk(*whole))
-    else:
-        assert rated.risk is None
+    assert rated.risk == pytest.approx(jr.risk(*whole))
     assert (rated.rows, rated.weight) == (np.count_nonzero(WEIGHTS), WEIGHTS.sum())
     assert found.details.sample.rows == 300
     assert found.details.rows == rated.rows

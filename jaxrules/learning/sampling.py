@@ -69,7 +69,7 @@ class Rated:
         weight: the sum of their weights.
         objective: of the fit, on these rows.
         bound: proved for the objective on these rows; None if nothing is proved.
-        risk: the mean loss, see `jaxrules.risk`; None for a rule list, which has no loss.
+        risk: the mean loss, see `jaxrules.risk`.
         accuracy: None for a model of numbers.
     """
 
@@ -77,7 +77,7 @@ class Rated:
     weight: float
     objective: float
     bound: float | None
-    risk: float | None
+    risk: float
     accuracy: float | None
 
     @property
@@ -598,7 +598,7 @@ class _BlockSums:
 
     Attributes:
         rows, weight: the number of rows with a weight, and of their weights.
-        loss: of the losses; NaN for a list.
+        loss: of the losses.
         right: of the weights of correctly predicted rows; NaN for numbers.
         covered: for LIRE, of the weights of the rows that satisfy each rule, shape (rules,).
     """
@@ -622,11 +622,10 @@ class _BlockSums:
         if not len(weights):
             return cls(0, 0.0, 0.0, 0.0, 0.0)
         total, of_rows = float(weights.sum()), (model, table, target, weights)
-        is_list, has_classes = isinstance(model, RuleList), model.schema.classes is not None
-        lost = math.nan if is_list else total * risk(*of_rows, loss=loss)
-        right = total * accuracy(*of_rows) if has_classes else math.nan
+        lost = total * risk(*of_rows, loss=loss)
+        right = total * accuracy(*of_rows) if model.schema.classes is not None else math.nan
         covered = 0.0
-        if not is_list and _learner_of(model) == "lire":
+        if not isinstance(model, RuleList) and _learner_of(model) == "lire":
             covered = weights @ model.conjunctions.satisfied(table)
         return cls(len(weights), total, lost, right, covered)
 
@@ -635,10 +634,8 @@ class _BlockSums:
         return _BlockSums(*(a + b for a, b in zip(mine, others, strict=True)))
 
     def rated(self, objective: float, bound: float | None) -> Rated:
-        shares = (
-            None if math.isnan(total) else total / self.weight for total in (self.loss, self.right)
-        )
-        return Rated(self.rows, self.weight, objective, bound, *shares)
+        accuracy = None if math.isnan(self.right) else self.right / self.weight
+        return Rated(self.rows, self.weight, objective, bound, self.loss / self.weight, accuracy)
 
 
 def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> _BlockSums | None:
