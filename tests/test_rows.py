@@ -63,6 +63,17 @@ def test_distinct_rows_are_numbered_by_first_appearance(matrix: np.ndarray) -> N
     assert first.tolist() == [expected.index(number) for number in numbers.values()]
 
 
+def test_many_rows_are_hashed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bits, "_HASHED", 1)
+    words = np.random.default_rng(0).integers(0, 12, (1300, 3)).astype(np.uint64)
+    assert len(words) > 2 * bits._TILE
+    first, inverse = bits.distinct(words)
+    rows, expected = np.unique(words, axis=0, return_index=True)
+    assert first.tolist() == np.sort(expected).tolist()
+    np.testing.assert_array_equal(words[first][inverse], words)
+    assert len(first) == len(rows)
+
+
 def test_rows_of_one_hash_are_told_apart() -> None:
     """Two rows that have the same hash because the differences of their two words cancel."""
 

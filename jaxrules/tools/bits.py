@@ -15,6 +15,8 @@ _TILE = 512
 """The number of rows transposed at once: a multiple of 64, small enough to stay in the cache."""
 _BLOCK = 1 << 24
 """The number of bits unpacked at once: 16 MiB."""
+_HASHED = 1 << 16
+"""The number of words hashed at once, roughly: half a MiB."""
 
 
 def n_words(n_bits: int) -> int:
@@ -69,15 +71,22 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     if words.shape[1] == 1 and len(words) and (size := int(words.max()) + 1) <= 4 * len(words):
         return _among(words[:, 0].astype(np.intp), size)
     key = np.zeros(len(words), np.uint64)
-    for word in words.T:  # hash each row, so that one integer sort suffices
-        # Fibonacci hashing: 2^64 divided by the golden ratio. The shift brings high bits down,
-        # which multiplication alone moves up only.
-        key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
+    # A hash of each row, so that one integer sort suffices; of some rows at a time, which stay in
+    # the cache.
+    size = max(_TILE, _HASHED // words.shape[1])
+    for start in range(0, len(words), size):
+        part = key[start : start + size]
+        for word in np.ascontiguousarray(words[start : start + size].T):
+            # Fibonacci hashing: 2^64 divided by the golden ratio. The shift brings high bits down,
+            # which multiplication alone moves up only.
+            part ^= word
+            part *= np.uint64(0x9E3779B97F4A7C15)
+            part ^= part >> np.uint64(29)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    same = first[inverse]
+    later = np.flatnonzero(first[inverse] != np.arange(len(words)))
+    blocks = (later[start : start + size] for start in range(0, len(later), size))
     # After a hash collision, the rows themselves are sorted.
-    if not all(np.array_equal(word[same], word) for word in words.T):
+    if not all(np.array_equal(words[some], words[first[inverse[some]]]) for some in blocks):
         _, first, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
     return numbered(first, inverse.ravel())
 
