@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import EncodedColumn, Schema, TableLike, conform
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
 from jaxrules.ensembles.noise import Ridge, first_ridge
-from jaxrules.ensembles.oblique import Standardised, readable
+from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
 from jaxrules.ensembles.selection import gains, per_complexity, smallest_close
 from jaxrules.ensembles.size import (
     Worth,
@@ -409,7 +409,7 @@ def _fits(
     data = options.data(X, y, sample_weight)
     constraints = Constraints.of(data.table.schema, options.forbidden, (), options.monotone)
     constraints.warn_of_constants(data.table)
-    sample = sample_in_time(data, run, options.seed)
+    sample = sample_in_time(data, run, options.seed, n_encoded(data.table))
     part = run if sample is None else run.child(0.5)
     # `finish` then compares the network with one rule on a single column.
     part.shortened = sample is not None

@@ -73,6 +73,8 @@ _TURNS = 4
 """Phases per layer, alternating: AND, OR, AND, OR."""
 _QUICK = 1 << 22
 """Entries of the literals examined to find a rule when no time is left."""
+_SECONDS_PER_ENTRY = 3e-8
+"""Roughly the time to prepare an entry of the literals for training, which nothing interrupts."""
 _DRAWS = 101
 """Draws of the gates per phase, which its steps reuse in turn: random
 numbers are slow to compile.
@@ -459,6 +461,9 @@ class _ListTraining:
     def fit(self) -> RuleSet:
         """Train the layers alternately."""
         options, run, n = self.options, self.run, len(self.weights)
+        if run.deadline.work_left() < 2 * _SECONDS_PER_ENTRY * self.literals.size:
+            run.shortened = True
+            return self.one_literal()
         layers = self.start()
         more = (0, bucket(max(n, 64)) - n)
         wide = (0, layers.w.shape[2] - len(self.literals))

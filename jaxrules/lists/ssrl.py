@@ -364,7 +364,10 @@ def _in_time(
 
     # No list classifies more than all rows correctly.
     bound = float(data.weights.sum()) if options.certificate else None
-    return list_in_time(fit, data, sample, options, run, details, bound=bound)
+    return list_in_time(
+        fit, data, sample, options, run, details, needs=("jaxrules.lists.insertion_kernels",),
+        bound=bound,
+    )  # fmt: skip
 
 
 def _penalty(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search | None]:
