@@ -13,9 +13,11 @@ import pytest
 
 import jaxrules as jr
 from jaxrules.ensembles import growing
+from jaxrules.ensembles.boosting import fitting
 from jaxrules.ensembles.boosting.fitting import few_rules
 from jaxrules.ensembles.boosting.options import BoostingOptions
 from jaxrules.learning.training import (
+    columns_of_categories,
     model_loss,
     sample_in_time,
     sample_limit,
@@ -336,6 +338,95 @@ def test_ctrl_c_before_ssrl_has_a_rule() -> None:
     assert len(fit.model.conjunctions) > 0
     assert fit.details.sample == 5000
     assert fit.objective > np.bincount(y).max()
+
+
+@pytest.mark.parametrize("target", ["two classes", "three classes", "joint", "numbers"])
+@pytest.mark.parametrize("phase", ["thresholds", "propositions"])
+def test_ctrl_c_while_boosting_prepares(phase: str, target: str) -> None:
+    X, y = problem(2 if target == "two classes" else 3)
+    given = y + 0.5 if target == "numbers" else y
+
+    def stop(progress: jr.Progress) -> None:
+        if progress.phase == phase:
+            signal.raise_signal(signal.SIGINT)
+
+    multiclass = "joint" if target == "joint" else "one_vs_rest"
+    fit = jr.boosting.fit(X, given, multiclass=multiclass, progress=stop)
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions) > 0
+    assert fit.details["sample"] in (2000, (2000,) * 3)
+    predicted = jr.predict(fit.model, X)
+    if target == "numbers":
+        assert np.mean((predicted - given) ** 2) < 0.9 * np.var(given)
+    else:
+        assert (predicted == y).mean() > np.bincount(y).max() / N
+
+
+def test_ctrl_c_while_a_small_fit_prepares() -> None:
+    X, y = problem()
+
+    def stop(progress: jr.Progress) -> None:
+        if progress.phase == "propositions":
+            signal.raise_signal(signal.SIGINT)
+
+    fit = jr.boosting.fit(X[:60], y[:60], progress=stop)
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions) > 0
+    # Given propositions, and required columns, are promises that a few rules might break.
+    pool = jr.rules.conditions.propositions_of(jr.as_table(X))
+    for options in ({"propositions": pool}, {"required": [0]}):
+        fit = jr.boosting.fit(X[:60], y[:60], progress=stop, **options)
+        assert fit.status == "interrupted"
+        assert len(fit.model.conjunctions) == 0
+
+
+def test_ctrl_c_while_exact_lists_prepare() -> None:
+    X, y = problem(3)
+
+    def stop(progress: jr.Progress) -> None:
+        if progress.phase == "rules":
+            signal.raise_signal(signal.SIGINT)
+
+    fit = jr.exact_list.fit(X, y, progress=stop)
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions) > 0
+    assert fit.details.sample == 5000
+    assert np.bincount(y).max() < fit.objective < fit.bound == N
+
+
+def test_categories_take_the_time_of_columns() -> None:
+    """900 categories take as long as 60 columns of numbers: 6000 rows a third of a second."""
+    X, y = problem()
+    category = [f"c{i}" for i in np.arange(N) % 900]
+    table = {"x": X[:, 0], "c": category}
+    for seconds, drawn in ((0.5, False), (0.3, True)):
+        run = jr.tools.runs.Run("task", jr.Deadline(seconds, lambda: 0.0))
+        sample = sample_in_time(training_data(table, y, jr.losses.logistic), run, 0)
+        assert (sample is not None) is drawn
+    assert columns_of_categories(jr.as_table(table)) == 60
+    assert columns_of_categories(jr.as_table({"c": ["a", "b"], "x": [1.0, 2.0]})) == 1
+    assert columns_of_categories(jr.as_table(X)) == 0
+    sampled = jr.boosting.fit(table, y, time_limit=jr.Deadline(0.3, Ticking(1e-4)))
+    assert sampled.details["sample"] == 2000
+    assert len(sampled.model.conjunctions) > 0
+
+
+def test_a_few_rules_name_frequent_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    city = np.where(rng.random(N) < 0.3, 7, rng.integers(0, 900, N))
+    y = (city == 7) ^ (rng.random(N) < 0.05)
+    X = {"city": [f"c{i:03}" for i in city], "x": rng.normal(size=N)}
+    made, real = [], fitting.all_propositions
+
+    def counted(table: Any, **options: Any) -> Any:
+        made.append(real(table, **options))
+        return made[-1]
+
+    monkeypatch.setattr(fitting, "all_propositions", counted)
+    fit = limited("boosting", X, y)
+    assert fit.model.conjunctions.describe(0) == "city == c007"
+    # both sides of 20 categories, and all four of 5 cut points
+    assert [len(pool) for pool in made] == [2 * 20 + 4 * 5]
 
 
 def test_samples() -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.data.table import MISSING, Feature, Schema, Table
-from jaxrules.rules.conditions import PropositionPool, propositions_of
-from jaxrules.solvers.rule_search import SearchSpace
+from jaxrules.rules.conditions import PropositionPool, all_propositions, propositions_of
+from jaxrules.solvers.rule_search import SearchSpace, space
+from jaxrules.tools.runs import Stopped
 
 C = jr.Condition
 Oracle = Callable[[Any, Table], np.ndarray]
@@ -116,6 +117,37 @@ def test_halfspaces_are_evaluated_in_order_and_are_conditions() -> None:
         jr.Direction((1, 0), (1.0, 1.0))
     with pytest.raises(ValueError, match="features of a direction must be one or more"):
         jr.Direction((1,), ())
+
+
+def test_of_the_categories_the_most_frequent() -> None:
+    colours = [2, 2, 0, 1, 1, 2, MISSING]
+    table = a_table([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], colours)
+    for most, expected in ((None, [0, 1, 2]), (4, [0, 1, 2]), (2, [1, 2]), (1, [2])):
+        assert table.compared_categories(1, most) == expected
+        named = all_propositions(table, max_cut_points=1, max_categories=most)
+        texts = {named.describe(a) for a in range(len(named))}
+        colour = {f"colour == {('blue', 'green', 'red')[c]}" for c in expected}
+        assert {text for text in texts if text.startswith("colour ==")} == colour
+        assert "size is missing" not in texts
+        assert sum(text.startswith("size") for text in texts) == 4
+
+
+def test_the_clock_is_asked_while_rows_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many categories are as many columns of codes, which take seconds to number."""
+    n, columns = 1 << 14, 1 << 10
+    codes = np.asfortranarray(np.random.default_rng(0).integers(0, 2, (n, columns), np.uint16))
+    asked: list[int] = []
+
+    def stop() -> None:
+        asked.append(1)
+        raise Stopped
+
+    monkeypatch.setattr(space, "checkpoint", stop)
+    monkeypatch.setattr(space, "distinct", None)  # what comes after is not reached
+    ones = np.ones(columns, np.uint16)
+    with pytest.raises(Stopped):
+        SearchSpace.of_codes(codes, np.arange(columns, dtype=np.int32), ones > 0, ones)
+    assert asked == [1]
 
 
 def test_words() -> None:

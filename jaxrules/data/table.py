@@ -530,16 +530,19 @@ class Table(Keeps):
             )
         return np.stack(_joined(self), axis=1).astype(dtype or np.float64)
 
-    def compared_categories(self, index: int) -> list[int]:
+    def compared_categories(self, index: int, most: int | None = None) -> list[int]:
         """The codes of the categories that learners compare a column with: all that occur or, of
-        more than a thousand, the 500 most frequent, ascending.
+        more than a thousand, the 500 most frequent, ascending; the `most` frequent of these.
         """
         column = self.columns[index]
         counts = np.bincount(column[column >= 0])
         codes = np.flatnonzero(counts)
-        if len(codes) > MANY_CATEGORIES:
+        compared = COMPARED if len(codes) > MANY_CATEGORIES else len(codes)
+        if most is not None:
+            compared = min(compared, most)
+        if len(codes) > compared:
             # Of equally frequent categories, the stable sort prefers those of lower code.
-            codes = np.sort(codes[np.argsort(-counts[codes], kind="stable")[:COMPARED]])
+            codes = np.sort(codes[np.argsort(-counts[codes], kind="stable")[:compared]])
         return codes.tolist()
 
     def one_hot(

@@ -66,6 +66,8 @@ _SECONDS_PER_ENTRY = 1e-6
 """Roughly the time per table entry and class that a learner needs to make its own rules. With less,
 it samples rows.
 """
+_CATEGORIES = 15
+"""So many categories of a column, each compared by itself, take the time of one column."""
 _FEWEST_ROWS = 2000
 _FEWEST_SECONDS, _SECONDS_PER_CLASS = 0.2, 0.02
 """With less time, in all and for each class, a fit on a sample checks no clock and does a small
@@ -589,7 +591,7 @@ def _deviation(x: NDArray[np.float64], y: NDArray[Any], weights: NDArray[np.floa
 
 
 def sample_in_time(
-    data: TrainingData, run: Run, seed: int, columns: int | None = None
+    data: TrainingData, run: Run, seed: int, columns: float | None = None
 ) -> TrainingData | None:
     """A random sample of as many rows as a quarter of the remaining time allows, at least
     `_FEWEST_ROWS`; None if there is time for all rows, the limit is 0, or the target is constant on
@@ -597,17 +599,28 @@ def sample_in_time(
 
     A learner that makes its own rules makes them from this sample, in the time of `sample_limit`,
     and fits their weights on all rows. The sample has a row of every class. `columns` is the number
-    that the learner makes of those of the table, None for as many.
+    that the learner makes of those of the table, None for as many, see `columns_of_categories`.
     """
-    columns = len(data.table.columns) if columns is None else columns
-    n, entries = len(data.weights), columns * len(data.outputs)
-    per_row = _SECONDS_PER_ENTRY * entries
+    n = len(data.weights)
     if n <= 2 * _FEWEST_ROWS or not run.deadline.seconds:
         return None
+    if columns is None:
+        numeric = sum(feature.is_numeric for feature in data.table.schema.features)
+        columns = numeric + columns_of_categories(data.table)
+    per_row = _SECONDS_PER_ENTRY * columns * len(data.outputs)
     left = run.deadline.work_left()
     if n * per_row <= left:
         return None
     return some_rows(data, min(n // 2, max(_FEWEST_ROWS, int(left / (4 * per_row)))), seed)
+
+
+def columns_of_categories(table: Table) -> float:
+    """The number of numeric columns that take as long as the categorical columns of a table."""
+    return sum(
+        max(1.0, len(table.compared_categories(index)) / _CATEGORIES)
+        for index, feature in enumerate(table.schema.features)
+        if not feature.is_numeric
+    )
 
 
 def some_rows(data: TrainingData, size: int, seed: int) -> TrainingData | None:

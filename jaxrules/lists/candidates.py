@@ -338,6 +338,8 @@ def _conjoined(
         parent, added = np.concatenate(pairs, axis=1)
         if not len(parent):
             break
+        if stopped():
+            return members, covers, False
         check_memory(
             literals.n_patterns, len(members) + len(parent), 0.5, what="conditions",
             remedy="lower max_length, raise min_support, or use fewer cut points",

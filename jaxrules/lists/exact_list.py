@@ -183,9 +183,7 @@ def fit(
     data = list_data(X, y, sample_weight, options)
 
     def rows(stage: Stage) -> TrainingData | None:
-        # After Ctrl-C, the search still makes its first list
-        made = options.rules is not None or (stage != "start" and run.interrupt.pressed)
-        return None if made else rows_for_lists(data, options, run, stage)
+        return None if options.rules is not None else rows_for_lists(data, options, run, stage)
 
     def best(problem: ListProblem) -> Fit[RuleList]:
         start = problem.begin(options.start)

@@ -959,7 +959,7 @@ class CellCodes(NamedTuple):
     lies above all "<=" and below all ">="). Every other proposition has its own.
     """
 
-    codes: NDArray[np.uint16]  # (rows, code columns)
+    codes: NDArray[np.uint16]  # (rows, code columns), column by column in memory
     column: NDArray[np.int32]
     above: NDArray[np.bool_]
     cell: NDArray[np.uint16]
@@ -1109,10 +1109,11 @@ class PropositionPool(Conjunctions):
         # All others have a column of zeros and ones; `above` and `cell` say ">= 1" by default.
         rest = np.flatnonzero(~threshold)
         column[rest] = len(codes) + np.arange(len(rest))
-        matrix = np.empty((table.n_rows, len(codes) + len(rest)), np.uint16)
+        matrix = np.empty((table.n_rows, len(codes) + len(rest)), np.uint16, "F")
         for place, cells in enumerate(codes):
             matrix[:, place] = cells
-        matrix[:, len(codes) :] = self.take(rest).satisfied(table)
+        for rows, batch in self.take(rest).batches(table):
+            matrix[rows, len(codes) :] = batch
         return CellCodes(matrix, column, above, cell)
 
 
@@ -1132,9 +1133,11 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
     return all_propositions(table, max_cut_points=max_cut_points).distinct(table)
 
 
-def all_propositions(table: Table, *, max_cut_points: int | None = None) -> PropositionPool:
+def all_propositions(
+    table: Table, *, max_cut_points: int | None = None, max_categories: int | None = None
+) -> PropositionPool:
     """`propositions_of`, but with propositions that hold on all rows or on none, and with
-    duplicates.
+    duplicates; of the categories of a column, the `max_categories` most frequent.
 
     Raises:
         TypeError, ValueError: if max_cut_points is not a positive integer.
@@ -1153,7 +1156,7 @@ def all_propositions(table: Table, *, max_cut_points: int | None = None) -> Prop
                 below = one.upper_closed and not one.lower_closed  # "<=" and ">"
                 given.append(([one], whole_thresholds(cuts, known, below)))
         else:
-            codes = np.array(table.compared_categories(index), np.intp)
+            codes = np.array(table.compared_categories(index, max_categories), np.intp)
             given += [([one], codes) for one in about_category(table.schema, index)]
         if missing.any():
             given.append((about_missing(table.schema, index), np.zeros(1)))

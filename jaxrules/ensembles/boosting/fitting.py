@@ -24,7 +24,6 @@ from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
-from jaxrules.ensembles.oblique import n_encoded
 from jaxrules.ensembles.size import check_likelihood
 from jaxrules.learning.cross_validation import arguments_of
 from jaxrules.learning.in_time import fit_in_half
@@ -32,6 +31,7 @@ from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
     by_content,
+    columns_of_categories,
     loss_for,
     model_loss,
     one_against_rest,
@@ -48,8 +48,10 @@ from jaxrules.tools.fits import Details, Fit, OneVsRestDetails, Status
 from jaxrules.tools.interrupts import Interrupt
 from jaxrules.tools.runs import Deadline, Run
 
-_FEW_COLUMNS, _MANY_ENCODED = 40, 500
-"""With more columns, or columns and categories, a few rules in no time have single conditions."""
+_FEW_COLUMNS, _FEW_CATEGORIES, _FEW_PROPOSITIONS = 40, 20, 1000
+"""A few rules in no time name so many categories of a column, the most frequent. With more columns
+or propositions than these, they have single conditions.
+"""
 _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_SPLITS = 20_000
@@ -242,10 +244,15 @@ def task_of(
             pool = PropositionPool.concatenate([pool, splits.take(range(min(room, len(splits))))])
         pool = constraints.pool(pool, data.table, n_outputs)
         constraints.require_spoken(Conjunctions.concatenate([pool, first]), "proposition")
-        return Candidates.of(pool, first, constraints, data)
+        made = Candidates.of(pool, first, constraints, data)
+        longest = options.longest(len(pool))
+        if longest is not None and longest <= 3:
+            _ = made.space.partitions  # kept for the searches, which nothing would interrupt here
+        return made
 
     nothing = PropositionPool.of(schema, ())
-    run.preparing("propositions")
+    if not run.interrupt.pressed:  # else they are not made
+        run.preparing("propositions")
     found = run.prepared(candidates, lambda: Candidates.of(nothing, first, constraints, data))
     if options.engine == "jax" and found.space.partitions is None:
         raise ValueError(
@@ -261,19 +268,19 @@ def task_of(
     )  # fmt: skip
 
 
-def _columns(table: Table, options: BoostingOptions) -> int:
+def _columns(table: Table, options: BoostingOptions) -> float:
     """The number of columns whose entries take as long as the search: more than the table has if
-    there are many cut points.
+    there are many cut points or categories.
     """
-    most = options.max_cut_points
+    columns, most = columns_of_categories(table), options.max_cut_points
+    numeric = [i for i, feature in enumerate(table.schema.features) if feature.is_numeric]
     if options.all_thresholds or most == "auto" or (most and most <= _FEW_CUT_POINTS):
-        return len(table.columns)
-    columns = 0.0
-    for feature, column in zip(table.schema.features, table.columns, strict=True):
+        return columns + len(numeric)
+    for index in numeric:
         # A column counts once for every `_FEW_CUT_POINTS` cut points, and at least once.
-        values = len(np.unique(column)) if feature.is_numeric else 1
+        values = len(np.unique(table.columns[index]))
         columns += max(1.0, min(values, most or values) / _FEW_CUT_POINTS)
-    return round(columns)
+    return columns
 
 
 def _splits(
@@ -321,30 +328,32 @@ def model_in_time(sample: TrainingData, options: BoostingOptions, run: Run) -> R
     found = fit_in_half(fit, sample, options, run, outputs=outputs)
     if found is not None and len(found.model.conjunctions):
         return found.model
-    with Interrupt.unheard() if run.interrupt.pressed else nullcontext():
-        return few_rules(sample, options, run)
+    return few_rules(sample, options, run)
 
 
 def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleEnsemble:
-    """A model of at most three rules at coarse cut points, with single conditions if there are many
-    columns. It takes some hundredths of a second on a few thousand rows, so it runs without a
-    limit, unless there are many classes: one-vs-rest, those that it has no time for are constant.
+    """A model of at most three rules at coarse cut points or of frequent categories, with single
+    conditions if there are many columns. It takes some hundredths of a second on a few thousand
+    rows, so it runs without a limit, unless there are many classes: one-vs-rest, those that it has
+    no time for are constant.
     """
     limit = None
     if len(sample.outputs) > MANY_CLASSES:
         left = 0.0 if run.interrupt.pressed else run.deadline.remaining()
         seconds = max(_FEW_SECONDS, left / 4)
         limit = Deadline(seconds, run.deadline.clock)
-    n_columns, encoded = len(sample.table.columns), n_encoded(sample.table)
+    pool = all_propositions(sample.table, max_cut_points=5, max_categories=_FEW_CATEGORIES)
     # The number of pairs grows with the square of the columns.
-    short = n_columns > _FEW_COLUMNS or encoded > _MANY_ENCODED or options.max_length == 1
+    many = len(sample.table.columns) > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
+    short = many or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
-        max_cut_points=5, max_nonzeros=1, linear_terms=False, search="optimal",
+        propositions=pool, max_nonzeros=1, linear_terms=False, search="optimal",
         l2_penalty=FEWEST_ROWS if options.l2_penalty is None else options.l2_penalty,
         max_evaluations="auto", engine="numpy", time_limit=limit, progress=False,
     )  # fmt: skip
-    return fit.with_options(*arguments_of(sample), few).model
+    with Interrupt.unheard() if run.interrupt.pressed else nullcontext():
+        return fit.with_options(*arguments_of(sample), few).model
 
 
 def _propositions_in(model: RuleEnsemble) -> PropositionPool:
@@ -376,16 +385,19 @@ def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]
     if risk >= found.objective:
         return found
     model = replace(sketch, options=task.settings)
-    task.run.step(risk, len(model.conjunctions))
+    with task.run:
+        task.run.step(risk, len(model.conjunctions))
     return task.run.finish(model, risk, found.sense, Status.TIME_LIMIT, details=details)
 
 
 def _rows_without_rule(found: Fit[RuleEnsemble], task: BoostingTask) -> TrainingData | None:
-    """The rows for a few rules if a limit ended the fit to many rows before it had one."""
+    """The rows for a few rules if a limit ended the fit to many rows before it had one, or Ctrl-C
+    any fit.
+    """
     options, run, data = task.options, task.run, task.data
     free = options.propositions is None and not task.constraints.required
-    late = bool(run.deadline.seconds) and run.stopped() and not run.interrupt.pressed
-    if not (free and late and len(data.weights) > 2 * _ROWS_OF_FEW):
+    late = bool(run.deadline.seconds) and run.stopped() and len(data.weights) > 2 * _ROWS_OF_FEW
+    if not (free and (late or run.interrupt.pressed)):
         return None
     none = not len(found.model.conjunctions) and found.model.linear is None
     return some_rows(data, _ROWS_OF_FEW, options.seed) if none else None

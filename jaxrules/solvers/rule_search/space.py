@@ -131,7 +131,11 @@ class SearchSpace:
         keys = [np.zeros(len(codes), np.uint64)]
         room = 1  # the number of values that the last key may have
         by_column = np.asfortranarray(codes)
+        entries = 0  # since the last check of the clock
         for some in columns:  # equal cells of all columns are equal propositions
+            if (entries := entries + len(codes)) > _BLOCK:
+                checkpoint()
+                entries = 0
             of_column = by_column[:, column[some[0]]]
             # Rows are numbered by first appearance, so any numbers of the cells will do.
             number = _cells(int(of_column.max(initial=0)), above[some], cell[some])
@@ -139,10 +143,14 @@ class SearchSpace:
             if room * size >= 2**63:
                 keys.append(np.zeros(len(codes), np.uint64))
                 room = 1
-            keys[-1] = keys[-1] * np.uint64(size) + number.astype(np.uint64)[of_column]
+            keys[-1] *= np.uint64(size)
+            # Ones and zeros are often numbers of cells already.
+            keys[-1] += of_column if size == len(number) else number.astype(np.uint64)[of_column]
             room *= size
         first, pattern = distinct(np.column_stack(keys))
-        of_groups = by_column if len(first) == len(codes) else np.asfortranarray(by_column[first])
+        of_groups = by_column
+        if len(first) < len(codes):
+            of_groups = np.take(by_column.T, first, axis=1).T
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
 
         def fill(some: NDArray[np.intp]) -> None:
@@ -301,7 +309,7 @@ def _cells(largest: int, above: NDArray[np.bool_], cell: NDArray[np.uint16]) -> 
 def _numbered(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Codes 0, 1, ... for the numbers that occur, in ascending order; numbers are small."""
     occurs = np.bincount(codes) > 0
-    return (np.cumsum(occurs) - 1)[codes]
+    return codes if occurs.all() else (np.cumsum(occurs) - 1)[codes]
 
 
 def check_memory(
