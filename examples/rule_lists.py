@@ -5,7 +5,8 @@
 The data are COMPAS with binary columns if JAXRULES_DATA has it, otherwise scikit-learn's breast
 cancer data; then iris with three classes. The script prints SSRL's list and the best list of the
 same size side by side, what is proved, which conditions the near-optimal lists share, on how many
-rows they disagree, why a row gets its label, and the list as LaTeX.
+rows they disagree, why a row gets its label, and the list as LaTeX; then a list that predicts
+numbers, the progression of diabetes.
 """
 
 import itertools
@@ -65,3 +66,6 @@ def compare(name: str, max_rules: int, literal_penalty: float, max_cut_points: i
 binary = "compas_binary" if "compas_binary" in jr.datasets.available() else "breast_cancer"
 compare(binary, max_rules=3, literal_penalty=10.0, max_cut_points=3)
 print("\n" + jr.to_latex(compare("iris", max_rules=3, literal_penalty=1.0, max_cut_points=5)))
+
+diabetes = jr.datasets.load("diabetes")
+print("\n", jr.regression_list.fit(diabetes.X, diabetes.y, max_rules=4).model, sep="")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from jaxrules.learning.sampling import fit_on_sample as fit_on_sample
     from jaxrules.lists import drnet as drnet
     from jaxrules.lists import exact_list as exact_list
+    from jaxrules.lists import regression_list as regression_list
     from jaxrules.lists import ssrl as ssrl
     from jaxrules.losses import Loss as Loss
     from jaxrules.models.metrics import accuracy as accuracy
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from jaxrules.models.persistence import save as save
     from jaxrules.models.rule_models import Explanation as Explanation
     from jaxrules.models.rule_models import LinearTerms as LinearTerms
+    from jaxrules.models.rule_models import RegressionList as RegressionList
     from jaxrules.models.rule_models import RuleEnsemble as RuleEnsemble
     from jaxrules.models.rule_models import RuleList as RuleList
     from jaxrules.models.rule_models import decision_function as decision_function
@@ -114,8 +116,8 @@ _LOADED = {
     "models.metrics": "accuracy complexity f1 local_support local_supports risk support "
     "support_ratio",
     "models.persistence": "load save",
-    "models.rule_models": "Explanation LinearTerms RuleEnsemble RuleList decision_function explain "
-    "predict predict_proba to_latex with_weights",
+    "models.rule_models": "Explanation LinearTerms RegressionList RuleEnsemble RuleList "
+    "decision_function explain predict predict_proba to_latex with_weights",
     "models.survival": "",
     "paths": "",
     "rules.conditions": "Condition Conjunctions",
@@ -145,8 +147,8 @@ _ON_USE = {
 """Names by module that load when they are first used."""
 _MODULES = (
     "losses paths estimators data.datasets ensembles.boosting ensembles.glrm ensembles.lire "
-    "ensembles.lltboost ensembles.ltrnet ensembles.rulefit lists.drnet lists.exact_list lists.ssrl "
-    "users.plots users.survival"
+    "ensembles.lltboost ensembles.ltrnet ensembles.rulefit lists.drnet lists.exact_list "
+    "lists.regression_list lists.ssrl users.plots users.survival"
 )
 """Public modules, which load when they are first used; the first two load with the package."""
 

@@ -52,7 +52,7 @@ from jaxrules.learning.options import (
     present_names,
 )
 from jaxrules.learning.training import warn_of_counts
-from jaxrules.lists import drnet, exact_list, ssrl
+from jaxrules.lists import drnet, exact_list, regression_list, ssrl
 from jaxrules.losses import loss_by_name
 from jaxrules.models import rule_models as models
 from jaxrules.models.metrics import used_rules
@@ -74,6 +74,7 @@ __all__ = [
     "LLTBoostRegressor",
     "LTRNetClassifier",
     "LTRNetRegressor",
+    "RegressionListRegressor",
     "RuleBoostingClassifier",
     "RuleBoostingRegressor",
     "RuleFeatures",
@@ -640,6 +641,19 @@ class ExactRuleListClassifier(
 
     @options
     class _Parameters(exact_list.ExactListOptions, _ForClasses):
+        pass
+
+    @_constructor(_Parameters)
+    def __init__(self) -> None: ...
+
+
+class RegressionListRegressor(
+    _Regressor, learner=regression_list.fit, chooser=regression_list.cross_validate
+):
+    """A list of rules that predict numbers: `jaxrules.regression_list`."""
+
+    @options
+    class _Parameters(regression_list.RegressionListOptions, _ForNumbers):
         pass
 
     @_constructor(_Parameters)

@@ -286,6 +286,19 @@ LEARNERS = {
             "lists",
         ),
         Learner(
+            "regression_list",
+            jr.regression_list.fit,
+            {"max_rules": 2, "literal_penalty": 0.02, "min_support": 0.0, "max_cut_points": None},
+            {
+                "": Search(("squared",)),
+                "absolute": Search(("squared",), {"loss": "absolute"}),
+                "width": Search(("squared",), {"beam_width": 2, "local_search": False}),
+            },
+            claims.regression_list,
+            None,
+            "lists",
+        ),
+        Learner(
             "exact_list",
             jr.exact_list.fit,
             {

@@ -406,6 +406,24 @@ def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     )
 
 
+def regression_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
+    """The share of the loss that the values leave, each the best for its rows, and the penalty."""
+    model, y = fit.model, NOISY["numbers"]
+    first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
+    absolute = settings.get("loss") == "absolute"
+
+    def loss(rows: Floats) -> float:
+        away = rows - (np.median(rows) if absolute else rows.mean())
+        return float((np.abs(away) if absolute else away**2).sum())
+
+    parts = [y[first == k] for k in range(len(model.values))]
+    left = sum(loss(rows) for rows in parts) / loss(y)
+    penalty = settings["literal_penalty"] * model.conjunctions.propositions.sum()
+    yield Claim(fit.objective, left + penalty)
+    away = y - np.asarray(model.values)[first]
+    yield Claim(left, float((np.abs(away) if absolute else away**2).sum()) / loss(y))
+
+
 @functools.cache
 def list_optimum(penalty: float, max_literals: int, local: float) -> float:
     """The best objective of two rules followed by the majority's label, over all pairs of

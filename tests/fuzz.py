@@ -75,6 +75,7 @@ LIST = jr.RuleList(
     np.array([1, 1, 0], np.int32),
     np.array([[0.2, 0.8], [0.4, 0.6], [0.7, 0.3]]),
 )
+NUMBER_LIST = jr.RegressionList(RULES, np.array([1.5, -2.0, 0.25]))
 PATH_FIT = jr.paths.fit(X, NUMBERS, steps=3, method="local", restarts=1)
 PATH = PATH_FIT.model
 CAREFUL = jr.with_threshold(ENSEMBLE, 9.0)
@@ -286,7 +287,7 @@ MODELS: tuple[Any, ...] = (
         None, PATH_FIT, "model.json", 3, {}, [], FOREST, X, object(), jr.RuleEnsemble, RULES,
         [ENSEMBLE],
     ),
-    ENSEMBLE, LIST, PATH, OTHER, CAREFUL, jr.with_threshold(ENSEMBLE, 0.25),
+    ENSEMBLE, LIST, NUMBER_LIST, PATH, OTHER, CAREFUL, jr.with_threshold(ENSEMBLE, 0.25),
     jr.with_threshold(LIST, 0.7), OWN_CATEGORY, FOLDED,
 )  # fmt: skip
 FITS: tuple[Any, ...] = (
@@ -502,6 +503,7 @@ def value_types() -> list[Entry]:
     rules: dict[str, Any] = {f.name: getattr(ENSEMBLE.conjunctions, f.name) for f in fields(RULES)}
     ensemble: dict[str, Any] = {f.name: getattr(ENSEMBLE, f.name) for f in fields(ENSEMBLE)}
     listed: dict[str, Any] = {f.name: getattr(LIST, f.name) for f in fields(LIST)}
+    of_numbers: dict[str, Any] = {f.name: getattr(NUMBER_LIST, f.name) for f in fields(NUMBER_LIST)}
     sequence: dict[str, Any] = {
         f.name: getattr(PATH, f.name) for f in fields(jr.paths.ModelSequence)
     }
@@ -640,6 +642,12 @@ def value_types() -> list[Entry]:
             ),
         ),
         Entry("RuleList", predicted(jr.RuleList), listed, of=arrays(LIST, counts=NO_ARRAYS[1:])),
+        Entry(
+            "RegressionList",
+            predicted(jr.RegressionList),
+            of_numbers,
+            of=arrays(NUMBER_LIST, counts=NO_ARRAYS[1:], errors=NO_ARRAYS[1:]),
+        ),
         Entry(
             "ModelSequence",
             predicted(jr.paths.ModelSequence),
@@ -853,6 +861,9 @@ def functions() -> list[Entry]:
         "ssrl.path": two,
         "ssrl.cross_validate": {"max_rules": [2], "literal_penalties": [1.0], **folds},
         "ssrl.published": two,
+        "regression_list.fit": {**two, "y": NUMBERS},
+        "regression_list.path": {**two, "y": NUMBERS},
+        "regression_list.cross_validate": {**two, "y": NUMBERS, **folds},
         "exact_list.fit": two,
         "exact_list.path": two,
         "exact_list.cross_validate": {"max_rules": 1, "literal_penalties": [1.0], **folds},
@@ -991,6 +1002,7 @@ def functions() -> list[Entry]:
             estimators.DRNetClassifier: {"max_rules": 4, "iterations": 50, "restarts": 1},
             estimators.SSRLClassifier: {"max_rules": 2},
             estimators.ExactRuleListClassifier: {"max_rules": 2},
+            estimators.RegressionListRegressor: {"max_rules": 2},
             estimators.CoordinatePathRegressor: {"steps": 3, "restarts": 2},
         }.items()
     ]
@@ -1001,6 +1013,11 @@ def functions() -> list[Entry]:
             Entry(f"calibrate, {kind}", jr.calibrate, {**data, "model": model}),
             Entry(f"simplify, {kind}", jr.simplify, {"model": model, "X": X}),
         ]
+    numbers = {"model": NUMBER_LIST, "X": X}
+    for function in (jr.predict, jr.explain, jr.local_supports, jr.simplify):
+        found.append(Entry(f"{function.__name__}, numbers", function, numbers))
+    for function in (jr.risk, jr.refit):
+        found.append(Entry(f"{function.__name__}, numbers", function, {**numbers, "y": NUMBERS}))
     for kind, model in {"ensemble": ENSEMBLE, "list": LIST, "path": PATH}.items():
         of_rows: list[Callable[..., Any]] = [jr.predict, jr.explain]
         of_targets: list[Callable[..., Any]] = []

@@ -85,6 +85,8 @@ class Document:
             values[derived.get("name")] = evaluate(derived[0], values)
         if self.model.tag == "RuleSetModel":
             return self.first_hit(values)
+        if self.model.tag == "TreeModel":
+            return self.first_child(values), None
         tables, method = (
             self.model.findall("RegressionTable"),
             self.model.get("normalizationMethod"),
@@ -159,6 +161,19 @@ class Document:
             for s in decided.findall("ScoreDistribution")
         }
         return self.label(score), shares
+
+    def first_child(self, values: dict[Any, Any]) -> float:
+        """Of a tree of two levels whose root always holds; see noTrueChildStrategy."""
+        assert self.model.get("functionName") == "regression"
+        assert self.model.get("noTrueChildStrategy") == "returnLastPrediction"
+        assert self.model.get("missingValueStrategy") == "none"
+        (root,) = self.model.findall("Node")
+        assert root[0].tag == "True"
+        kinds = self.kinds | {
+            d.get("name"): d.get("dataType") for d in self.root.iter("DerivedField")
+        }
+        below = (node for node in root.findall("Node") if holds(node[0], values, kinds))
+        return float(next(below, root).attrib["score"])
 
 
 def as_text(value: Any) -> str:

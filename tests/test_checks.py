@@ -292,7 +292,7 @@ def test_errors_for_arguments_of_verbs_name_them() -> None:
 
 
 LEARNERS = ["boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet"]
-LEARNERS += ["paths", "rulefit", "ssrl"]
+LEARNERS += ["paths", "regression_list", "rulefit", "ssrl"]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

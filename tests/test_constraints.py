@@ -1197,6 +1197,10 @@ LEFT_OUT = {
         {"max_rules": 3, "max_length": 2, "iterations": 20, "restarts": 2, "l2_penalty": 1e-3},
     ),
     "drnet": (jr.drnet.fit, {"max_rules": 3, "iterations": 80, "restarts": 1}),
+    "regression_list": (
+        lambda X, y, **o: jr.regression_list.fit(X, y > 0, literal_penalty=0.01, **o),
+        {},
+    ),
 }
 
 
@@ -1267,6 +1271,7 @@ FITS = {
         "ssrl",
         "exact_list",
         "paths",
+        "regression_list",
     )
 }
 

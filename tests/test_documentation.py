@@ -65,8 +65,8 @@ def test_examples_of_docstrings(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet", "paths", "rulefit",
-     "ssrl"],
+    ["boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet", "paths",
+     "regression_list", "rulefit", "ssrl"],
 )  # fmt: skip
 def test_the_fit_of_every_learner_has_an_example(name: str) -> None:
     module = getattr(jr, name)

@@ -232,6 +232,9 @@ FITS = {
     "lire": lambda X, y, **o: jr.lire.fit(X, y, rules="forest", **o),
     "glrm": lambda X, y, **o: jr.glrm.fit(X, y, **o),
     "ssrl": lambda X, y, **o: jr.ssrl.fit(X, y, **o),
+    "regression_list": lambda X, y, **o: jr.regression_list.fit(
+        X, y == y[0], literal_penalty=0.001, **o
+    ),
     "exact_list": lambda X, y, **o: jr.exact_list.fit(X, y, max_rules=2, time_limit=5, **o),
     "drnet": lambda X, y, **o: jr.drnet.fit(X, y, **o),
 }

@@ -24,7 +24,8 @@ from problems import X as PEOPLE
 OBJECTIVES = (
     "boosting-corrective-squared", "boosting-optimal-exponential", "drnet-zero-one",
     "exact_list-search-zero-one", "glrm-beam-poisson", "lire-combo-logistic", "lire-combo-squared",
-    "lltboost-squared", "ltrnet-soft-logistic", "rulefit-squared", "ssrl-penalty by noise-zero-one",
+    "lltboost-squared", "ltrnet-soft-logistic", "regression_list-squared", "rulefit-squared",
+    "ssrl-penalty by noise-zero-one",
 )  # fmt: skip
 _random = np.random.default_rng(0)
 X = _random.normal(size=(700, 3))

@@ -209,6 +209,9 @@ FITS: dict[str, Any] = {
         X, y, l1_penalty=0.02, linear_terms=True, **more
     ),
     "ssrl": lambda X, y, **more: jr.ssrl.fit(X, y, **more),
+    "regression_list": lambda X, y, **more: jr.regression_list.fit(
+        X, (y == "bad").astype(float), literal_penalty=0.001, **more
+    ),
     "paths": lambda X, y, **more: jr.paths.fit(X, (y == "bad").astype(float), steps=4, **more),
 }
 

@@ -29,8 +29,8 @@ from jaxrules.learning.options import Folds, Learner, RunOptions
 from jaxrules.learning.training import TrainingData, content_order, model_loss
 from jaxrules.learning.workers import carry_out_all, check_workers
 from jaxrules.losses import exponential, logistic
-from jaxrules.models.metrics import support
-from jaxrules.models.rule_models import RuleList
+from jaxrules.models.metrics import risk, support
+from jaxrules.models.rule_models import RegressionList, RuleList
 from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Fit, ModelT, Status
@@ -332,6 +332,8 @@ def held_out_risk(model: Any, data: TrainingData) -> float:
     if isinstance(model, RuleList):
         wrong = model.labels[model.position(data.table)] != data.codes
         return float(data.weights @ wrong / data.weights.sum())
+    if isinstance(model, RegressionList):
+        return risk(model, data.table, data.target, data.weights)
     # The score of the exponential loss is half the log-odds.
     loss, scale = (logistic, 2.0) if data.loss == exponential else (data.loss, 1.0)
     return model_loss(model, data, loss, scale)

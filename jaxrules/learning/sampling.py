@@ -39,13 +39,14 @@ from jaxrules.learning.options import FitOptions, present_names
 from jaxrules.learning.training import loss_for
 from jaxrules.losses import check_target, logistic, loss_by_name
 from jaxrules.models.metrics import accuracy, risk
-from jaxrules.models.rule_models import RuleList
+from jaxrules.models.rule_models import RegressionList, RuleList
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status, relative_gap
 from jaxrules.tools.runs import Deadline, ProgressOption, Run
 
 _LEARNERS = (
-    "boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet", "rulefit", "ssrl",
+    "boosting", "drnet", "exact_list", "glrm", "lire", "lltboost", "ltrnet",
+    "regression_list", "rulefit", "ssrl",
 )  # fmt: skip
 _ENTRIES = 500_000
 """The most entries of a sample of automatic size: some seconds of every learner."""
@@ -663,6 +664,10 @@ def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> 
 
 def _objective(fit: Fit[Any], sample: _BlockSums, rated: _BlockSums) -> float:
     """The objective of the fit to the sample on the rated rows, at the same penalties."""
+    if isinstance(fit.model, RegressionList):
+        # A share of the loss of a constant, plus penalties, which are the same on all rows.
+        constant = fit.details["constant_loss"]
+        return fit.objective + (rated.loss / rated.weight - sample.loss / sample.weight) / constant
     if isinstance(fit.model, RuleList):
         if fit.sense == "min":  # DRNet: the error
             return 1 - rated.right / rated.weight

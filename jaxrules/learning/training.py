@@ -53,7 +53,12 @@ from jaxrules.losses import (
     squared,
 )
 from jaxrules.models.metrics import used_rules
-from jaxrules.models.rule_models import LinearTerms, RuleEnsemble, decision_function
+from jaxrules.models.rule_models import (
+    LinearTerms,
+    RegressionList,
+    RuleEnsemble,
+    decision_function,
+)
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools import checks, placement
@@ -344,7 +349,7 @@ def by_content(data: TrainingData) -> TrainingData:
 
 
 def data_for(
-    model: RuleEnsemble,
+    model: RuleEnsemble | RegressionList,
     X: TableLike,
     y: ArrayLike,
     loss: Loss,

@@ -18,9 +18,19 @@ from jaxrules.data.table import (
     target_array,
     total_offset,
 )
-from jaxrules.losses import Loss, LossFunction, check_target, logistic, loss_by_name, softmax
+from jaxrules.losses import (
+    Loss,
+    LossFunction,
+    check_target,
+    logistic,
+    loss_by_name,
+    softmax,
+    squared,
+)
 from jaxrules.models.rule_models import (
     RELATIVE_TO,
+    OrderedRules,
+    RegressionList,
     RuleEnsemble,
     RuleList,
     decision_function,
@@ -65,7 +75,7 @@ def _(model: RuleEnsemble, measure: Measure = "propositions") -> int:
 
 
 @complexity.register
-def _(model: RuleList, measure: Measure = "propositions") -> int:
+def _(model: OrderedRules, measure: Measure = "propositions") -> int:
     return _size(model.conjunctions, measure)
 
 
@@ -87,13 +97,13 @@ def _size(rules: Conjunctions, measure: Measure) -> int:
     return len(rules) + 2 * propositions + int(ends @ more)
 
 
-def used_rules(model: RuleEnsemble | RuleList) -> Conjunctions:
+def used_rules(model: RuleEnsemble | OrderedRules) -> Conjunctions:
     """The rules with nonzero weight; all rules of a list."""
     used = _used(model)  # refuses anything but a model
     return model.conjunctions.take(used)
 
 
-def support(model: RuleEnsemble | RuleList) -> int:
+def support(model: RuleEnsemble | OrderedRules) -> int:
     """Number of rules with nonzero weight, |supp(alpha)| in the LIRE paper (Sec. 3.1).
 
     Linear terms are not rules; `complexity` counts them.
@@ -101,7 +111,7 @@ def support(model: RuleEnsemble | RuleList) -> int:
     return int(_used(model).sum())
 
 
-def local_support(model: RuleEnsemble | RuleList, X: TableLike) -> float:
+def local_support(model: RuleEnsemble | OrderedRules, X: TableLike) -> float:
     """Mean number of used rules that a row satisfies, mean |lsupp(alpha | x)| in the LIRE paper
     (Sec. 3.1).
 
@@ -115,7 +125,7 @@ def local_support(model: RuleEnsemble | RuleList, X: TableLike) -> float:
     return float(supports.mean())
 
 
-def support_ratio(model: RuleEnsemble | RuleList, X: TableLike) -> float:
+def support_ratio(model: RuleEnsemble | OrderedRules, X: TableLike) -> float:
     """`local_support` / `support`, the support ratio of the LIRE paper's experiments: the mean
     share of the rules that a row satisfies; 0 for a model without rules.
 
@@ -126,9 +136,9 @@ def support_ratio(model: RuleEnsemble | RuleList, X: TableLike) -> float:
     return local_support(model, X) / max(1, size)
 
 
-def local_supports(model: RuleEnsemble | RuleList, X: TableLike) -> NDArray[np.int64]:
+def local_supports(model: RuleEnsemble | OrderedRules, X: TableLike) -> NDArray[np.int64]:
     """`local_support` of each row, shape (rows,)."""
-    if isinstance(model, RuleList):
+    if isinstance(model, OrderedRules):
         table = conform(X, model.schema)
         return np.minimum(model.position(table) + 1, len(model.conjunctions))
     rules = used_rules(model)
@@ -140,7 +150,7 @@ def local_supports(model: RuleEnsemble | RuleList, X: TableLike) -> NDArray[np.i
 
 
 def _used(model: object) -> NDArray[np.bool_]:
-    if isinstance(model, RuleList):
+    if isinstance(model, OrderedRules):
         return np.ones(len(model.conjunctions), bool)
     if not hasattr(model, "schema"):
         not_a_model(model)
@@ -229,7 +239,7 @@ def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArr
 
 
 def risk(
-    model: RuleEnsemble | RuleList,
+    model: RuleEnsemble | OrderedRules,
     X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -252,11 +262,11 @@ def risk(
     0.114
 
     Args:
-        model: a model with scores, or a rule list.
+        model: a model with scores, or a list.
         X, y: the data.
         sample_weight: weight of every row, shape (rows,).
         loss: as in the learners, see `jaxrules.losses`; None for the loss of the fit, and the
-            logistic one for a rule list.
+            logistic one for a rule list of classes.
         offset, exposure: known parts of the scores, as in `jaxrules.predict`. A model that was
             fitted with one of them needs it here too: its scores are rates.
 
@@ -275,6 +285,13 @@ def risk(
         chosen = loss_by_name(loss)
     if isinstance(model, RuleList):
         scores = scores_of_probabilities(np.asarray(predict_proba(model, X)), chosen)
+    elif isinstance(model, RegressionList):
+        checks.require(
+            chosen.link == "identity",
+            f"loss {chosen.name!r} rates scores, which a RegressionList does not have; use "
+            "'squared', or None for that of the fit",
+        )
+        scores = np.asarray(predict(model, X), np.float64)
     else:
         scores = np.asarray(decision_function(model, X), np.float64)
     checks.require(len(scores) > 0, "X has no rows")
@@ -352,10 +369,21 @@ def require_known_part(model: Any) -> None:
         )
 
 
+absolute_error = Loss(
+    "absolute",
+    value=lambda y, score: abs(y - score),
+    gradient=lambda y, score: np.sign(score - y),
+    curvature=lambda y, score: 0.0 * (y + score),
+)
+"""|y - f|, with its kink, which lists minimise; `jaxrules.losses.absolute` is smooth, for sums."""
+
+
 def loss_of(model: Any) -> Loss:
     """The loss that a model was fitted with."""
     if not hasattr(model, "schema"):
         not_a_model(model)
+    if isinstance(model, RegressionList):
+        return absolute_error if model.loss == "absolute" else squared
     if not isinstance(model, RuleEnsemble):
         raise TypeError(
             f"model is a {type(model).__name__}, which does not record its loss; pass it as loss="

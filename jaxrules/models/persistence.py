@@ -33,7 +33,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.models.rule_models import RegressionList, RuleEnsemble, RuleList
 from jaxrules.rules.conditions import Conjunctions
 
 FORMAT = "jaxrules model"
@@ -587,3 +587,4 @@ def _with_loss(fields: Json) -> Json:
 
 register_model(RuleEnsemble, [_with_loss])
 register_model(RuleList, [_with_propositions])
+register_model(RegressionList)

@@ -19,14 +19,22 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypeGuard, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import Label, Schema, Table, TableLike, conform, total_offset
+from jaxrules.data.table import (
+    Label,
+    Schema,
+    Table,
+    TableLike,
+    conform,
+    effective_row,
+    total_offset,
+)
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.lowered import FEW_ROWS
 from jaxrules.tools import checks, display
@@ -36,6 +44,7 @@ from jaxrules.tools.float64 import full_precision
 from jaxrules.tools.kept import Keeps
 from jaxrules.tools.pytrees import check_arrays, check_options, concrete_arrays, pytree
 
+ListLoss = Literal["squared", "absolute"]
 Link = Literal["identity", "logistic", "exponential", "log", "softmax"]
 Array = NDArray[Any] | jax.Array
 
@@ -357,9 +366,88 @@ def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
     return positions
 
 
+class OrderedRules(Keeps):
+    """What rule lists have in common: the first rule that holds decides, else the default."""
+
+    conjunctions: Conjunctions
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
+
+    @property
+    def schema(self) -> Schema:
+        return self.conjunctions.schema
+
+    @property
+    def cut(self) -> Threshold | None:
+        """The threshold of the labels, and its class; None without one."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.conjunctions)} rules)"
+
+    def validate(self) -> None:
+        """Check shapes and ranges; a ValueError names what is wrong."""
+        self.conjunctions.validate()
+        self._check_values()
+
+    def _check_values(self) -> None:
+        raise NotImplementedError  # every list has its own
+
+    def position(self, table: Table) -> NDArray[np.int64]:
+        """Index of the first rule that each row satisfies; the number of rules if it satisfies
+        none.
+        """
+        return first_satisfied(self.conjunctions, table)
+
+    def position_traced(self, X: jax.Array) -> jax.Array:
+        """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
+        satisfied = self.conjunctions.satisfied_traced(X)
+        return jnp.argmax(
+            jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1
+        )
+
+    def __str__(self) -> str:
+        *rules, (last, _, default) = self._rows()
+        lines = [*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"]
+        return "\n".join([*lines, *([] if self.cut is None else [f"({self.cut})"])])
+
+    def _repr_html_(self) -> str:
+        title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
+        title += "" if self.cut is None else f"; {self.cut}"
+        return display.html_table(title, ("", "conditions", "then"), self._rows())
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """(IF or ELSE IF, conditions, consequent) of every rule and of the default."""
+        n = len(self.conjunctions)
+        words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
+        conditions = [*(self.conjunctions.describe(rule, " AND ") for rule in range(n)), ""]
+        return list(zip(words, conditions, map(self.says, range(n + 1)), strict=True))
+
+    def says(self, rule: int) -> str:
+        """What a rule, or the default, predicts, and the training rows behind it."""
+        raise NotImplementedError  # every list has its own
+
+    def predicted(self, rule: int) -> tuple[Any, dict[Label, float] | None]:
+        """What a rule, or the default, predicts, and the probabilities of the classes, if any."""
+        raise NotImplementedError  # every list has its own
+
+    def counted(self, rule: int) -> list[str]:
+        """The training rows behind a rule, or the default; empty if unknown."""
+        raise NotImplementedError  # every list has its own
+
+    def take(self, rules: NDArray[np.int64]) -> Self:
+        """The list of these rules and the default, without the figures of training rows, since
+        rules now decide others.
+        """
+        raise NotImplementedError  # every list has its own
+
+
 @pytree
-@dataclass(frozen=True, eq=False)
-class RuleList(Keeps):
+@dataclass(frozen=True, eq=False, repr=False)
+class RuleList(OrderedRules):
     """Predicts the class of the first satisfied rule, else the default.
 
     Attributes:
@@ -392,20 +480,6 @@ class RuleList(Keeps):
         if concrete_arrays(*jax.tree.leaves((self.labels, self.probabilities, self.counts))):
             self._check_values()
 
-    if not TYPE_CHECKING:  # type checkers would take every attribute for known
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise checks.unknown_attribute(self, name, "model")
-
-    @property
-    def schema(self) -> Schema:
-        return self.conjunctions.schema
-
-    def validate(self) -> None:
-        """Check shapes and ranges; a ValueError names what is wrong."""
-        self.conjunctions.validate()
-        self._check_values()
-
     def _check_values(self) -> None:
         require(self.schema.classes is not None, "a rule list needs classes in its schema")
         shape = (len(self.conjunctions) + 1, len(self.schema.classes or ()))
@@ -433,45 +507,26 @@ class RuleList(Keeps):
         classes = self.schema.classes or ()
         return None if self.threshold is None else Threshold(classes[1], self.threshold)
 
-    def __repr__(self) -> str:
-        return f"RuleList({len(self.conjunctions)} rules)"
-
-    def position(self, table: Table) -> NDArray[np.int64]:
-        """Index of the first rule that each row satisfies; the number of rules if it satisfies
-        none.
-        """
-        return first_satisfied(self.conjunctions, table)
-
-    def position_traced(self, X: jax.Array) -> jax.Array:
-        """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
-        satisfied = self.conjunctions.satisfied_traced(X)
-        return jnp.argmax(
-            jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1
+    def take(self, rules: NDArray[np.int64]) -> RuleList:
+        says = np.append(rules, len(self.conjunctions))
+        return dataclasses.replace(
+            self,
+            conjunctions=self.conjunctions.take(rules),
+            labels=self.labels[says],
+            probabilities=self.probabilities[says],
+            counts=None,
         )
 
-    def __str__(self) -> str:
-        *rules, (last, _, default) = self._rows()
-        lines = [*(f"{word} {rule} THEN {says}" for word, rule, says in rules), f"{last} {default}"]
-        return "\n".join([*lines, *([] if self.cut is None else [f"({self.cut})"])])
+    def says(self, rule: int) -> str:
+        code = int(self.labels[rule])
+        says = display.plain(f"{self.schema.target} = {(self.schema.classes or ())[code]}")
+        share = display.share_text(float(self.probabilities[rule, code]))
+        return f"{says} ({', '.join([f'p = {share}', *self.counted(rule)])})"
 
-    def _repr_html_(self) -> str:
-        title = f"Rule list of {display.counted(len(self.conjunctions), 'rule')}"
-        title += "" if self.cut is None else f"; {self.cut}"
-        return display.html_table(title, ("", "conditions", "then"), self._rows())
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """(IF or ELSE IF, conditions, consequent) of every rule and of the default."""
-        n = len(self.conjunctions)
-        words = ["IF", *["ELSE IF"] * (n - 1), "ELSE"] if n else ["ALWAYS"]
-        rows = []
-        for rule, (word, code, shares) in enumerate(
-            zip(words, self.labels.tolist(), self.probabilities, strict=True)
-        ):
-            says = display.plain(f"{self.schema.target} = {(self.schema.classes or ())[code]}")
-            conditions = self.conjunctions.describe(rule, " AND ") if rule < n else ""
-            known = [f"p = {display.share_text(float(shares[code]))}", *self.counted(rule)]
-            rows.append((word, conditions, f"{says} ({', '.join(known)})"))
-        return rows
+    def predicted(self, rule: int) -> tuple[Any, dict[Label, float] | None]:
+        classes = self.schema.classes or ()
+        shares = dict(zip(classes, self.probabilities[rule].tolist(), strict=True))
+        return classes[self.labels[rule]], shares
 
     def counted(self, rule: int) -> list[str]:
         """The training rows behind a rule, or the default, e.g. ``30 of 34 rows``: those with its
@@ -484,6 +539,129 @@ class RuleList(Keeps):
         if self.weighted:
             return [f"weight {right} of {display.number(all_)}"]
         return [f"{right} of {display.counted(round(all_), 'row')}"]
+
+
+def best_value(target: NDArray[np.float64], weights: NDArray[np.float64], loss: ListLoss) -> float:
+    """The number with the least loss over some rows: their mean, or their median (the middle of
+    two, where half of the weight lies on each side).
+    """
+    if loss == "squared":
+        return float(np.average(target, weights=weights))
+    order = np.argsort(target, kind="stable")
+    below = np.cumsum(weights[order])
+    half = below[-1] / 2
+    # Sums of weights that differ by rounding alone are equal.
+    place = int(np.searchsorted(below, half * (1 - 1e-12)))
+    ends = target[order[place : place + 2]]
+    return float(ends.mean() if below[place] <= half * (1 + 1e-12) else ends[0])
+
+
+@pytree
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionList(OrderedRules):
+    """Predicts the number of the first satisfied rule, else the default.
+
+    Attributes:
+        conjunctions: the rules in order.
+        values: shape (rules + 1,): what each rule predicts; the last is the default.
+        options: the settings of the fit, as (name, value) pairs.
+        counts: shape (rules + 1,): the number of training rows that each rule decides, or the sum
+            of their weights; None if unknown, as after dropping rules.
+        errors: shape (rules + 1,): how far the targets of these rows are from the value: the root
+            mean square under the squared loss, the mean under the absolute one; None if unknown.
+        weighted: whether `counts` are sums of weights.
+        loss: the loss that the values minimise: "squared" (means) or "absolute" (medians).
+    """
+
+    conjunctions: Conjunctions
+    values: Array = field(metadata={"dtype": np.float64})
+    options: Settings = field(default=(), metadata={"static": True})
+    counts: NDArray[np.float64] | None = field(default=None, metadata={"dtype": np.float64})
+    errors: NDArray[np.float64] | None = field(default=None, metadata={"dtype": np.float64})
+    weighted: bool = field(default=False, metadata={"static": True})
+    loss: ListLoss = field(default="squared", metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
+        check_arrays(self)
+        check_options(self.options)
+        checks.flag("weighted", self.weighted)
+        checks.choice("loss", self.loss, get_args(ListLoss))
+        if concrete_arrays(*jax.tree.leaves((self.values, self.counts, self.errors))):
+            self._check_values()
+
+    def _check_values(self) -> None:
+        classes = self.schema.classes
+        require(classes is None, f"a regression list is for numbers, not for the classes {classes}")
+        shape = (len(self.conjunctions) + 1,)
+        usable = self.values.shape == shape and bool(np.isfinite(self.values).all())
+        require(usable, f"values must be finite, of shape {shape}")
+        for name, known in (("counts", self.counts), ("errors", self.errors)):
+            if known is not None:
+                usable = known.shape == shape and bool((np.isfinite(known) & (known >= 0)).all())
+                require(usable, f"{name} must be finite and at least 0, of shape {shape}, or None")
+
+    @classmethod
+    def of_rows(
+        cls,
+        conjunctions: Conjunctions,
+        position: NDArray[np.int64],
+        target: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        loss: ListLoss = "squared",
+        options: Settings = (),
+        otherwise: NDArray[np.float64] | None = None,
+    ) -> RegressionList:
+        """The list with the values that minimise the loss of some rows.
+
+        Args:
+            position: what decides each row, see `position`.
+            target, weights: of the rows, shape (rows,).
+            otherwise: the values of rules that decide none of them; None for that of all rows.
+        """
+        n = len(conjunctions) + 1
+        values = np.full(n, best_value(target, weights, loss)) if otherwise is None else otherwise
+        values, errors = np.array(values, np.float64), np.zeros(n)
+        counts = np.bincount(position, weights, n)
+        order = np.argsort(position, kind="stable")
+        ends = np.searchsorted(position[order], np.arange(n + 1)).tolist()
+        for rule in np.flatnonzero(counts).tolist():
+            rows = order[ends[rule] : ends[rule + 1]]
+            values[rule] = best_value(target[rows], weights[rows], loss)
+            away = np.abs(target[rows] - values[rule])
+            squared = loss == "squared"
+            mean = np.average(away**2 if squared else away, weights=weights[rows])
+            errors[rule] = mean**0.5 if squared else mean
+        weighted = effective_row(weights) != 1.0
+        return cls(conjunctions, values, options, counts, errors, weighted, loss)
+
+    def says(self, rule: int) -> str:
+        says = f"{display.plain(self.schema.target)} = {display.number(float(self.values[rule]))}"
+        known = self.counted(rule)
+        return f"{says} ({', '.join(known)})" if known else says
+
+    def predicted(self, rule: int) -> tuple[Any, dict[Label, float] | None]:
+        return float(self.values[rule]), None
+
+    def counted(self, rule: int) -> list[str]:
+        """The training rows behind a rule, or the default, and how far their targets are from the
+        value, e.g. ``34 rows, off by 2.1``; empty if unknown.
+        """
+        known = []
+        if self.counts is not None:
+            count = float(self.counts[rule])
+            rows = display.counted(round(count), "row")
+            known.append(f"weight {display.number(count)}" if self.weighted else rows)
+        if self.errors is not None:
+            known.append(f"off by {display.number(float(self.errors[rule]), 3)}")
+        return known
+
+    def take(self, rules: NDArray[np.int64]) -> RegressionList:
+        values = np.asarray(self.values)[np.append(rules, len(self.conjunctions))]
+        return RegressionList(
+            self.conjunctions.take(rules), values, self.options, weighted=self.weighted,
+            loss=self.loss,
+        )  # fmt: skip
 
 
 def _linear_terms(name: str, value: object) -> LinearTerms:
@@ -574,8 +752,8 @@ class Explanation:
             without weights.
         score: the sum, shape (outputs,); None for a rule list.
         probabilities: by class label, or None.
-        counted: for a rule list, the training rows behind the decision, see `RuleList.counted`;
-            empty if unknown.
+        counted: for a list, the training rows behind the decision, see `RuleList.counted` and
+            `RegressionList.counted`; empty if unknown.
         threshold: of the prediction, if `jaxrules.with_threshold` set it; None for one half.
         absent: if asked for, the rules that do not hold, and the weights that they would add; see
             `jaxrules.reasons` for both kinds together.
@@ -596,7 +774,7 @@ class Explanation:
         """The prediction, and what it rests on."""
         title = f"prediction: {display.plain(str(self.prediction))}"
         if self.probabilities is None:
-            return title
+            return f"{title}   ({self.counted})" if self.counted else title
         shares = ", ".join(
             f"{display.plain(str(label))}: {display.share_text(p)}"
             for label, p in self.probabilities.items()
@@ -811,7 +989,7 @@ def _is_traced(X: TableLike) -> TypeGuard[jax.Array]:
     return isinstance(X, jax.core.Tracer)
 
 
-def _has_traced_leaves(model: RuleEnsemble | RuleList | Conjunctions) -> bool:
+def _has_traced_leaves(model: RuleEnsemble | OrderedRules | Conjunctions) -> bool:
     # Kept, because listing the leaves takes longer than a prediction. An object has the leaves that
     # it was made with: JAX makes another one for other leaves.
     known: bool | None = model.recall("traced leaves")
@@ -821,7 +999,7 @@ def _has_traced_leaves(model: RuleEnsemble | RuleList | Conjunctions) -> bool:
     return known
 
 
-def _rows(model: RuleEnsemble | RuleList, X: TableLike) -> Table | jax.Array:
+def _rows(model: RuleEnsemble | OrderedRules, X: TableLike) -> Table | jax.Array:
     """`X` as a table, or as a traced array in column order if it or the model's rules are
     traced.
     """
@@ -1062,8 +1240,9 @@ def _linear_text(name: str, value: float) -> str:
 
 
 @decision_function.register
-def _(model: RuleList, X: TableLike) -> Array:
-    raise TypeError("model is a RuleList, which has no scores; use predict or predict_proba")
+def _(model: OrderedRules, X: TableLike) -> Array:
+    others = "predict" if model.schema.classes is None else "predict or predict_proba"
+    raise TypeError(f"model is a {type(model).__name__}, which has no scores; use {others}")
 
 
 @predict.register
@@ -1080,6 +1259,25 @@ def _(
     return np.asarray(model.schema.classes)[model.labels[_position(model, X)]]
 
 
+@predict.register
+def _(
+    model: RegressionList,
+    X: TableLike,
+    *,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+) -> Array:
+    without_offset("a RegressionList", offset, exposure)
+    positions = _position(model, X)
+    traced = not isinstance(positions, np.ndarray) or _has_traced_leaves(model)
+    return (jnp.asarray if traced else np.asarray)(model.values)[positions]
+
+
+@predict_proba.register
+def _(model: RegressionList, X: TableLike) -> Array:
+    raise ValueError("model has no classes: it predicts numbers; use predict")
+
+
 @predict_proba.register
 def _(model: RuleList, X: TableLike) -> Array:
     positions = _position(model, X)
@@ -1090,22 +1288,22 @@ def _(model: RuleList, X: TableLike) -> Array:
     )[positions]
 
 
-def _position(model: RuleList, X: TableLike) -> Any:
+def _position(model: OrderedRules, X: TableLike) -> Any:
     rows = _rows(model, X)
     return model.position(rows) if isinstance(rows, Table) else model.position_traced(rows)
 
 
 @explain.register
 def _(
-    model: RuleList,
+    model: OrderedRules,
     X: TableLike,
     *,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
 ) -> list[Explanation]:
-    without_offset("a RuleList", offset, exposure)
+    without_offset(f"a {type(model).__name__}", offset, exposure)
     table = conform(X, model.schema)
-    classes, positions = model.schema.classes or (), model.position(table).tolist()
+    positions = model.position(table).tolist()
     reached = range(min(max(positions, default=-1) + 1, len(model.conjunctions)))
     texts_of = model.conjunctions.texts(reached, " AND ")
     rules = [f"rule {r + 1}: {texts_of[r]}" for r in reached]
@@ -1114,17 +1312,9 @@ def _(
     for position in positions:
         texts = [fired[position], *(f"passed over {rule}" for rule in rules[:position])]
         parts = tuple(Part(text, np.zeros(0)) for text in texts)
-        shares = dict(zip(classes, model.probabilities[position].tolist(), strict=True))
-        explanations.append(
-            Explanation(
-                classes[model.labels[position]],
-                parts,
-                None,
-                shares,
-                "".join(model.counted(position)),
-                model.cut,
-            )
-        )
+        prediction, shares = model.predicted(position)
+        counted = ", ".join(model.counted(position))
+        explanations.append(Explanation(prediction, parts, None, shares, counted, model.cut))
     return explanations
 
 
@@ -1142,7 +1332,7 @@ def to_latex(model: object) -> str:
 
 
 @to_latex.register
-def _(model: RuleList) -> str:
+def _(model: OrderedRules) -> str:
     cut = [] if model.cut is None else [("", "", str(model.cut))]
     rows = [[display.latex(text) for text in row] for row in (*model._rows(), *cut)]
     return display.latex_table("lll", (), rows)

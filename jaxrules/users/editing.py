@@ -31,9 +31,11 @@ from jaxrules.data.table import (
     effective_row,
 )
 from jaxrules.learning.training import TrainingData, data_for, relative_spread, without_offset
-from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name, softmax
+from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name, softmax, squared
 from jaxrules.models.metrics import known_labels, loss_of
 from jaxrules.models.rule_models import (
+    OrderedRules,
+    RegressionList,
     RuleEnsemble,
     RuleList,
     decision_function,
@@ -49,8 +51,9 @@ from jaxrules.tools import checks
 from jaxrules.users.inspection import OperatingPoint
 
 Floats = NDArray[np.float64]
-Model = RuleEnsemble | RuleList
-ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
+Model = RuleEnsemble | RuleList | RegressionList
+ModelT = TypeVar("ModelT", RuleEnsemble, RuleList, RegressionList)
+ClassifierT = TypeVar("ClassifierT", RuleEnsemble, RuleList)
 
 _AGAINST_THE_SUM = ("boosting", "lire")
 """Learners whose l2_penalty is relative to the sum of the losses; the others use their mean."""
@@ -74,20 +77,13 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
     _of_rules(model)
     gone = rules_named(model.conjunctions, "rules", rules)
     kept = np.setdiff1d(np.arange(len(model.conjunctions)), gone)
-    conjunctions = model.conjunctions.take(kept)
     if isinstance(model, RuleEnsemble):
         return dataclasses.replace(
-            model, conjunctions=conjunctions, weights=np.asarray(model.weights)[kept]
+            model,
+            conjunctions=model.conjunctions.take(kept),
+            weights=np.asarray(model.weights)[kept],
         )
-    # The default, which is last, stays.
-    says = np.append(kept, len(model.conjunctions))
-    return dataclasses.replace(
-        model,
-        conjunctions=conjunctions,
-        labels=model.labels[says],
-        probabilities=model.probabilities[says],
-        counts=None if len(gone) else model.counts,  # later rules now decide more rows
-    )
+    return model.take(kept) if len(gone) else model
 
 
 def refit(
@@ -103,17 +99,19 @@ def refit(
     exposure: ArrayLike | None = None,
 ) -> ModelT:
     """The same rules with the best weights for these data; for a rule list, with
-    their labels, frequencies and counts (without counts if rules are kept).
+    their labels, frequencies and counts (without counts if rules are kept); for a regression list,
+    with the values that its loss asks for, counts and errors. A rule that decides no row here keeps
+    what it said.
 
     The weights and the intercept (and the coefficients of linear terms, on the scale 0.4 / standard
     deviation) minimise the sum of the losses + l2_penalty / 2 sum_j w_j^2. In a model of several
     outputs, classes that do not use a rule still do not. The result is deterministic.
 
     Args:
-        model: a rule ensemble, or a rule list.
+        model: a rule ensemble, or a list.
         X: data with the columns of the model.
         y: the target, with the classes of the model if it has any, shape (rows,).
-        keep: rules whose weights (in a list: labels and frequencies) stay
+        keep: rules whose weights (in a list: labels and frequencies, or values) stay
             unchanged, by position or text.
         loss: None for the loss of the fit; a user's loss must be passed again.
         l2_penalty: the ridge, at least 0. None: that of the fit if it had one, else 1; the L1
@@ -127,12 +125,15 @@ def refit(
     """
     _of_rules(model)
     kept = rules_named(model.conjunctions, "keep", keep)
-    warn_of_threshold(model)
-    if isinstance(model, RuleList):
+    if not isinstance(model, RegressionList):
+        warn_of_threshold(model)
+    if isinstance(model, OrderedRules):
         checks.require(
             loss is None and l2_penalty is None and offset is None and exposure is None,
             "a rule list is refitted without loss, l2_penalty, offset and exposure",
         )
+        if isinstance(model, RegressionList):
+            return _valued(model, X, y, sample_weight, kept)
         return _counted(model, X, y, sample_weight, kept, before=0.0)
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
@@ -220,7 +221,7 @@ class _Refit:
 # Labels and probabilities
 
 
-def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
+def with_threshold(model: ClassifierT, threshold: float | OperatingPoint) -> ClassifierT:
     """The model that predicts the second of two classes for scores above a threshold.
 
     The model keeps the threshold: predictions, saved files and all exports use it, and prints,
@@ -258,8 +259,8 @@ def with_threshold(model: ModelT, threshold: float | OperatingPoint) -> ModelT:
 
 
 def calibrate(
-    model: ModelT, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
-) -> ModelT:
+    model: ClassifierT, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> ClassifierT:
     """The model with probabilities calibrated on these rows, which should be held-out rows.
 
     The scores of a rule ensemble are mapped linearly: one factor for its weights and a shift of its
@@ -443,6 +444,27 @@ def _counted(
     )
 
 
+def _valued(
+    model: RegressionList,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    kept: NDArray[np.int64],
+) -> RegressionList:
+    """The means or medians of the rows that each rule decides; `kept` rules keep their values."""
+    data, old = data_for(model, X, y, squared, sample_weight), np.asarray(model.values, np.float64)
+    refitted = RegressionList.of_rows(
+        model.conjunctions, model.position(data.table), data.target, data.weights, model.loss,
+        model.options, old,
+    )  # fmt: skip
+    if not len(kept):
+        return refitted
+    values = np.asarray(refitted.values).copy()
+    values[kept] = old[kept]
+    # The errors are about the values that were replaced.
+    return dataclasses.replace(refitted, values=values, errors=None)
+
+
 def _labelled(
     model: Model, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Table, NDArray[np.intp], Floats]:
@@ -500,15 +522,9 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
         [place.setdefault(frozenset(rule), i) for i, rule in enumerate(conjunctions)], np.int64
     )
     kept = np.unique(first)
-    if isinstance(model, RuleList):
-        says = np.append(kept, len(rules))
-        return dataclasses.replace(
-            model,
-            conjunctions=conjunctions.take(kept),
-            labels=model.labels[says],
-            probabilities=model.probabilities[says],
-            counts=None,  # training rows that are not in X may change sides
-        )
+    if isinstance(model, OrderedRules):
+        # Without counts: training rows that are not in X may change sides.
+        return dataclasses.replace(model.take(kept), conjunctions=conjunctions.take(kept))
     weights = np.zeros_like(np.asarray(model.weights, np.float64))
     np.add.at(weights, first, np.asarray(model.weights, np.float64))
     always = conjunctions.lengths == 0  # true on all rows: join the intercept
@@ -520,5 +536,5 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
 
 
 def _of_rules(model: Any) -> None:
-    if not isinstance(model, (RuleEnsemble, RuleList)):
+    if not isinstance(model, (RuleEnsemble, OrderedRules)):
         not_a_model(model)

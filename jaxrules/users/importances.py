@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.data.table import Table, TableLike, conform
-from jaxrules.models.rule_models import RuleEnsemble, RuleList, not_a_model, predict_proba
+from jaxrules.models.rule_models import (
+    OrderedRules,
+    RegressionList,
+    RuleEnsemble,
+    not_a_model,
+    predict,
+    predict_proba,
+)
 from jaxrules.paths.model import ModelSequence, design_matrix
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.tools import checks
@@ -80,7 +87,7 @@ def _with_errors(model: Any, measure: Any) -> tuple[ColumnImportance, ...]:
 
 
 def _rows(model: Any, X: TableLike, name: str = "X") -> Table:
-    if not isinstance(model, (RuleEnsemble, RuleList, ModelSequence)):
+    if not isinstance(model, (RuleEnsemble, OrderedRules, ModelSequence)):
         not_a_model(model)
     checks.concrete(name, X)
     try:
@@ -105,7 +112,7 @@ def _shares(rules: Conjunctions) -> Floats:
 
 def _global(model: Any, table: Table) -> Floats:
     """The importance of every column, shape (columns,)."""
-    if isinstance(model, RuleList):
+    if isinstance(model, OrderedRules):
         # The default, last, has no column.
         return _scaled(decided_shares(model, table)[:-1] @ _shares(model.conjunctions))
     if isinstance(model, ModelSequence):
@@ -128,12 +135,15 @@ def _scaled(total: Floats) -> Floats:
 def _local(model: Any, table: Table, row: Table) -> Floats:
     """The contribution of every column to the score of the row, shape (columns,)."""
     checks.require(row.n_rows == 1, f"row must be a table of one row, got {row.n_rows}")
-    if isinstance(model, RuleList):
-        checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
+    if isinstance(model, OrderedRules):
+        if isinstance(model, RegressionList):
+            said, usual = predict(model, row)[0], predict(model, table).mean()
+        else:
+            checks.require(len(model.schema.classes or ()) == 2, "model must have two classes")
+            said, usual = predict_proba(model, row)[0, 1], predict_proba(model, table)[:, 1].mean()
         read = min(int(model.position(row)[0]) + 1, len(model.conjunctions))
-        difference = predict_proba(model, row)[0, 1] - predict_proba(model, table)[:, 1].mean()
         total = _shares(model.conjunctions)[:read].sum(axis=0)
-        return np.asarray(difference * _scaled(total), np.float64)
+        return np.asarray((said - usual) * _scaled(total), np.float64)
     if isinstance(model, ModelSequence):
         total, columns = np.zeros(len(model.schema.features)), model.columns
         moved = design_matrix(row, columns)[0] - design_matrix(table, columns).mean(axis=0)

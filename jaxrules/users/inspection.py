@@ -25,6 +25,7 @@ from jaxrules.data.table import (
 )
 from jaxrules.models.metrics import known_labels, used_rules
 from jaxrules.models.rule_models import (
+    OrderedRules,
     RuleEnsemble,
     RuleList,
     decision_function,
@@ -85,7 +86,7 @@ def _(model: RuleEnsemble, X: TableLike) -> tuple[Importance, ...]:
 
 
 @importance.register
-def _(model: RuleList, X: TableLike) -> tuple[Importance, ...]:
+def _(model: OrderedRules, X: TableLike) -> tuple[Importance, ...]:
     shares = decided_shares(model, _rows(model, X))
     texts = [
         *(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))),
@@ -114,9 +115,9 @@ def _mean_size(weights: ArrayLike) -> Floats:
     return np.abs(np.asarray(weights, np.float64)).mean(axis=1)
 
 
-def decided_shares(model: RuleList, table: Table) -> Floats:
+def decided_shares(model: OrderedRules, table: Table) -> Floats:
     """The share of rows that each rule of a list decides, and at last the default."""
-    return np.bincount(model.position(table), minlength=len(model.labels)) / table.n_rows
+    return np.bincount(model.position(table), minlength=len(model.conjunctions) + 1) / table.n_rows
 
 
 def _rows(model: Any, X: TableLike) -> Table:
@@ -188,7 +189,7 @@ class RuleReport:
         return ("", "rows", "alone", "overlap", "rule"), rows
 
 
-def rule_report(model: RuleEnsemble | RuleList, X: TableLike) -> RuleReport:
+def rule_report(model: RuleEnsemble | OrderedRules, X: TableLike) -> RuleReport:
     """How often rules hold, which are nearly the same, and which conditions make no
     difference on these rows.
 
@@ -196,7 +197,7 @@ def rule_report(model: RuleEnsemble | RuleList, X: TableLike) -> RuleReport:
         TypeError: for anything but a rule ensemble or list.
         ValueError: if `X` does not fit the model's columns.
     """
-    if not isinstance(model, (RuleEnsemble, RuleList)):
+    if not isinstance(model, (RuleEnsemble, OrderedRules)):
         not_a_model(model)
     rules, table = used_rules(model), _rows(model, X)
     both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Schema, Table, TableLike, check_order, check_sample_weight, conform
 from jaxrules.models.rule_models import (
+    OrderedRules,
     RuleEnsemble,
-    RuleList,
     decision_function,
     not_a_model,
     predict,
@@ -151,7 +151,7 @@ def drift(
     shares = [count / size for count, size in zip(counts, sizes, strict=True)]
     scores = _moved(names, shares, _summands(*counts))
     rules: tuple[Moved, ...] = ()
-    if isinstance(model, (RuleEnsemble, RuleList)):
+    if isinstance(model, (RuleEnsemble, OrderedRules)):
         held = [
             weight @ model.conjunctions.satisfied(table)
             for weight, table in zip(weights, tables, strict=True)
@@ -199,7 +199,7 @@ def _bins(
     model: Any, tables: tuple[Table, Table], n_bins: int
 ) -> tuple[list[str], list[NDArray[np.intp]]]:
     """The bins as text, and the bin of every row."""
-    if isinstance(model, RuleList):
+    if isinstance(model, OrderedRules):
         n = len(model.conjunctions)
         names = [f"{r + 1}: {model.conjunctions.describe(r, ' AND ')}" for r in range(n)]
         return [*names, "otherwise"], [model.position(table) for table in tables]

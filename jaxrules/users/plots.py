@@ -18,6 +18,8 @@ from jaxrules.data.table import Schema, Table, TableLike, check_order, conform, 
 from jaxrules.models.metrics import known_labels, local_support, support
 from jaxrules.models.rule_models import (
     Explanation,
+    OrderedRules,
+    RegressionList,
     RuleEnsemble,
     RuleList,
     not_a_model,
@@ -306,10 +308,11 @@ def support_path(
 
 
 def rule_importance(
-    model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None, *, most: int = 10
+    model: RuleEnsemble | OrderedRules, X: TableLike, ax: Any = None, *, most: int = 10
 ) -> Any:
     """The most important rules and terms as bars, see `jaxrules.importance`; colours
-    show the sign of the weight, with several classes the part of each, in a list the label.
+    show the sign of the weight, with several classes the part of each, in a list the label; a list
+    of numbers has one colour.
 
     Args:
         model: a rule ensemble or list.
@@ -321,8 +324,11 @@ def rule_importance(
     ranked = importance(model, X)[:most]
     checks.require(len(ranked) > 0, "model has no rule and no linear term in use")
     drawn = _axes(ax)
-    if isinstance(model, RuleList):
-        _bars_by_label(model, ranked, drawn)
+    if isinstance(model, OrderedRules):
+        if isinstance(model, RuleList):
+            _bars_by_label(model, ranked, drawn)
+        else:
+            drawn.barh(range(len(ranked)), [one.value for one in ranked], color=BLUE)
         drawn.set_xlabel("share of rows decided")
     else:
         if model.n_outputs > 1:
@@ -331,7 +337,8 @@ def rule_importance(
             _bars_by_sign(ranked, drawn)
         drawn.set_xlabel("importance (spread of the score)")
     _rows([one.text for one in ranked], drawn, ax is None)
-    _legend_above(drawn)
+    if not isinstance(model, RegressionList):
+        _legend_above(drawn)
     return drawn
 
 
@@ -742,7 +749,7 @@ def _numbers(
 
 def _quality(model: Any, X: TableLike, y: ArrayLike) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """The figures of a report on some rows, and the classes."""
-    if not isinstance(model, (RuleEnsemble, RuleList, ModelSequence)):
+    if not isinstance(model, (RuleEnsemble, RuleList, RegressionList, ModelSequence)):
         not_a_model(model)
     checks.concrete("X", X)
     check_order(X, y=y)
@@ -946,7 +953,7 @@ def _grid(model: Any, place: int, known: NDArray[np.float64]) -> NDArray[np.floa
     """Values at which an effect is drawn: even ones, and both sides of every threshold."""
     low, high = float(known.min()), float(known.max())
     found = np.linspace(low, high, _STEPS)
-    if isinstance(model, (RuleEnsemble, RuleList)):
+    if isinstance(model, (RuleEnsemble, OrderedRules)):
         rules = model.conjunctions
         ends = np.concatenate([rules.lower, rules.upper])[np.tile(rules.feature == place, 2)]
         ends = ends[np.isfinite(ends) & (ends > low) & (ends < high)]
@@ -971,22 +978,28 @@ def _density(ax: Any, known: NDArray[Any], codes: NDArray[Any] | None) -> None:
     ax.patch.set_visible(False)
 
 
-def list_flow(model: RuleList, X: TableLike, y: ArrayLike | None = None, ax: Any = None) -> Any:
+def list_flow(
+    model: RuleList | RegressionList,
+    X: TableLike,
+    y: ArrayLike | None = None,
+    ax: Any = None,
+) -> Any:
     """A rule list as a flow: the bar of a rule has the rows that reach it. It decides the coloured
     ones, and hands the grey ones on to the rule below.
 
     Args:
-        model: a rule list.
+        model: a rule list, of classes or of numbers.
         X: rows.
         y: their classes: they colour the rows that a rule decides, those of its label first, and it
-            is written how many are right. None colours them by the label.
+            is written how many are right. None colours them by the label. Of numbers, it is written
+            how far they are from the value, on average.
         ax: matplotlib axes.
 
     Raises:
         TypeError: for anything but a rule list.
         ValueError: for data that do not fit the model.
     """
-    checks.instance("model", model, RuleList, "jaxrules.ssrl.fit")
+    checks.instance("model", model, OrderedRules, "jaxrules.ssrl.fit")
     checks.concrete("X", X)
     check_order(X, y=y)
     table, classes, n = (
@@ -995,13 +1008,18 @@ def list_flow(model: RuleList, X: TableLike, y: ArrayLike | None = None, ax: Any
         len(model.conjunctions),
     )
     checks.require(table.n_rows > 0, "X has no rows")
-    place, codes = model.position(table), np.asarray(model.labels)
+    place, codes, away = model.position(table), np.zeros(n + 1, np.int64), np.zeros(n + 1)
     found = codes[place]
-    if y is not None:
-        found = np.array(
-            [classes.index(one) for one in known_labels(y, classes, len(place)).tolist()]
-        )
-    decided = np.zeros((n + 1, len(classes)), np.int64)
+    if isinstance(model, RuleList):
+        codes = np.asarray(model.labels)
+        found = codes[place]
+        if y is not None:
+            truth = known_labels(y, classes, len(place)).tolist()
+            found = np.array([classes.index(one) for one in truth])
+    elif y is not None:
+        distances = np.abs(regression_target(y, len(place)) - np.asarray(predict(model, table)))
+        away = np.bincount(place, distances, n + 1)
+    decided = np.zeros((n + 1, max(len(classes), 1)), np.int64)
     np.add.at(decided, (place, found), 1)
     reached = decided.sum(axis=1)[::-1].cumsum()[::-1]
     grows, ax = ax is None, _axes(ax)
@@ -1010,11 +1028,15 @@ def list_flow(model: RuleList, X: TableLike, y: ArrayLike | None = None, ax: Any
         start = rest = int(reached[r]) - total
         ax.barh(r, rest, height=0.5, color=_grey(0.8))
         ax.barh(r + 0.5, rest, height=0.5, color=_grey(0.92))  # on their way down
-        for k in (label, *(k for k in range(len(classes)) if k != label)):
+        for k in (label, *(k for k in range(decided.shape[1]) if k != label)):
             ax.barh(r, counts[k], left=start, height=0.5, **_filled(k))
             start += int(counts[k])
-        right = f", {counts[label] / total:.0%} right" if y is not None and total else ""
-        says = f"{display.plain(str(classes[label]))}: {display.counted(total, 'row')}{right}"
+        right = "" if classes else f", off by {display.number(away[r] / max(total, 1), 3)}"
+        right = f", {counts[label] / total:.0%} right" if classes and total else right
+        right = right if y is not None and total else ""
+        said, _ = model.predicted(r)
+        said = display.plain(str(said)) if classes else display.number(said)
+        says = f"{said}: {display.counted(total, 'row')}{right}"
         ax.text(reached[r] + 0.01 * len(place), r, says, va="center", fontsize="small")
     _rows([*(model.conjunctions.describe(r, " AND ") for r in range(n)), "otherwise"], ax, grows)
     ax.set(xlabel="rows", xlim=(0, 2 * len(place)))  # with room for the words
@@ -1024,11 +1046,12 @@ def list_flow(model: RuleList, X: TableLike, y: ArrayLike | None = None, ax: Any
     handles = [
         ax.barh(0, 0, label=display.plain(str(one)), **_filled(k)) for k, one in enumerate(classes)
     ]
-    _legend_above(ax, handles, of)
+    if handles:
+        _legend_above(ax, handles, of)
     return ax
 
 
-def overlap(model: RuleEnsemble | RuleList, X: TableLike, ax: Any = None) -> Any:
+def overlap(model: RuleEnsemble | OrderedRules, X: TableLike, ax: Any = None) -> Any:
     """How much pairs of rules overlap: rows of both / rows of either, see `jaxrules.rule_report`.
 
     Args:

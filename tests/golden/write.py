@@ -168,6 +168,15 @@ def models() -> dict[str, Any]:
             counts=np.array([[0.5, 2.0], [3.0, 0.0], [1.0, 1.0], [5.0, 3.0]]),
             weighted=True,
         ),
+        "numbers-list": jr.RegressionList(
+            rules(None).take([4, 0, 1]),
+            np.array([1 / 3, -2.5, 1e300, 0.0]),
+            (("seed", 0),),
+            np.array([0.5, 3.0, 1.0, 5.0]),
+            np.array([0.0, 0.1, 2.0, 1 / 7]),
+            weighted=True,
+            loss="absolute",
+        ),
         "rates": survival(),
         "classes": path,
         "numbers": ModelSequence(**sequence(), schema=schema(None)),
@@ -179,7 +188,7 @@ def answers(model: Any) -> dict[str, Any]:
     if isinstance(model, SurvivalModel):
         return {"survival": model.survival(frame(), TIMES).tolist()}
     shown = {"predict": np.asarray(jr.predict(model, frame())).tolist()}
-    if not isinstance(model, jr.RuleList):
+    if not isinstance(model, (jr.RuleList, jr.RegressionList)):
         shown["decision_function"] = np.asarray(jr.decision_function(model, frame())).tolist()
     if model.schema.classes is not None:
         shown["predict_proba"] = np.asarray(jr.predict_proba(model, frame())).tolist()

@@ -15,7 +15,7 @@ from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
 from jaxrules.learning.workers import carry_out, check_workers
 from jaxrules.models.metrics import Measure, used_rules
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.models.rule_models import RegressionList, RuleEnsemble, RuleList
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.lowered import Direction
 from jaxrules.tools import checks, display
@@ -31,7 +31,7 @@ from jaxrules.users.comparison.methods import (
 )
 from jaxrules.users.export.frame import Backend, frame
 
-Model = RuleEnsemble | RuleList
+Model = RuleEnsemble | RuleList | RegressionList
 
 
 class RuleStability(NamedTuple):
@@ -189,7 +189,7 @@ def stability(
 
     Args:
         method: the name of a learner ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet",
-            "ssrl", "exact_list", "drnet", with the defaults of its
+            "ssrl", "exact_list", "drnet", "regression_list", with the defaults of its
             `fit`), a function fit(X, y, ...) that returns a `Fit` or a model of rules, or an
             estimator of `jaxrules.estimators`. It gets sample_weight, seed, time_limit and missing
             if it has arguments of these names.
@@ -239,7 +239,7 @@ def stability(
     tasks = [_Replicate(chosen, sample, seed, replicate, group) for replicate in range(replicates)]
     run.total = replicates
     outcomes = carry_out(tasks, run, workers)
-    found = [one for one in outcomes if isinstance(one, (RuleEnsemble, RuleList))]
+    found = [one for one in outcomes if isinstance(one, (RuleEnsemble, RuleList, RegressionList))]
     failures = tuple(
         (k, str(one)) for k, one in enumerate(outcomes) if isinstance(one, (str, Exception))
     )
@@ -298,7 +298,7 @@ def _model(method: Method, sample: MethodSample, seed: int, seconds: float | Non
     if len(fits) != 1:
         raise ValueError(f"method returned {len(fits)} models; pass a fit, not a path")
     model = model_of(next(iter(fits.values())))
-    if not isinstance(model, (RuleEnsemble, RuleList)):
+    if not isinstance(model, (RuleEnsemble, RuleList, RegressionList)):
         raise TypeError(f"method must fit rule models, got {type(model).__name__}")
     return model
 

@@ -33,7 +33,7 @@ from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
 from jaxrules.ensembles.lire.options import LossName
 from jaxrules.learning.training import training_data, without_offset
-from jaxrules.lists import drnet, exact_list, ssrl
+from jaxrules.lists import drnet, exact_list, regression_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
 from jaxrules.models import rule_models as models
 from jaxrules.models.metrics import Measure, complexity
@@ -475,6 +475,11 @@ def _ssrl(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     return _each(ssrl.fit, settings, X, y, **options)
 
 
+def _regression_list(X: Table, y: NDArray[Any], **options: Any) -> Fits:
+    path = regression_list.path(X, y, **options)
+    return {f"max_rules={m}": fit for m, fit in enumerate(path, start=1)}
+
+
 def _exact_list(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     path = exact_list.path(X, y, max_rules=3, **options)
     return {f"max_rules={m}": fit for m, fit in enumerate(path, start=1)}
@@ -619,6 +624,9 @@ METHODS: Mapping[str, Method] = {
     "ssrl": _of_lists(_ssrl),
     "exact_list": _of_lists(_exact_list),
     "drnet": _of_lists(_drnet),
+    "regression_list": Method(
+        functools.partial(_ours, _regression_list), "table", ("numbers",), ("squared",)
+    ),
     "paths": Method(_paths, "table", ("two classes", "numbers"), ("squared", "logistic")),
     "linear": Method(_linear, "matrix", losses=("squared", "logistic")),
     "cart": Method(_cart, "matrix", losses=("squared", "logistic", "poisson")),
@@ -637,6 +645,7 @@ FITS: Mapping[str, Callable[..., Fit[Any]]] = {
     "ssrl": ssrl.fit,
     "exact_list": exact_list.fit,
     "drnet": drnet.fit,
+    "regression_list": regression_list.fit,
 }
 """The learners of rules by name, with their defaults."""
 

@@ -744,7 +744,7 @@ def _with_forecast(rounds: Sequence[Sequence[_OuterFold]], run: Run, workers: in
 
 _CHEAP_FIRST = (
     "linear", "cart", "gradient_boosting", "boosting", "", "glrm", "paths", "rulefit", "ltrnet",
-    "lltboost", "lire", "ssrl", "drnet", "exact_list",
+    "lltboost", "regression_list", "lire", "ssrl", "drnet", "exact_list",
 )  # fmt: skip
 """Methods by the time of a path; "" stands for those of the user."""
 _MARGIN, _MORE = 1.3, 1.25

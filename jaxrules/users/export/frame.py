@@ -20,7 +20,7 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
     - A rule ensemble, or the last model of a coordinate path: ``kind`` ("intercept", "rule" or
       "linear term"), ``rule`` as text, ``conditions``, and ``weight``, or ``weight of CLASS`` for
       each of more than two classes.
-    - A rule list: ``rule``, ``conditions``, ``then`` (the label),
+    - A rule list: ``rule``, ``conditions``, ``then`` (the label or number),
       ``probability of CLASS``; the default last.
 
     Args:

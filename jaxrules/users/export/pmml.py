@@ -1,4 +1,6 @@
-"""A model as PMML 4.4: rule lists as RuleSetModel, sums as RegressionModel over derived fields."""
+"""A model as PMML 4.4: lists as RuleSetModel, or TreeModel of numbers, sums as RegressionModel over
+derived fields.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,14 @@ def to_pmml(model: Any) -> str:
     """The model as a PMML 4.4 document.
 
     A rule list is a RuleSetModel (first hit) with the class shares as score distributions; it
-    outputs only labels. An ensemble or the last model of a coordinate path is a RegressionModel
-    whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds. For classes fitted
-    one-vs-rest, the predictors are the logarithms of their own probabilities, and "softmax" scales
-    these to sum to one; the link "exponential" doubles the coefficients. PMML leaves the order of
-    sums, and ties between labels, to the consumer: scores agree up to rounding. NaN is declared a
-    missing value; what `jaxrules.predict` refuses is declared invalid. Only the columns that the
-    model uses are input fields.
+    outputs only labels. A regression list is a TreeModel of one node per rule below the root, of
+    which the first that holds has the score. An ensemble or the last model of a coordinate path is
+    a RegressionModel whose predictors are derived fields, "rule 1" and so on, 1 if the rule holds.
+    For classes fitted one-vs-rest, the predictors are the logarithms of their own probabilities,
+    and "softmax" scales these to sum to one; the link "exponential" doubles the coefficients. PMML
+    leaves the order of sums, and ties between labels, to the consumer: scores agree up to rounding.
+    NaN is declared a missing value; what `jaxrules.predict` refuses is declared invalid. Only the
+    columns that the model uses are input fields.
 
     Args:
         model: a rule ensemble, a rule list, or a coordinate path.
@@ -69,7 +72,9 @@ def to_pmml(model: Any) -> str:
         _field(fields, names[f], kind, feature.levels or feature.categories, feature.kind)
     target = _new(program.schema.target, names)
     _field(fields, target, "double" if classes is None else _DATA_TYPES[type(classes[0])], classes)
-    kind = "RuleSetModel" if isinstance(program, FirstMatch) else "RegressionModel"
+    kind = "RegressionModel"
+    if isinstance(program, FirstMatch):
+        kind = "TreeModel" if classes is None else "RuleSetModel"
     body = _add(document, kind, functionName="regression" if classes is None else "classification")
     schema, derived = _add(body, "MiningSchema"), Element("LocalTransformations")
     _add(schema, "MiningField", name=target, usageType="target")
@@ -90,7 +95,9 @@ def to_pmml(model: Any) -> str:
         parts = [_times(term.weights[0], _value(term, program, columns)) for term in terms]
         columns.append(_derive(derived, f"direction {d + 1}", _nested("+", parts), names))
     body.append(derived)
-    if isinstance(program, FirstMatch):
+    if isinstance(program, FirstMatch) and classes is None:
+        _tree(body, program, columns)
+    elif isinstance(program, FirstMatch):
         _rule_set(_add(body, "RuleSet"), program, columns)
     else:
         assert isinstance(program, Sum)
@@ -396,6 +403,18 @@ def _rule_set(body: Element, program: FirstMatch, columns: Sequence[str]) -> Non
         )
         element.append(_all([_predicate(test, columns[test.feature]) for test in rule.tests]))
         _distribution(element, classes, shares, rows)
+
+
+def _tree(body: Element, program: FirstMatch, columns: Sequence[str]) -> None:
+    """A root with the default, whose first child that holds decides."""
+    body.set("missingValueStrategy", "none")  # a comparison with a missing value does not hold
+    body.set("noTrueChildStrategy", "returnLastPrediction")
+    body.set("splitCharacteristic", "multiSplit")
+    root = _add(body, "Node", id="default", score=_label(program.labels[-1]))
+    _add(root, "True")
+    for number, (rule, value) in enumerate(zip(program.rules, program.labels, strict=False), 1):
+        node = _add(root, "Node", id=str(number), score=_label(value))
+        node.append(_all([_predicate(test, columns[test.feature]) for test in rule.tests]))
 
 
 def _distribution(

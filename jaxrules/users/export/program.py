@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.data.table import MISSING, Feature, Label, Schema
-from jaxrules.models.rule_models import Link, RuleEnsemble, RuleList, Threshold, not_a_model
+from jaxrules.models.rule_models import (
+    Link,
+    OrderedRules,
+    RegressionList,
+    RuleEnsemble,
+    RuleList,
+    Threshold,
+    not_a_model,
+)
 from jaxrules.paths.model import ModelSequence
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.lowered import Axis
@@ -138,7 +146,8 @@ class Sum(Program):
 @dataclass(frozen=True)
 class FirstMatch(Program):
     """The label and the class shares of the first rule that holds; the last label and shares are
-    the default; see `RuleList`.
+    the default; see `RuleList`. Of a `RegressionList`, numbers take the place of the labels, and
+    there are no shares.
     """
 
     labels: tuple[Label, ...]
@@ -197,16 +206,31 @@ def _(model: RuleEnsemble) -> Sum:
 
 @program_of.register
 def _(model: RuleList) -> FirstMatch:
-    model.validate()
-    schema, rules, classes = model.schema, model.conjunctions, model.schema.classes or ()
+    columns, classes = _listed(model), model.schema.classes or ()
     labels = tuple(classes[code] for code in model.labels.tolist())
     shares = tuple(map(tuple, model.probabilities.tolist()))
+    counts = None if model.counts is None else tuple(map(tuple, model.counts.tolist()))
+    return FirstMatch(*columns, labels, shares, counts, model.cut)
+
+
+@program_of.register
+def _(model: RegressionList) -> FirstMatch:
+    columns, values = _listed(model), np.asarray(model.values, np.float64).tolist()
+    return FirstMatch(*columns, tuple(values), ((),) * len(values))
+
+
+def _listed(
+    model: OrderedRules,
+) -> tuple[
+    Schema, tuple[tuple[Term, ...], ...], tuple[Rule, ...], tuple[Term, ...], frozenset[int]
+]:
+    """What the programs of all lists begin with."""
+    model.validate()
+    schema, rules = model.schema, model.conjunctions
     listed = tuple(
         Rule(tests, rules.describe(r, " AND "), r) for r, tests in enumerate(_tests(rules))
     )
-    counts = None if model.counts is None else tuple(map(tuple, model.counts.tolist()))
-    columns = (schema, _directions(rules), listed, (), _refused(schema))
-    return FirstMatch(*columns, labels, shares, counts, model.cut)
+    return schema, _directions(rules), listed, (), _refused(schema)
 
 
 @program_of.register

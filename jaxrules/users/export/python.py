@@ -75,12 +75,7 @@ def to_python(model: Any) -> str:
         for d, terms in enumerate(program.directions)
     ]
     if isinstance(program, FirstMatch):
-        listed = zip(program.rules, program.labels, program.shares, strict=False)
-        rules = [(rule, f"{label!r}, {shares!r}") for rule, label, shares in listed]
-        blocks += [
-            _rules("# (as text, the label, the class shares, whether it holds)", rules, program)
-        ]
-        blocks += [f"DEFAULT = ({program.labels[-1]!r}, {program.shares[-1]!r})", _LIST]
+        blocks += _list(program)
     else:
         assert isinstance(program, Sum)
         rules = [(rule, repr(rule.weights)) for rule in program.rules]
@@ -103,6 +98,21 @@ def to_python(model: Any) -> str:
             blocks += [_reasons(program)]
     read = _READ.replace("    return x\n", _SPECIAL, 1) if special else _READ
     return "\n\n\n".join([*blocks, read]) + "\n"
+
+
+def _list(program: FirstMatch) -> list[str]:
+    """The rules of a list, and its functions."""
+    if program.schema.classes is None:
+        pairs = zip(program.rules, program.labels, strict=False)
+        rules = [(rule, repr(value)) for rule, value in pairs]
+        comment, default, functions = "the value", f"{program.labels[-1]!r}", _NUMBERS
+    else:
+        listed = zip(program.rules, program.labels, program.shares, strict=False)
+        rules = [(rule, f"{label!r}, {shares!r}") for rule, label, shares in listed]
+        comment, functions = "the label, the class shares", _LIST
+        default = f"({program.labels[-1]!r}, {program.shares[-1]!r})"
+    table = _rules(f"# (as text, {comment}, whether it holds)", rules, program)
+    return [table, f"DEFAULT = {default}", functions]
 
 
 def _chosen(names: Sequence[str], columns: Iterable[int]) -> tuple[str, ...]:
@@ -352,6 +362,29 @@ def explain(row):
     parts = [decided, *(f"passed over {text}" for text in texts[:place])]
     answer = {"prediction": label, "probabilities": probabilities(row)}
     return {**answer, "parts": parts, "threshold": THRESHOLD}'''
+
+_NUMBERS = '''\
+def first(row):
+    """The position (from 0) of the first rule that holds, and its value."""
+    x = read(row)
+    for place, (_, value, holds) in enumerate(RULES):
+        if holds(x):
+            return place, value
+    return len(RULES), DEFAULT
+
+
+def predict(row):
+    """The value of the first rule that holds."""
+    return first(row)[1]
+
+
+def explain(row):
+    """The prediction, the rule that decided, and the rules passed over."""
+    place, value = first(row)
+    texts = [f"rule {number}: {rule[0]}" for number, rule in enumerate(RULES, start=1)]
+    decided = [*texts, "no rule holds: the default"][place]
+    parts = [decided, *(f"passed over {text}" for text in texts[:place])]
+    return {"prediction": value, "probabilities": None, "parts": parts, "threshold": THRESHOLD}'''
 
 _READ = '''\
 def read(row):

@@ -158,7 +158,8 @@ def to_sql(
             "model predicts numbers and has no classes; use what='prediction' or 'score'"
         )
     if what == "score" and isinstance(program, FirstMatch):
-        raise TypeError("a RuleList has no scores; use what='prediction' or 'probability'")
+        others = "'prediction' or 'probability'" if program.schema.classes else "'prediction'"
+        raise TypeError(f"a {type(model).__name__} has no scores; use what={others}")
     if what == "reasons":
         if not isinstance(model, RuleEnsemble):
             kind = type(model).__name__

@@ -37,6 +37,8 @@ def program_json(program: Program, columns: Sequence[int]) -> Json:
         "terms": _terms(program.terms, places),
         "refused": [column in program.refused for column in columns],
     }
+    if isinstance(program, FirstMatch) and program.schema.classes is None:
+        return result | {"kind": "list", "values": program.labels}
     if isinstance(program, FirstMatch):
         codes = {label: code for code, label in enumerate(program.schema.classes or ())}
         labels = [codes[label] for label in program.labels]

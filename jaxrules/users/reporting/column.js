@@ -64,7 +64,7 @@ function effectOf(column, output) {
       series: [{ name: outcome, line: !spread.names, bare: !spread.names, points }] }),
     make("p", { class: "note" }, `The mean over ${sample.length} stored rows, in which only ${name} is changed. Grey bars show how often its values occur in the stored rows: where there are few, the line says little.`),
     tableOf(`All rules that use ${name}`, [asRule("rule", (row) => row.text),
-      ...(isList ? [asText("then", (row) => data.classes[row.target])] : [asBar("weight", weight, (row) => summand(weight(row), longest), longest)]),
+      ...(isList ? [isNumber ? asNumber("then", (row) => row.value) : asText("then", (row) => data.classes[row.target])] : [asBar("weight", weight, (row) => summand(weight(row), longest), longest)]),
       asNumber("coverage", (row) => row.coverage, percent)], rows),
   ];
 }

@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import Feature, Table, TableLike, as_table, conform
 from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.models.persistence import Json
-from jaxrules.models.rule_models import RuleEnsemble, RuleList, predict
+from jaxrules.models.rule_models import (
+    OrderedRules,
+    RegressionList,
+    RuleEnsemble,
+    RuleList,
+    predict,
+)
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Fit
 from jaxrules.users.comparison import Comparison
@@ -181,7 +187,11 @@ def _what(subject: Subject) -> str:
     if subject.kind == "path":
         return f"Path of {display.counted(len(subject.entries), 'model')}"
     (entry,) = subject.entries
-    kinds = {RuleEnsemble: "Rule ensemble", RuleList: "Rule list"}
+    kinds = {
+        RuleEnsemble: "Rule ensemble",
+        RuleList: "Rule list",
+        RegressionList: "Regression list",
+    }
     return f"{kinds.get(type(entry.model), 'Linear model')} of {entry.label}"
 
 
@@ -190,7 +200,7 @@ def _described(entry: Entry) -> Json:
     model, fit, cut = entry.model, entry.fit, getattr(entry.model, "cut", None)
     if isinstance(model, RuleEnsemble):
         heading = model.heading + _points_text(entry.card)
-    elif isinstance(model, RuleList):
+    elif isinstance(model, OrderedRules):
         heading = "The first rule that holds decides" + ("." if cut is None else f"; {cut}.")
     else:
         classes, name = model.schema.classes, display.plain(model.schema.target)

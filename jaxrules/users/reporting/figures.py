@@ -14,6 +14,8 @@ from jaxrules.losses import logistic, squared
 from jaxrules.models.metrics import known_labels, loss_of, risk
 from jaxrules.models.persistence import Json
 from jaxrules.models.rule_models import (
+    OrderedRules,
+    RegressionList,
     RuleEnsemble,
     RuleList,
     decision_function,
@@ -164,7 +166,7 @@ def _covered(model: Model, program: Program, rows: FigureRows) -> Floats:
     total: Any = 0.0
     for batch, satisfied in model.conjunctions.take(positions).batches(rows.table):
         covered = satisfied.astype(np.float64)
-        if isinstance(model, RuleList):  # the first that holds decides
+        if isinstance(model, OrderedRules):  # the first that holds decides
             first = np.append(covered, np.ones((len(covered), 1)), axis=1).argmax(axis=1)
             covered = _indicators(first, len(positions) + 1)
         total += np.tensordot(covered, rows.sums(batch), axes=(0, 0))
@@ -172,6 +174,8 @@ def _covered(model: Model, program: Program, rows: FigureRows) -> Floats:
 
 
 def _targets(program: Program, rows: FigureRows) -> list[int]:
+    if isinstance(program, FirstMatch) and rows.classes is None:
+        return [0] * len(program.labels)
     if isinstance(program, FirstMatch):
         classes = program.schema.classes or ()
         return [classes.index(label) for label in program.labels]
@@ -272,7 +276,7 @@ def _of_numbers(parts: Parts, predicted: Floats, rows: FigureRows) -> Json:
 def _risk(parts: Parts, rows: FigureRows, otherwise: float) -> tuple[str, float]:
     """The mean of the loss of the fit, or of the usual one; `otherwise` for models without one."""
     usual, model = squared if rows.classes is None else logistic, parts[0][0]
-    if isinstance(model, RuleEnsemble):
+    if isinstance(model, (RuleEnsemble, RegressionList)):
         try:
             usual = loss_of(model)
         except ValueError:  # a user's loss, which the model does not keep

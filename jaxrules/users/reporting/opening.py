@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxrules.models.persistence import Json
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.models.rule_models import OrderedRules, RuleEnsemble
 from jaxrules.tools import display
 from jaxrules.tools.fits import Status
 from jaxrules.users.export.program import Program
@@ -45,7 +45,7 @@ def _what(entry: Entry, program: Program, rows: FigureRows) -> list[str]:
         names = [display.plain(str(label)) for label in rows.classes]
         outcomes = f" ({', '.join(names[:-1])} or {names[-1]})"
     said = f"This model predicts {target}{outcomes} from {columns}"
-    if isinstance(model, RuleList):
+    if isinstance(model, OrderedRules):
         size = display.counted(len(program.rules), "rule")
         return [f"{said} by {size}: the first that holds decides, a default otherwise."]
     if isinstance(model, RuleEnsemble):

@@ -70,6 +70,7 @@ function evaluate(program, row) {
   const holds = program.tests.map((tests) => tests.every((test) => passes(test, values)));
   if (program.kind === "list") {
     const first = holds.indexOf(true), place = first < 0 ? holds.length : first;
+    if (isNumber) return { value: program.values[place], place };
     return { code: program.labels[place], shares: program.shares[place], place };
   }
   const rules = [...holds.keys()].filter((rule) => holds[rule]);
@@ -493,6 +494,7 @@ const rateText = (row) => (rate) => isNumber ? number(rate) : percent(rate);
 function ruleRows(model) {
   const { program, rules } = model;
   const rows = rules.map((figures, rule) => ({ ...figures, text: program.texts[rule] ?? "otherwise", place: rule + 1 }));
+  if (program.kind === "list" && isNumber) return rows.map((row, rule) => ({ ...row, value: program.values[rule] }));
   if (program.kind === "list") return rows.map((row, rule) => ({ ...row, share: program.shares[rule][program.labels[rule]] }));
   rows.forEach((row, rule) => { row.weights = program.weights[rule]; row.digits = 4; });
   const none = { rows: null, coverage: null, rate: null, lift: null, groups: [] };
@@ -549,7 +551,9 @@ function fillRules(body) {
   const model = data.models[shown], { program } = model, isList = program.kind === "list";
   const columns = [asPlace((row) => row.place), asRule(isList ? "conditions" : "rule", (row) => row.text)];
   const several = !isNumber && data.classes.length > 2;
-  if (isList) {
+  if (isList && isNumber) {
+    columns.push(asNumber("then", (row) => row.value));
+  } else if (isList) {
     columns.push(asText("then", (row) => data.classes[row.target]), asNumber("p", (row) => row.share, percent));
   } else {
     const outputs = several && program.intercept.length > 1 ? data.classes.map((name) => `weight of ${name}`) : ["weight"];
@@ -564,12 +568,12 @@ function fillRules(body) {
   }
   if (program.texts.length || isList) {
     columns.push(asNumber(isList ? "rows decided" : "rows", (row) => row.rows), asNumber("coverage", (row) => row.coverage, percent),
-      asNumber(isList ? "share of its label" : rateName(), (row) => row.rate, rateText()),
+      asNumber(isList && !isNumber ? "share of its label" : rateName(), (row) => row.rate, rateText()),
       asNumber(isNumber ? "difference from the mean of all" : "lift", (row) => row.lift, isNumber ? signed : (lift) => number(lift, 3)));
     if (several && !isList) columns.push(asText("its class", (row) => data.classes[row.target] ?? ""));
   }
   const caption = isList ? "Rules, in order" : "Rules and terms";
-  const notes = isList ? "p is the share of the label among the training rows that the rule decided; share and lift are for the rows given." : several
+  const notes = isList && isNumber ? "Mean and difference are for the rows given." : isList ? "p is the share of the label among the training rows that the rule decided; share and lift are for the rows given." : several
     ? "Its class is the class for which the rule has its largest weight." : "";
   const reads = columnsRead(program), every = ruleRows(model);
   const rows = every.filter((row, place) => row.text.toLowerCase().includes(filter.text)
@@ -588,7 +592,7 @@ const RULE_WORDS = (isList) => [
     ["Importance", "How much the rule makes the scores of the rows given differ: the standard deviation of what it adds. A rule that holds for almost all rows, or for almost none, has little."],
   ]),
   [isList ? "Rows decided" : "Rows, coverage", isList ? "The rows for which the rule is the first that holds, and their share of all rows." : "The rows for which the rule holds, and their share of all rows."],
-  [isList ? "Share of its label" : rateName(), isNumber ? "The mean over the rows of the rule." : "Of the rows of the rule, the share with this outcome."],
+  [isList && !isNumber ? "Share of its label" : rateName(), isNumber ? "The mean over the rows of the rule." : "Of the rows of the rule, the share with this outcome."],
   isNumber ? ["Difference from the mean of all", "The mean over the rows of the rule minus the mean over all rows."]
     : ["Lift", "This share divided by the share among all rows: 2 means twice as frequent as usual."],
 ];
@@ -605,7 +609,7 @@ function showGroups(body) {
       asNumber("false positives", (row) => row[4], percent), asNumber("false negatives", (row) => row[5], percent));
   }
   body.replaceChildren(paragraph(ratedText()), tableOf("Quality by group", columns, sizes),
-    tableOf(`Rules by group: for which share of the group each ${model.program.kind === "list" ? "decides" : "holds"}, and ${model.program.kind === "list" ? "share of its label" : rateName()} among these rows`, [
+    tableOf(`Rules by group: for which share of the group each ${model.program.kind === "list" ? "decides" : "holds"}, and ${model.program.kind === "list" && !isNumber ? "share of its label" : rateName()} among these rows`, [
       asRule("rule", (row) => row.text),
       ...data.groups.flatMap(([name], k) => [
         asNumber(`${name}: rows`, (row) => row.groups[k][0], percent),

@@ -14,7 +14,7 @@ from jaxrules.data.table import Schema, TableLike, total_offset
 from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.losses import relative
 from jaxrules.models.metrics import complexity, loss_of, require_known_part
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.models.rule_models import OrderedRules, RegressionList, RuleEnsemble, RuleList
 from jaxrules.paths.model import ModelSequence
 from jaxrules.tools import display
 from jaxrules.tools.checks import require
@@ -23,7 +23,7 @@ from jaxrules.users.comparison import Comparison
 from jaxrules.users.comparison.methods import model_of
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
-Model = RuleEnsemble | RuleList | ModelSequence
+Model = RuleEnsemble | RuleList | RegressionList | ModelSequence
 Kind = Literal["model", "path", "comparison", "near-optimal"]
 
 MOST_LISTS = 20
@@ -160,7 +160,7 @@ def _size(model: Model) -> str:
     """The size of a model, in words."""
     if isinstance(model, ModelSequence):
         return display.counted(len(model), "step")
-    if isinstance(model, RuleList):
+    if isinstance(model, OrderedRules):
         return display.counted(len(model.conjunctions), "rule")
     used = int(np.asarray(model.weights).any(axis=1).sum())
     terms = 0 if model.linear is None else np.asarray(model.linear.coefficients).any(axis=1).sum()

@@ -1,0 +1,157 @@
+"""The compiled part of `jaxrules.lists.regression_list`: what a beam's conditions save. Imported on
+first use (numba).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
+
+
+@_part
+def _loss(sums: Floats) -> float:
+    """The loss of rows around their best value, (bins, 2): with one bin, the squared loss without
+    the sum of the squares; with more, the absolute loss of rows at the means of their bins.
+    """
+    total = 0.0
+    for b in range(len(sums)):
+        total += sums[b, 0]
+    if total <= 0.0:
+        return 0.0
+    if len(sums) == 1:
+        return -sums[0, 1] * sums[0, 1] / total
+    below, place = 0.0, 0
+    for b in range(len(sums)):
+        below += sums[b, 0]
+        if sums[b, 0] > 0.0:
+            place = b
+            if 2.0 * below >= total:
+                break
+    median, loss = sums[place, 1] / sums[place, 0], 0.0
+    for b in range(len(sums)):
+        away = sums[b, 1] - median * sums[b, 0]
+        loss += away if b > place else -away
+    return loss
+
+
+@_part
+def _sum_cells(
+    rows: Ints, cell: NDArray[np.int32], first: int, terms: Floats, bins: Ints, group: Ints,
+    sums: Floats,
+) -> None:  # fmt: skip
+    """The sums over all cells of a column before each cell, (cells + 1, groups, bins, 2)."""
+    sums[:] = 0.0
+    for r in rows:
+        into = sums[cell[r] - first + 1, group[r], bins[r]]
+        into[0] += terms[r, 0]
+        into[1] += terms[r, 1]
+    for c in range(len(sums) - 1):
+        sums[c + 1] += sums[c]
+
+
+@_part
+def _best_place(
+    own: Floats, totals: Floats, before: Floats, least: float, tie: float, union: Floats,
+    rest: Floats,
+) -> tuple[float, int]:  # fmt: skip
+    """What a rule saves at its best position, and the position; -inf for none.
+
+    Args:
+        own, totals: the sums of the rule's rows, and of all, (groups, bins, 2).
+        before: the loss of each group.
+        least, tie: the least weight of a rule; what rounding may change.
+        union, rest: room for sums, (bins, 2).
+    """
+    union[:] = 0.0
+    weight, change, best, place = 0.0, 0.0, -np.inf, 0
+    # A rule at position g takes its rows from group g and all later ones.
+    for g in range(len(totals) - 1, -1, -1):
+        taken, left = 0.0, 0.0
+        for b in range(totals.shape[1]):
+            taken += own[g, b, 0]
+            left += totals[g, b, 0] - own[g, b, 0]
+            for t in range(2):
+                union[b, t] += own[g, b, t]
+                rest[b, t] = totals[g, b, t] - own[g, b, t]
+        if left < least:
+            break
+        if taken > 0.0:
+            change += before[g] - _loss(rest)
+            weight += taken
+        if weight >= least and weight > 0.0:
+            worth = change - _loss(union)
+            if worth > best + tie:
+                best, place = worth, g
+    return best, place
+
+
+@_jit
+def savings(
+    rows: Ints,
+    cells: NDArray[np.int32],
+    firsts: Ints,
+    runs: Ints,
+    ends: Ints,
+    columns: Ints,
+    terms: Floats,
+    bins: Ints,
+    group: Ints,
+    totals: Floats,
+    least: float,
+    saved: Floats,
+    place: Ints,
+) -> None:
+    """What the rule of some rows and of each literal saves, at its best position in a list.
+
+    Args:
+        rows: the rows of a condition, which every literal is added to.
+        cells: of every row in each column, counted through all columns, (columns, rows).
+        firsts: the first cell of each column, and the end.
+        runs: the literals as runs of cells from the first to before the second, (runs, 2).
+        ends: the runs of literal a are runs[ends[a] : ends[a + 1]].
+        columns: of the literals, ascending, (literals,).
+        terms: weight, and weight times target, of every row, (rows, 2).
+        bins: the bin of the target of every row.
+        group: the rule that decides every row, the default last.
+        totals: the terms summed over the rows of each group and bin, (groups, bins, 2).
+        least: the least weight of rows that each rule decides.
+        saved: the result, (literals,); -inf where no position leaves every rule enough rows.
+        place: the best position, (literals,).
+    """
+    n_groups, n_bins = totals.shape[0], totals.shape[1]
+    most = 0
+    for f in range(len(firsts) - 1):
+        most = max(most, firsts[f + 1] - firsts[f])
+    sums = np.zeros((most + 1, n_groups, n_bins, 2))
+    own, union, rest = (
+        np.zeros((n_groups, n_bins, 2)),
+        np.zeros((n_bins, 2)),
+        np.zeros((n_bins, 2)),
+    )
+    before, tie = np.zeros(n_groups), 0.0
+    for g in range(n_groups):
+        before[g] = _loss(totals[g])
+        tie += 1e-12 * abs(before[g])  # positions that rounding alone separates are as good
+    last = -1
+    for a in range(len(columns)):
+        f = columns[a]
+        if f != last:
+            last = f
+            n_cells = firsts[f + 1] - firsts[f]
+            _sum_cells(rows, cells[f], firsts[f], terms, bins, group, sums[: n_cells + 1])
+        own[:] = 0.0
+        for k in range(ends[a], ends[a + 1]):
+            own += sums[runs[k, 1] - firsts[f]]
+            own -= sums[runs[k, 0] - firsts[f]]
+        saved[a], place[a] = _best_place(own, totals, before, least, tie, union, rest)

@@ -1,0 +1,772 @@
+"""Regression lists: IF .. THEN y = 12.3, ELSE IF .. THEN y = 7.1, ELSE y = 4.5.
+
+A list predicts for a row the number of the first rule that the row satisfies, else a default. The
+list minimises
+
+    sum_k L(rows that rule k decides) / L(all rows)  +  literal_penalty * literals,
+
+where L is the weighted loss of rows around their best common value: squared errors around the mean,
+or absolute errors around the median. For squared errors the first part is 1 - R^2, so that the
+penalty is the R^2 that a literal must bring.
+
+The search is that of `jaxrules.ssrl` (Yang, Yang and Sun, KDD 2024), with this objective in place
+of theirs: rules are inserted at any position while that helps; then a local search deletes,
+exchanges, replaces and inserts rules. Both are repeated from the next best first rules. A beam
+search finds the rule to insert. Of a conjunction it needs the sums of weights and targets by rule
+that decides the rows now: they tell what the rule saves at every position
+(`jaxrules.lists.regression_kernels`). For the absolute loss the sums are those of 16 bins of the
+target, and the best conjunctions are compared by all rows.
+
+>>> import numpy as np
+>>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
+>>> print(fit(X, 2.0 * X[:, 0] + X[:, 0] * X[:, 1]).model)
+IF x0 < 1 THEN target = 0 (20 rows, off by 0)
+ELSE IF x1 < 1 THEN target = 2 (10 rows, off by 0)
+ELSE target = 3 (10 rows, off by 0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxrules.data.table import TableLike, effective_row
+from jaxrules.learning.cross_validation import (
+    along_paths,
+    fit_of_best_setting,
+    fits_along,
+    of_all,
+)
+from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules, with_rules
+from jaxrules.learning.options import FitOptions, Folds, learner, option, options
+from jaxrules.learning.training import TrainingData, by_content
+from jaxrules.lists.literals import literals_of
+from jaxrules.lists.reading import limit
+from jaxrules.losses import squared
+from jaxrules.models.rule_models import ListLoss, RegressionList, first_satisfied
+from jaxrules.rules.conditions import Conjunctions, PropositionPool
+from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.rows import Activations
+from jaxrules.solvers.rule_search.space import best_first
+from jaxrules.tools import checks
+from jaxrules.tools.bits import distinct, pack, unpack
+from jaxrules.tools.fits import Details, Fit, Settings, Status
+from jaxrules.tools.runs import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Rule = tuple[int, ...]
+"""Its literals."""
+
+_TIE = 1e-10
+"""A list is better only if its objective is lower by more than this; the constant has 1."""
+_BINS = 16
+_COMPARED = 8
+"""The conjunctions that all rows compare, of those that the bins find best."""
+_STARTS = 4
+"""The number of first rules from which a search begins."""
+_ROUNDS = 4
+"""The most rounds of estimating the noise and searching."""
+_CAUTION = 8
+"""The best of m literals without effect saves more than 2 log m rows of noise in about one case of
+four; of 8 m, in one of thirty.
+"""
+_WORTH_READING = 0.005
+"""The least default penalty: a literal that brings less is not worth a reader's time."""
+_NEEDS = ("jaxrules.lists.regression_kernels",)
+"""The modules that take long to import."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegressionListDetails(Details):
+    """What a fit reports beside its model.
+
+    Attributes:
+        n_literals: the number of literals that rules are built from.
+        insertions: the number of searches for a rule to insert.
+        greedy_objective: the objective before the last local search.
+        literal_penalty: the penalty.
+        constant_loss: the mean loss of the best constant, to which the objective is relative.
+        chosen: why the data chose this penalty; empty if it was given.
+        sample: the number of rows that the rules come from; None for all.
+    """
+
+    n_literals: int
+    insertions: int
+    greedy_objective: float
+    literal_penalty: float
+    constant_loss: float
+    chosen: str = ""
+    sample: int | None = None
+
+
+def _loss(name: str, value: Any) -> Any:
+    return checks.choice(name, value, ("squared", "absolute"))
+
+
+@options
+class _Shared(FitOptions):
+    """What `fit`, `path` and `cross_validate` have in common.
+
+    Attributes:
+        loss: "squared": rules predict means; "absolute": medians, for targets with outliers.
+        max_length: the most literals of a rule; None for no limit.
+        min_support: the least share of the row weight, in [0, 1), that every rule and the default
+            decide.
+        max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
+            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
+        cut_points: the cut points of some numeric columns by name, instead of quantiles.
+        propositions: the literals to build rules from; None takes
+            `jaxrules.lists.literals.literals_of`.
+        forbidden: columns, by name or position, that no rule may use.
+        local_search: delete, exchange, replace and insert rules after the greedy insertions, until
+            nothing helps.
+        beam_width: the number of conditions that the beam refines at once.
+        seed: seed of drawn rows, if time is short; the search itself draws nothing.
+        time_limit: seconds; the best list so far is returned when they run out, see
+            `jaxrules.Deadline`.
+    """
+
+    learner = "regression_list"
+
+    loss: ListLoss = option(_loss, default="squared")
+    max_length: int | None = option(limit, default=None, at_least=1)
+    min_support: float = option(checks.number, default=0.01, at_least=0, below=1)
+    max_cut_points: int | None = option(limit, default=9, at_least=1)
+    cut_points: Mapping[str, Sequence[float]] | None = None
+    propositions: PropositionPool | None = None
+    forbidden: Iterable[str | int] = ()
+    local_search: bool = option(checks.flag, default=True)
+    beam_width: int = option(checks.integer, default=10, at_least=1, at_most=10_000)
+
+
+@options
+class RegressionListOptions(_Shared):
+    """The options of `fit` and `path`.
+
+    Attributes:
+        max_rules: the most rules.
+        literal_penalty: the share of the loss of a constant that a literal must save, at least 0.
+            None: what m literals hardly save by chance, 2 log 8m rows of the noise that the list
+            leaves, but at least 0.005.
+    """
+
+    max_rules: int = option(checks.integer, default=10, at_least=1, at_most=10_000)
+    literal_penalty: float | None = option(
+        partial(checks.optional, checks.number), default=None, at_least=0
+    )
+
+
+def _penalties(name: str, values: Any) -> tuple[float, ...]:
+    return tuple(checks.sequence(name, values, at_least=0).tolist())
+
+
+@options
+class RegressionListGrid(Folds, _Shared):
+    """The options of `cross_validate`.
+
+    Attributes:
+        literal_penalties: the penalties to choose from.
+        max_rules: the most rules; every number up to it is tried with every penalty.
+    """
+
+    literal_penalties: Sequence[float] = option(_penalties, default=(0.001, 0.003, 0.01, 0.03))
+    max_rules: int = option(checks.integer, default=10, at_least=1, at_most=10_000)
+
+
+@learner(RegressionListOptions)
+def fit(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RegressionListOptions
+) -> Fit[RegressionList]:
+    """Learn a list of rules that predict numbers.
+
+    >>> import numpy as np
+    >>> X = np.arange(100.0)[:, None]
+    >>> round(fit(X, X[:, 0] >= 50.0, literal_penalty=0.1).objective, 6)
+    0.1
+
+    Args:
+        X: array, dataframe or Table, shape (rows, features).
+        y: numbers, shape (rows,).
+        sample_weight: weight of every row, shape (rows,).
+
+    Returns:
+        A Fit whose objective is to be minimised, and `RegressionListDetails`; "converged" is a
+        local optimum. The history has a step per list that is better than the one before.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        ValueError: for an invalid value of an argument, a single value of y, or columns without
+            variation.
+    """
+    run = options.run()
+    data = _data(X, y, sample_weight, options)
+
+    def rows(stage: Stage) -> TrainingData | None:
+        if options.propositions is not None and stage == "start":
+            return None
+        return rows_for_rules(data, run, options.seed, _NEEDS, stage=stage)
+
+    def on_all_rows(task: _Task) -> Fit[RegressionList]:
+        return task.fit(options, options.settings(), run)
+
+    return with_rules(
+        rows,
+        lambda: _Task.of(data, options, run),
+        on_all_rows,
+        lambda sample: _in_time(data, sample, options, run),
+    )
+
+
+@learner(RegressionListOptions)
+def path(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RegressionListOptions
+) -> list[Fit[RegressionList]]:
+    """One Fit for each number of rules from 1 to `max_rules`, each started from the list before. A
+    penalty of None is the one that `fit` chooses for `max_rules`. No list is worse than the one
+    before.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
+    >>> [round(one.objective, 3) for one in path(X, X.sum(axis=1), literal_penalty=0.1)][:2]
+    [0.533, 0.4]
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The fits. Every size has an equal share of the remaining time; there are fewer fits if time
+        runs out.
+
+    Raises:
+        TypeError, ValueError: as `fit`.
+    """
+    run = options.run()
+    task = _Task.of(_data(X, y, sample_weight, options), options, run)
+    penalty, chosen = options.literal_penalty, ""
+    if penalty is None:
+        part = run.child(0.3)
+        found = task.fit(options, options.settings(), part).details
+        penalty, chosen = found["literal_penalty"], found["chosen"]
+    start: tuple[Rule, ...] = ()
+
+    def fit_at(size: int, run: Run) -> Fit[RegressionList]:
+        nonlocal start
+        own = replace(options, max_rules=size)
+        search = _Search(task, own, run, penalty)
+        search.run(start)
+        start = search.best.rules
+        return task.finished(search, run, own.settings(), chosen)
+
+    return fits_along(range(1, options.max_rules + 1), run, fit_at)
+
+
+@learner(RegressionListGrid)
+def cross_validate(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RegressionListGrid
+) -> Fit[RegressionList]:
+    """Choose the penalty and the number of rules by cross-validation (see
+    `jaxrules.learning.cross_validation`); fit with them on all rows. The risk is the loss.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
+    >>> chosen = cross_validate(X, X.sum(axis=1), literal_penalties=[0.01], max_rules=3, n_folds=2)
+    >>> chosen.details.cross_validation.setting
+    {'literal_penalty': 0.01, 'max_rules': 2}
+
+    Args:
+        X, y, sample_weight: as for `fit`.
+
+    Returns:
+        The Fit on all rows; its details also have the `jaxrules.CrossValidation`.
+
+    Raises:
+        TypeError, ValueError: as `fit`; for more folds than rows.
+    """
+    run = options.run()
+    data = _data(X, y, sample_weight, options)
+    sizes = range(1, options.max_rules + 1)
+    each = [
+        options.to(RegressionListOptions, literal_penalty=one) for one in options.literal_penalties
+    ]
+    grid = [
+        {"literal_penalty": one, "max_rules": m} for one in options.literal_penalties for m in sizes
+    ]
+    walk = along_paths(path, each, of_all)
+    return fit_of_best_setting(
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0,
+        size=_n_literals, measure="literals",
+    )  # fmt: skip
+
+
+def _n_literals(model: RegressionList) -> int:
+    return int(model.conjunctions.propositions.sum())
+
+
+def _data(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared
+) -> TrainingData:
+    """The rows, in an order that does not depend on the given one."""
+    data = by_content(options.training_data(X, y, sample_weight, squared))
+    Constraints.of(data.schema, options.forbidden)  # a fit without time asks for no literals
+    return data
+
+
+def _in_time(
+    data: TrainingData, sample: TrainingData, options: RegressionListOptions, run: Run
+) -> Fit[RegressionList]:
+    """The list found on a sample of the rows, as far as it is good on all rows."""
+    found = fit_in_half(fit, sample, options, run, needs=_NEEDS)
+    rows = _Rows.of(data, options.loss)
+    rules = Conjunctions.build(data.table.schema, [])
+    chosen, penalty, n_literals = "", options.literal_penalty or 0.0, 0
+    if found is not None:
+        rules = found.model.conjunctions.with_schema(data.table.schema)
+        penalty, chosen = found.details["literal_penalty"], found.details["chosen"]
+        n_literals = found.details["n_literals"]
+    position = first_satisfied(rules, data.table)[rows.order]
+    best, objective = 0, 1.0
+    for m in range(1, len(rules) + 1):  # what a rule decides does not depend on later ones
+        part = rows.parts(np.minimum(position, m), m + 1)
+        value = part.losses.sum() + penalty * float(rules.propositions[:m].sum())
+        if part.weights.min() < rows.least(options.min_support):
+            break
+        if value < objective - _TIE:
+            best, objective = m, float(value)
+    with run:
+        run.step(objective, best)
+    decided = np.empty(len(position), np.int64)
+    decided[rows.order] = np.minimum(position, best)
+    rules = rules.take(np.arange(best)).with_schema(data.schema)
+    model = RegressionList.of_rows(
+        rules, decided, data.target, data.weights, options.loss, options.settings()
+    )
+    details = RegressionListDetails(
+        n_literals=n_literals, insertions=0, greedy_objective=objective, literal_penalty=penalty,
+        constant_loss=rows.constant_loss, chosen=chosen, sample=len(sample.weights),
+    )  # fmt: skip
+    return run.finish(model, objective, "min", Status.TIME_LIMIT, details=details)
+
+
+# The rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The rows that each rule decides: their loss relative to that of all rows, and weight."""
+
+    losses: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a fit by ascending target.
+
+    Attributes:
+        order: the rows in the data.
+        target: centred, in units of its standard deviation.
+        weights: their sum is 1.
+        loss: the loss.
+        constant: the loss of all rows.
+        constant_loss: the same in the units of the target.
+        effective: the number of rows, see `jaxrules.data.table.effective_row`.
+    """
+
+    order: NDArray[np.intp]
+    target: Floats
+    weights: Floats
+    loss: ListLoss
+    constant: float
+    constant_loss: float
+    effective: float
+
+    @classmethod
+    def of(cls, data: TrainingData, loss: ListLoss) -> _Rows:
+        """The rows of the data."""
+        order = np.argsort(data.target, kind="stable")
+        target, weights = data.target[order], data.weights[order] / data.weights.sum()
+        # Differences of large numbers lose digits; the scale keeps squares finite.
+        scale = float(np.abs(target - target[0]).max())
+        target = (target - target[0]) / scale
+        target = target - weights @ target
+        rows = cls(order, target, weights, loss, 1.0, 1.0, 1 / effective_row(weights))
+        constant = float(rows.parts(np.zeros(len(target), np.int64), 1).losses[0])
+        return replace(
+            rows,
+            constant=constant,
+            constant_loss=constant * (scale**2 if loss == "squared" else scale),
+        )
+
+    def parts(self, position: Ints, n: int) -> _Parts:
+        """The rows by what decides them, a number below n."""
+        weights = np.bincount(position, self.weights, n)
+        some = np.maximum(weights, 1e-300)
+        sums = np.bincount(position, self.weights * self.target, n)
+        if self.loss == "squared":
+            away = self.target - (sums / some)[position]
+            losses = np.bincount(position, self.weights * away**2, n)
+        else:
+            order = np.argsort(position, kind="stable")  # each part by ascending target
+            below = np.cumsum(self.weights[order])
+            ends = np.cumsum(weights)
+            middle = np.searchsorted(below, (ends - weights / 2) * (1 - 1e-12))
+            medians = self.target[order[np.minimum(middle, len(order) - 1)]]
+            away = np.abs(self.target - medians[position])
+            losses = np.bincount(position, self.weights * away, n)
+        return _Parts(losses / self.constant, weights)
+
+    def least(self, share: float) -> float:
+        """The least weight that a rule decides, of which rounding takes nothing: that of the share,
+        or of one row.
+        """
+        return max(share, float(self.weights.min())) * (1 - 1e-9)
+
+    @cached_property
+    def bins(self) -> Ints:
+        """The bin of every target, by quantiles: equal targets share one."""
+        if self.loss == "squared":
+            return np.zeros(len(self.target), np.int64)
+        _, first, place = np.unique(self.target, return_index=True, return_inverse=True)
+        if len(first) <= _BINS:
+            return place.astype(np.int64)
+        before = np.cumsum(self.weights) - self.weights
+        cut = np.minimum((_BINS * before[first]).astype(np.int64), _BINS - 1)
+        return np.unique(cut[place], return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Literals:
+    """The literals as runs of cells: within a column, rows with the same literals share a cell. The
+    fields are those of `regression_kernels.savings`; rows by ascending target.
+    """
+
+    bits: NDArray[np.uint64]
+    pattern: NDArray[np.intp]
+    cells: NDArray[np.int32]
+    firsts: Ints
+    runs: Ints
+    ends: Ints
+    columns: Ints
+
+    @classmethod
+    def of(cls, pool: PropositionPool, activations: Activations, order: Any) -> _Literals:
+        """The literals of a pool whose columns ascend."""
+        _, columns = np.unique(pool.feature, return_inverse=True)
+        cells, firsts, runs, ends = [], [0], [], [0]
+        for f in range(int(columns.max()) + 1):
+            some = np.flatnonzero(columns == f)
+            holds = unpack(activations.bits[some], activations.n_patterns).T
+            first, cell = distinct(pack(np.ascontiguousarray(holds)))
+            # In lexical order, the cells of a threshold or of a category are one run or two.
+            known, place = np.unique(holds[first], axis=0, return_inverse=True)
+            cells.append((firsts[-1] + place.ravel()[cell]).astype(np.int32))
+            padded = np.pad(known.T.astype(np.int8), ((0, 0), (1, 1)))
+            for steps in np.diff(padded, axis=1):
+                pairs = zip(np.flatnonzero(steps > 0), np.flatnonzero(steps < 0), strict=True)
+                runs += [(firsts[-1] + a, firsts[-1] + b) for a, b in pairs]
+                ends.append(len(runs))
+            firsts.append(firsts[-1] + len(known))
+        pattern = activations.pattern[order]
+        return cls(
+            activations.bits, pattern, np.stack(cells)[:, pattern],
+            np.array(firsts, np.int64), np.array(runs, np.int64).reshape(-1, 2),
+            np.array(ends, np.int64), columns.astype(np.int64),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def holds(self, rule: Rule) -> Bools:
+        """The rows on which all literals of a rule hold."""
+        words = np.bitwise_and.reduce(self.bits[list(rule)], axis=0)
+        return unpack(words[None], int(self.pattern.max()) + 1)[0][self.pattern]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The data of a fit, and the literals on its rows."""
+
+    data: TrainingData
+    pool: PropositionPool
+    rows: _Rows
+    literals: _Literals
+
+    @classmethod
+    def of(cls, data: TrainingData, options: _Shared, run: Run) -> _Task:
+        """Make the literals."""
+        table = data.table
+        constraints = Constraints.of(data.schema, options.forbidden)
+        if options.propositions is None:
+            run.preparing("literals")
+            pool = literals_of(
+                table, max_cut_points=options.max_cut_points, cut_points=options.cut_points
+            )
+        else:
+            checks.instance(
+                "propositions", options.propositions, PropositionPool, "PropositionPool.of"
+            )
+            pool = options.propositions.with_schema(table.schema).distinct(table)
+        checks.require(len(pool) > 0, "X has no column that varies: nothing can be learned")
+        pool = pool.take(np.flatnonzero(constraints.allows(pool, 2).any(axis=1)))
+        checks.require(len(pool) > 0, "forbidden excludes every literal")
+        pool = pool.take(np.argsort(pool.feature, kind="stable"))
+        rows = _Rows.of(data, options.loss)
+        return cls(data, pool, rows, _Literals.of(pool, Activations.of(pool, table), rows.order))
+
+    def fit(
+        self, options: RegressionListOptions, settings: Settings, run: Run
+    ) -> Fit[RegressionList]:
+        """The list; a penalty of None follows from the noise that the list before leaves."""
+        if options.literal_penalty is not None:
+            search = _Search(self, options, run, options.literal_penalty)
+            search.run()
+            return self.finished(search, run, settings)
+        price = 2 * math.log(_CAUTION * len(self.literals)) / self.rows.effective
+        noise, start = 1.0, tuple[Rule, ...]()
+        for _ in range(_ROUNDS):
+            search = _Search(self, options, run.child(), max(price * noise, _WORTH_READING))
+            search.run(start)
+            # Every rule and the default have taken one row's worth of noise.
+            rest = max(1 - (len(search.best.rules) + 1) / self.rows.effective, 0.1)
+            left, start = float(search.best.parts.losses.sum()) / rest, search.best.rules
+            least = search.penalty == _WORTH_READING
+            if run.stopped() or least or left > 0.9 * noise:
+                break
+            noise = left
+        run.include(search.watch)
+        less = " are less" if search.penalty == _WORTH_READING else ""
+        chosen = (
+            f"literal_penalty={search.penalty:.4g}: 2 log {_CAUTION * len(self.literals)} rows of "
+            f"the noise{less} (noise: {noise:.0%} of the loss of a constant)"
+        )
+        return self.finished(search, run, settings, chosen)
+
+    def finished(
+        self, search: _Search, run: Run, settings: Settings, chosen: str = ""
+    ) -> Fit[RegressionList]:
+        """The Fit of a search."""
+        best, data = search.best, self.data
+        position = np.empty(len(best.position), np.int64)
+        position[self.rows.order] = best.position
+        rules = self.pool.conjunctions(best.rules, data.schema)
+        model = RegressionList.of_rows(
+            rules, position, data.target, data.weights, self.rows.loss, settings
+        )
+        details = RegressionListDetails(
+            n_literals=len(self.literals), insertions=search.insertions,
+            greedy_objective=search.greedy_objective, literal_penalty=search.penalty,
+            constant_loss=self.rows.constant_loss, chosen=chosen,
+        )  # fmt: skip
+        return run.finish(model, best.objective, "min", Status.CONVERGED, details=details)
+
+
+# The search
+
+
+@dataclass(frozen=True, eq=False)
+class _List:
+    """A list during the search.
+
+    Attributes:
+        rules: their literals.
+        position: of the first rule that holds for each row, or the number of rules.
+        parts: the rows that each rule and the default decide.
+        objective: to be minimised; infinite if a rule or the default decides too few rows.
+    """
+
+    rules: tuple[Rule, ...]
+    position: Ints
+    parts: _Parts
+    objective: float
+
+
+class _Partial(NamedTuple):
+    """A conjunction: its literals, its rows, and what it saves at its best position."""
+
+    rule: Rule
+    rows: Ints
+    saved: float
+    place: int
+
+
+@dataclass(eq=False)
+class _Search:
+    """Greedy insertions, then a local search; again from each of the next best first rules.
+
+    `now` is the list that the search changes, `best` the best so far.
+    """
+
+    task: _Task
+    options: RegressionListOptions
+    watch: Run
+    penalty: float
+    now: _List = field(init=False)
+    best: _List = field(init=False)
+    insertions: int = field(default=0, init=False)
+    greedy_objective: float = field(default=1.0, init=False)
+
+    def __post_init__(self) -> None:
+        self.rows, self.literals = self.task.rows, self.task.literals
+        self.least = self.rows.least(self.options.min_support)
+        weights = self.rows.weights
+        self.terms = np.column_stack([weights, weights * self.rows.target])
+        self.replaced: set[tuple[Rule, ...]] = set()
+        self.now = self.best = self.list_of(())
+
+    def list_of(self, rules: Sequence[Rule]) -> _List:
+        """The list of these rules."""
+        position = np.full(len(self.rows.target), len(rules))
+        for place in range(len(rules) - 1, -1, -1):
+            position[self.literals.holds(rules[place])] = place
+        parts = self.rows.parts(position, len(rules) + 1)
+        enough = parts.weights.min() >= self.least or not rules
+        price = self.penalty * sum(map(len, rules))
+        objective = float(parts.losses.sum()) + price if enough else math.inf
+        return _List(tuple(rules), position, parts, objective)
+
+    def keep(self, found: _List) -> bool:
+        """Take a list if it is better."""
+        if not found.objective < self.now.objective - _TIE:
+            return False
+        self.now = found
+        if found.objective < self.best.objective - _TIE:
+            self.best = found
+            self.watch.step(found.objective, len(found.rules))
+        return True
+
+    def run(self, start: Sequence[Rule] = ()) -> None:
+        """Search from a list; Ctrl-C and the limit leave the best so far."""
+        with self.watch:
+            self.watch.phase = "search"
+            self.now = self.best = self.list_of(start)
+            self.watch.step(self.best.objective, len(self.best.rules))
+            again = self.options.local_search and not start
+            firsts = self.beam(self.now, _STARTS)[1:] if again else []
+            self.insert()
+            self.greedy_objective = self.now.objective
+            self.watch.phase = "local search"
+            self.improve()
+            self.watch.phase = "restarts"
+            for first, _ in firsts:
+                if self.watch.stopped():
+                    break
+                self.now = self.list_of((first,))
+                self.insert()
+                self.improve()
+
+    def improve(self) -> None:
+        """The local search."""
+        before = math.inf
+        while self.options.local_search and self.now.objective < before - _TIE:
+            if self.watch.stopped():
+                break
+            before = self.now.objective
+            self.reorder()
+            self.replace()
+            self.insert()
+
+    def insert(self) -> None:
+        """Insert rules while that helps and there is room."""
+        while len(self.now.rules) < self.options.max_rules and not self.watch.stopped():
+            if not self.keep(self.with_best_rule(self.now)):
+                break
+
+    def reorder(self) -> None:
+        """Delete every useless rule, and exchange every pair of rules if that helps."""
+        place = 0
+        while place < len(self.now.rules) and not self.watch.stopped():
+            rules = self.now.rules
+            shorter = self.list_of(rules[:place] + rules[place + 1 :])
+            place += not self.keep(shorter)
+        n = len(self.now.rules)
+        for a in range(n):
+            for b in range(a + 1, n):
+                if self.watch.stopped():
+                    return
+                order = list(self.now.rules)
+                order[a], order[b] = order[b], order[a]
+                self.keep(self.list_of(order))
+
+    def replace(self) -> None:
+        """Replace each rule in turn with the best one."""
+        for place in range(self.options.max_rules):
+            rules = self.now.rules
+            if place >= len(rules) or self.watch.stopped():
+                return
+            rest = rules[:place] + rules[place + 1 :]
+            if rest not in self.replaced:
+                # A second try finds the same list, which an earlier one had or has surpassed.
+                self.replaced.add(rest)
+                self.keep(self.with_best_rule(self.list_of(rest)))
+
+    def with_best_rule(self, found: _List) -> _List:
+        """The list with the best rule that a beam search finds, at its best position; the same list
+        if it finds none, or if time runs out.
+        """
+        if not math.isfinite(found.objective):
+            return found
+        self.insertions += 1
+        best = found
+        # The sums of bins are not the loss of the rows, which chooses among the best.
+        count = _COMPARED if self.rows.loss == "absolute" else 1
+        for rule, place in self.beam(found, count):
+            longer = self.list_of((*found.rules[:place], rule, *found.rules[place:]))
+            if longer.objective < best.objective - _TIE:
+                best = longer
+        return best
+
+    def beam(self, found: _List, count: int) -> list[tuple[Rule, int]]:
+        """The best conjunctions and their positions, the best first."""
+        from jaxrules.lists.regression_kernels import savings
+
+        rows, literals, penalty = self.rows, self.literals, self.penalty * self.rows.constant
+        n_bins = int(rows.bins.max()) + 1
+        totals = np.zeros((len(found.rules) + 1, n_bins, 2))
+        np.add.at(totals, (found.position, rows.bins), self.terms)
+        beam = [_Partial((), np.arange(len(rows.target)), -math.inf, 0)]
+        best: list[tuple[float, _Partial]] = []
+        for length in range(1, (self.options.max_length or len(literals)) + 1):
+            saved = np.full((len(beam), len(literals)), -math.inf)
+            place = np.zeros(saved.shape, np.int64)
+            for k, one in enumerate(beam):
+                if length > 1 and self.watch.stopped():
+                    break
+                savings(
+                    one.rows, literals.cells, literals.firsts, literals.runs, literals.ends,
+                    literals.columns, self.terms, rows.bins, found.position, totals, self.least,
+                    saved[k], place[k],
+                )  # fmt: skip
+            beam = self.extended(beam, saved, place, penalty)
+            best += [(one.saved - penalty * length, one) for one in beam]
+            if not beam:
+                break
+        order = best_first(np.array([worth for worth, _ in best]))
+        chosen = (best[at][1] for at in order[:count].tolist())
+        return [(one.rule, one.place) for one in chosen]
+
+    def extended(
+        self, beam: list[_Partial], saved: Floats, place: Ints, penalty: float
+    ) -> list[_Partial]:
+        """The best conjunctions with one more literal that hold for different rows; the literal
+        must earn its price.
+        """
+        before = np.array([one.saved for one in beam])[:, None]
+        tie = _TIE * self.rows.constant
+        pays = np.flatnonzero(saved > np.maximum(before + penalty, 0.0) + tie)
+        found: dict[bytes, _Partial] = {}
+        for at in pays[best_first(saved.ravel()[pays])].tolist():
+            if len(found) == self.options.beam_width:
+                break
+            parent, literal = beam[at // len(self.literals)], at % len(self.literals)
+            rows = parent.rows[self.literals.holds((literal,))[parent.rows]]
+            one = _Partial((*parent.rule, literal), rows, saved.flat[at], int(place.flat[at]))
+            found.setdefault(rows.tobytes(), one)
+        return list(found.values())
