@@ -407,21 +407,25 @@ def ssrl(settings: Settings, fit: jr.Fit[Any]) -> Claims:
 
 
 def regression_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
-    """The share of the loss that the values leave, each the best for its rows, and the penalty."""
+    """The share of the constant's loss that the values leave, and the penalty; the constant's loss;
+    and that every value is the best for its rows.
+    """
     model, y = fit.model, NOISY["numbers"]
     first = np.argmax(np.column_stack([rows_of(model), np.ones(N_ROWS, bool)]), axis=1)
     absolute = settings.get("loss") == "absolute"
 
-    def loss(rows: Floats) -> float:
-        away = rows - (np.median(rows) if absolute else rows.mean())
+    def loss(away: Floats) -> float:
         return float((np.abs(away) if absolute else away**2).sum())
 
-    parts = [y[first == k] for k in range(len(model.values))]
-    left = sum(loss(rows) for rows in parts) / loss(y)
+    def least(rows: Floats) -> float:
+        return loss(rows - (np.median(rows) if absolute else rows.mean()))
+
+    left = loss(y - np.asarray(model.values)[first])
+    share = left / (N_ROWS * fit.details["constant_loss"])
     penalty = settings["literal_penalty"] * model.conjunctions.propositions.sum()
-    yield Claim(fit.objective, left + penalty)
-    away = y - np.asarray(model.values)[first]
-    yield Claim(left, float((np.abs(away) if absolute else away**2).sum()) / loss(y))
+    yield Claim(fit.objective, share + penalty)
+    yield Claim(fit.details["constant_loss"], least(y) / N_ROWS)
+    yield Claim(left, sum(least(y[first == k]) for k in range(len(model.values))))
 
 
 @functools.cache

@@ -665,7 +665,7 @@ def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> 
 def _objective(fit: Fit[Any], sample: _BlockSums, rated: _BlockSums) -> float:
     """The objective of the fit to the sample on the rated rows, at the same penalties."""
     if isinstance(fit.model, RegressionList):
-        # A share of the loss of a constant, plus penalties, which are the same on all rows.
+        # A share of the loss of the constant on the sample, plus penalties.
         constant = fit.details["constant_loss"]
         return fit.objective + (rated.loss / rated.weight - sample.loss / sample.weight) / constant
     if isinstance(fit.model, RuleList):

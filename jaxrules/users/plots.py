@@ -999,7 +999,8 @@ def list_flow(
         TypeError: for anything but a rule list.
         ValueError: for data that do not fit the model.
     """
-    checks.instance("model", model, OrderedRules, "jaxrules.ssrl.fit")
+    kind = RegressionList if isinstance(model, RegressionList) else RuleList
+    checks.instance("model", model, kind, "jaxrules.ssrl.fit")
     checks.concrete("X", X)
     check_order(X, y=y)
     table, classes, n = (
