@@ -625,7 +625,10 @@ METHODS: Mapping[str, Method] = {
     "exact_list": _of_lists(_exact_list),
     "drnet": _of_lists(_drnet),
     "regression_list": Method(
-        functools.partial(_ours, _regression_list), "table", ("numbers",), ("squared",)
+        functools.partial(_ours, _regression_list, minimises=False),
+        "table",
+        ("numbers",),
+        ("squared",),
     ),
     "paths": Method(_paths, "table", ("two classes", "numbers"), ("squared", "logistic")),
     "linear": Method(_linear, "matrix", losses=("squared", "logistic")),
