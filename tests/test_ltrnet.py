@@ -602,14 +602,20 @@ def test_rows_are_merged_once_for_all_folds(classes: int, monkeypatch: pytest.Mo
     original = ltrnet._Training.cross_fitted
 
     def kept(self: Any, *arguments: Any) -> Any:
-        losses.append(original(self, *arguments))
-        return losses[-1]
+        found: Any = original(self, *arguments)
+        losses.append(found[:, arguments[1].of])  # of rows
+        return found
 
     def fit() -> str:
         return str(jr.ltrnet.fit(X, y, max_rules=3, iterations=50, restarts=2).model)
 
     monkeypatch.setattr(ltrnet._Training, "cross_fitted", kept)
     text, every = fit(), np.arange(1200)
+    monkeypatch.setattr(
+        ltrnet._Training,
+        "groups",
+        lambda self, *_: ltrnet._Groups(every, every, self.target, self.weights),
+    )
     monkeypatch.setattr(
         ltrnet._Training, "merged", lambda self, *_: (every, every, self.target, self.weights)
     )

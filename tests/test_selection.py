@@ -49,13 +49,13 @@ def test_chosen_rules_and_wrong_signs_have_no_gain() -> None:
 
 
 def test_the_smallest_close_model_by_hand() -> None:
-    weights = np.full(4, 0.25)
-    best = np.zeros(4)
+    weights, best = np.full(4, 0.25), np.zeros(4)
+    rows = (weights, weights**2, 4)
     # The excess of 0.1 has an error of 0; that of a mean of 0.25 one of 0.25.
-    assert smallest_close(np.stack([best + 0.1, best]), weights) == 1
-    assert smallest_close(np.array([[1, 0, 0, 0], best]), weights) == 0
-    assert smallest_close(np.array([[1.01, 0.01, 0.01, 0.01], best]), weights) == 1
-    assert smallest_close(np.full((2, 4), np.nan), weights) == 0
+    assert smallest_close(np.stack([best + 0.1, best]), *rows) == 1
+    assert smallest_close(np.array([[1, 0, 0, 0], best]), *rows) == 0
+    assert smallest_close(np.array([[1.01, 0.01, 0.01, 0.01], best]), *rows) == 1
+    assert smallest_close(np.full((2, 4), np.nan), *rows) == 0
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:

@@ -626,6 +626,33 @@ class _Rules:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Rows of the same class on which the same rules hold. They share their score and loss, so that
+    a few groups stand for a million rows. If y holds numbers, every row is a group.
+
+    Attributes:
+        first: a row of each group, (groups,).
+        of: the group of every row, (rows,).
+        target: (outputs, groups).
+        weights: the summed weights, (groups,).
+    """
+
+    first: NDArray[np.intp]
+    of: NDArray[np.intp]
+    target: Floats
+    weights: Floats
+
+    def held(self, rows: Rows) -> Rows:
+        """Where rules hold, (rules, groups), from where they hold among the rows."""
+        return rows if len(self.first) == len(self.of) else rows[:, self.first]
+
+    @property
+    def among(self) -> tuple[Floats, Floats]:
+        """What rules are refitted to."""
+        return self.target, self.weights
+
+
 class _Training:
     """Data in the form of the network, training and discretisation. Targets of the squared loss are
     standardised.
@@ -641,6 +668,9 @@ class _Training:
         self.centre, self.scale = location_and_scale(data)
         self.loss, self.target = data.row_loss, (data.outputs - self.centre) / self.scale
         self.began = False
+        # The bits of the class codes, (bits, rows).
+        bits = np.arange((len(data.classes or "x") - 1).bit_length())
+        self.class_bits = (data.codes >> bits[:, None] & 1 if len(bits) else bits).astype(bool)
         self.directions = self.columns.directions(constraints)
         # For each rule of each start: rises (1) or falls (-1) with constrained columns, or uses
         # none (0).
@@ -758,8 +788,7 @@ class _Training:
         fits = []
         for p, one in enumerate(each):
             own = slice(p * options.restarts, (p + 1) * options.restarts)
-            fit = self.finish(lanes[own], values[own], one, histories[p])
-            fits.append(warn_if_worse(fit, self.data))
+            fits.append(self.finish(lanes[own], values[own], one, histories[p]))
         return fits
 
     def finish(
@@ -785,39 +814,30 @@ class _Training:
             if not history or short.risk < candidates[chosen].risk:
                 combined = short
         best = combined or candidates[chosen]
-        conditions: list[list[Condition]] = []
-        rows = np.ones_like(best.rows)
-        # `among` is a view: `&=` leaves in `rows` where the readable rule holds.
-        for rule, among in zip(best.rules, rows, strict=True):
-            conditions.append([])
-            for one in rule:
-                condition, holds = readable(
-                    self.columns, data.table, one.w, -one.t, one.admits, among, self.run.stopped
-                )
-                conditions[-1].append(condition)
-                among &= holds
-        weights, intercept, ridge = self.last_refit(best, rows)
+        conditions, rows = self.readable(best)
+        groups = self.groups(rows)
+        held = groups.held(rows)
+        weights, intercept, ridge = self.last_refit(best, held, groups)
         # y = centre + scale f. Loss and ridge both have the unit of y^2: the ridge stays the same.
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
         kept = np.flatnonzero(weights.any(axis=1))  # a sign constraint may have made a weight 0
         rules = Conjunctions.build(
             data.schema, conditions, [len(rule) for rule in best.rules]
         ).take(kept)
-        weights, rows = weights[kept], rows[kept]
+        weights, held = weights[kept], held[kept]
         model = RuleEnsemble(
             rules, weights, intercept, None,
             self.loss.link, ridge.kept(options.settings(loss=data.loss)), data.loss.name,
         )  # fmt: skip
-        losses = of_rows(self.loss, data.outputs.T, rows.T @ weights + intercept)
-        objective = float(self.weights @ losses) + ridge.value / 2 * float((weights**2).sum())
+        risk = self.risk(held, weights, intercept, (data.outputs[:, groups.first], groups.weights))
+        objective = risk + ridge.value / 2 * float((weights**2).sum())
         if combined:
             net = self.network([combined.rules[r] for r in kept], weights.T, intercept)
         else:
             net = nets[chosen]
             net = net._replace(b=self.scale * net.b, b0=self.scale * net.b0 + self.centre)
-        soft = self.soft_model(net)
         details = LTRNetDetails(
-            soft_model=soft,
+            soft_model=self.soft_model(net),
             restart=chosen,
             risks=tuple(
                 self.scale**2 * candidates[i].risk if i in candidates else np.nan
@@ -827,7 +847,29 @@ class _Training:
             chosen=ridge.chosen,
         )
         fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
-        return replace(fit, history=(*history, Step(fit.objective, len(rows), fit.seconds)))
+        last = Step(fit.objective, len(kept), fit.seconds)
+        return warn_if_worse(replace(fit, history=(*history, last)), data, risk)
+
+    def readable(self, best: _Rules) -> tuple[list[list[Condition]], Rows]:
+        """The conditions of rules on the user's own scale, and the rows on which the rules hold."""
+        conditions: list[list[Condition]] = []
+        rows = np.ones_like(best.rows)
+        # `among` is a view: `&=` leaves in `rows` where the readable rule holds.
+        for rule, among in zip(best.rules, rows, strict=True):
+            conditions.append([])
+            for one in rule:
+                condition, holds = readable(
+                    self.columns,
+                    self.data.table,
+                    one.w,
+                    -one.t,
+                    one.admits,
+                    among,
+                    self.run.stopped,
+                )
+                conditions[-1].append(condition)
+                among &= holds
+        return conditions, rows
 
     def soft_model(self, net: Net) -> SoftModel:
         """A network for the user's target, without the padding of its columns."""
@@ -856,14 +898,16 @@ class _Training:
         signs = np.where(sides.free, sides.signs, 2)
         sizes, order = pool.sizes, list[int]()
         empty = pool.take(order)
-        b, b0 = self.refitted([], empty.rows, empty.weights, empty.intercept)
+        groups = self.groups(empty.rows)
+        held = groups.held(empty.rows)
+        b, b0 = self.refitted([], held, empty.weights, empty.intercept, groups.among)
         steps = [replace(empty, weights=b, intercept=b0)]  # the weights of 0, 1, ... rules
         while len(order) < min(self.options.max_rules, len(pool.rules)):
             if self.run.stopped():
                 return None
-            scores = steps[-1].rows.T @ steps[-1].weights + steps[-1].intercept
-            each = derivatives(self.loss, self.target.T, scores)
-            first, second = (self.weights * one.T for one in each)
+            scores = held.T @ steps[-1].weights + steps[-1].intercept
+            each = derivatives(self.loss, groups.target.T, scores)
+            first, second = (self.weights * one.T[:, groups.of] for one in each)
             found = gains(pool.rows, order, first, second, ridge, signs)
             if not found.any():
                 break
@@ -871,35 +915,39 @@ class _Training:
             begin = pool.take(order)
             # The refit starts at the weights before, with 0 for the new rule.
             weights = np.vstack([steps[-1].weights, np.zeros((1, len(self.target)))])
-            b, b0 = self.refitted(begin.rules, begin.rows, weights, steps[-1].intercept)
+            groups = self.groups(begin.rows)
+            held, before = groups.held(begin.rows), steps[-1].intercept
+            b, b0 = self.refitted(begin.rules, held, weights, before, groups.among)
             steps.append(replace(begin, weights=b, intercept=b0))
         if len(steps) == 1:
             return None
         # Copies of a row in several folds would show the rules the rows that they are judged by.
-        fold_of = spread(n, labels, min(_FOLDS, n), self.options.seed)
-        losses = self.cross_fitted(steps[1:], fold_of[equal])
+        fold_of = spread(n, labels, min(_FOLDS, n), self.options.seed)[equal]
+        parted = self.groups(steps[-1].rows, fold_of)
+        losses = self.cross_fitted(steps[1:], parted, fold_of[parted.first])
         if losses is None:
             return None
         # One loss per distinct row, with the weight of all its copies: these are no further
         # evidence, and must not shrink the standard error.
-        weights = np.bincount(equal, self.weights)
-        close = smallest_close(losses[:, first_rows], weights)
-        return steps[1 + min(close, self.worth_keeping(steps))]
+        weights, group = np.bincount(equal, self.weights), parted.of[first_rows]
+        totals, squares = (np.bincount(group, w, len(parted.first)) for w in (weights, weights**2))
+        close = smallest_close(losses, totals, squares, n)
+        return steps[1 + min(close, self.worth_keeping(steps, groups))]
 
-    def worth_keeping(self, steps: Sequence[_Rules]) -> int:
+    def worth_keeping(self, steps: Sequence[_Rules], groups: _Groups) -> int:
         """The place, among the steps with rules, of the last whose rules gain more than a smaller
         ridge would (`jaxrules.ensembles.size`): near-copies of a step also lower the cross-fitted
         risk, as weights of a single rule are held by the ridge.
         """
         if not has_likelihood(self.data.loss):
             return len(steps) - 2
-        target = self.target.T if len(self.target) > 1 else self.target[0]
+        target = groups.target.T if len(self.target) > 1 else groups.target[0]
+        row_weights = groups.weights * self.data.weights.sum()
 
         def scored(one: _Rules, b: Floats, b0: Floats) -> tuple[Floats, float]:
-            scores = one.rows.T @ b + b0
+            scores = groups.held(one.rows).T @ b + b0
             scores = scores if len(b0) > 1 else scores[:, 0]
-            nll = negative_log_likelihood(self.loss, target, scores, self.data.weights)
-            return scores, nll
+            return scores, negative_log_likelihood(self.loss, target, scores, row_weights)
 
         worth: list[Worth] = []
         for m, (before, after) in enumerate(pairwise(steps)):
@@ -908,9 +956,10 @@ class _Training:
             relaxed = old
             if m:
                 ridge = self.first_ridge * m / (m + 1)
-                own = (before.rules, before.rows, before.weights, before.intercept)
-                _, relaxed = scored(before, *self.refitted(*own, ridge))
-            price = price_of_rule(self.loss, target, scores, self.data.weights)
+                held, b, b0 = groups.held(before.rows), before.weights, before.intercept
+                b, b0 = self.refitted(before.rules, held, b, b0, groups.among, ridge)
+                _, relaxed = scored(before, b, b0)
+            price = price_of_rule(self.loss, target, scores, row_weights)
             worth.append(Worth(relaxed - new, old - new, price))
         return best_size([worth[: k + 1] for k in range(len(worth))])[0]
 
@@ -943,40 +992,56 @@ class _Training:
                 w[i, j], t[i, j], v[i, j] = one.w, one.t, 1.0
         return Net(w, t, v, b, b0)
 
-    def cross_fitted(self, steps: Sequence[_Rules], fold_of: NDArray[np.int64]) -> Floats | None:
-        """The losses of rules whose weights are fitted on the other folds, (steps, rows); None if
+    def cross_fitted(
+        self, steps: Sequence[_Rules], groups: _Groups, fold_of: NDArray[np.int64]
+    ) -> Floats | None:
+        """The losses of rules whose weights are fitted on the other folds, (steps, groups); None if
         there is no time.
+
+        Args:
+            fold_of: the fold of every group.
         """
         losses = np.zeros((len(steps), len(fold_of)))
         folds = np.arange(int(fold_of.max()) + 1)
         for k, one in enumerate(steps):
             # Where the same rules hold, scores are equal: few distinct rows stand for all.
-            first, merged, target, weights = self.merged(one.rows, fold_of == folds[:, None])
-            rows = one.rows[:, first]
+            held = groups.held(one.rows)
+            first, merged, target, weights = self.merged(held, fold_of == folds[:, None], groups)
+            rows = held[:, first]
             scores = np.empty((len(target), len(first)))
             for fold in folds:
                 if self.run.stopped():
                     return None
-                held = fold_of[first] == fold
-                b, b0 = self.refitted(
-                    one.rules, rows, one.weights, one.intercept, among=(target, weights * ~held)
-                )
-                scores[:, held] = b.T @ rows[:, held] + b0[:, None]
-            losses[k] = of_rows(self.loss, self.target.T, scores.T[merged])
+                out = fold_of[first] == fold
+                among = (target, weights * ~out)
+                b, b0 = self.refitted(one.rules, rows, one.weights, one.intercept, among)
+                scores[:, out] = b.T @ rows[:, out] + b0[:, None]
+            losses[k] = of_rows(self.loss, groups.target.T, scores.T[merged])
         return losses
 
     def merged(
-        self, rows: Rows, folds: Rows
+        self, rows: Rows, folds: Rows, groups: _Groups
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats, Floats]:
         """Rows of one fold on which the same rules hold, as one: the first of each, the number of
         every row's, and their targets and weights. All rows if the loss forbids it.
         """
         if not self.loss.mergeable:
-            same = np.arange(len(self.weights))
-            return same, same, self.target, self.weights
+            same = np.arange(len(groups.weights))
+            return same, same, groups.target, groups.weights
         first, number = distinct(pack(np.vstack([rows, folds]).T))
-        target, weights, _ = merge_rows(self.loss, self.target.T, self.weights, number, len(first))
+        target, weights, _ = merge_rows(
+            self.loss, groups.target.T, groups.weights, number, len(first)
+        )
         return first, number, target.T, weights
+
+    def groups(self, rows: Rows, fold_of: NDArray[np.int64] | None = None) -> _Groups:
+        """The groups of rows on which these rules hold, or of such rows of a fold."""
+        if self.data.classes is None:
+            every = np.arange(len(self.weights))
+            return _Groups(every, every, self.target, self.weights)
+        folds = fold_of == np.arange(_FOLDS)[:, None] if fold_of is not None else rows[:0]
+        first, of = distinct(pack(np.vstack([rows, folds, self.class_bits]).T))
+        return _Groups(first, of, self.target[:, first], np.bincount(of, self.weights))
 
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules of a network."""
@@ -1056,8 +1121,10 @@ class _Training:
     ) -> _Rules:
         """Rules with their final weights, and their risk."""
         rows, b = rows.reshape(-1, len(self.weights)), b.reshape(-1, len(b0))
-        b, b0 = self.refitted(rules, rows, b, b0)
-        risk = self.risk(rows, b, b0)
+        groups = self.groups(rows)
+        held = groups.held(rows)
+        b, b0 = self.refitted(rules, held, b, b0, groups.among)
+        risk = self.risk(held, b, b0, groups.among)
         # The W-shaped penalty is 0 for rounded v.
         size = sum(np.abs(one.w).sum() for rule in rules for one in rule) + np.abs(b).sum()
         return _Rules(rules, rows, b, b0, risk + l1 * float(size))
@@ -1073,19 +1140,20 @@ class _Training:
         sides = np.array([[self.side(rule)] for rule in rules], int).reshape(-1, 1)
         return _Signs(sides * self.effects, (sides == 0) | (self.effects != 0))
 
-    def last_refit(self, best: _Rules, rows: Rows) -> tuple[Floats, Floats, Ridge]:
-        """The final weights and intercept of rules, and their ridge."""
-        b, b0 = self.refitted(best.rules, rows, best.weights, best.intercept)
+    def last_refit(self, best: _Rules, held: Rows, groups: _Groups) -> tuple[Floats, Floats, Ridge]:
+        """The final weights and intercept of rules that hold in these groups, and their ridge."""
+        b, b0 = self.refitted(best.rules, held, best.weights, best.intercept, groups.among)
         if not self.options.refit or self.options.l2_penalty is not None:
             return b, b0, Ridge(self.first_ridge)
         target = self.target.T if len(b0) > 1 else self.target[0]
-        risk = self.risk(rows, b, b0)
-        ridge = Ridge.of_rules(self.loss, target, self.data.weights, risk, len(rows))
-        return *self.refitted(best.rules, rows, b, b0, ridge.value), ridge
+        risk = self.risk(held, b, b0, groups.among)
+        ridge = Ridge.of_rules(self.loss, target, self.data.weights, risk, len(held))
+        return *self.refitted(best.rules, held, b, b0, groups.among, ridge.value), ridge
 
-    def risk(self, rows: Rows, b: Floats, b0: Floats) -> float:
-        """The mean loss of rules that hold for these rows."""
-        return float(self.weights @ of_rows(self.loss, self.target.T, rows.T @ b + b0))
+    def risk(self, rows: Rows, b: Floats, b0: Floats, among: tuple[Floats, Floats]) -> float:
+        """The mean loss of rules that hold for these rows; `among`: their targets and weights."""
+        target, weights = among
+        return float(weights @ of_rows(self.loss, target.T, rows.T @ b + b0))
 
     def refitted(
         self,
@@ -1093,20 +1161,19 @@ class _Training:
         rows: Rows,
         b: Floats,
         b0: Floats,
+        among: tuple[Floats, Floats],
         ridge: float | None = None,
-        among: tuple[Floats, Floats] | None = None,
     ) -> tuple[Floats, Floats]:
         """The best weights of the rules, if refitted; without a ridge under that of the start.
 
         Args:
-            among: other targets and row weights.
+            among: the targets and weights of the rows.
         """
-        ridge = self.first_ridge if ridge is None else ridge
-        target, row_weights = among or (self.target, self.weights)
         if not self.options.refit:
             return b, b0
-        signs, free = self.signs(rules)
+        (target, row_weights), (signs, free) = among, self.signs(rules)
         return refit_outputs(
-            self.loss, target.T, rows.T, l2_penalty=ridge, sample_weight=row_weights,
-            start=(b, b0), free=free, signs=signs,
+            self.loss, target.T, rows.T,
+            l2_penalty=self.first_ridge if ridge is None else ridge,
+            sample_weight=row_weights, start=(b, b0), free=free, signs=signs,
         )  # fmt: skip

@@ -107,11 +107,12 @@ class Standardised:
         centre, scale = np.zeros(len(values)), np.zeros(len(values))
         for column, absent, j in zip(values, missing, range(len(values)), strict=True):
             known = ~absent & (weights > 0)
-            some = column[known]
-            if not len(some) or some.min() == some.max():
+            some = column if known.all() else column[known]
+            low, high = some.min(initial=np.inf), some.max(initial=-np.inf)
+            if low >= high:
                 continue
             share = np.where(known, weights, 0.0) / weights[known].sum()
-            largest = np.abs(some).max()  # so that no square overflows or vanishes
+            largest = max(high, -low)  # so that no square overflows or vanishes
             column /= largest
             column[absent] = 0.0
             centre[j] = share @ column
@@ -148,6 +149,10 @@ class Standardised:
         z = self.values[j]
         if len(self.missing):
             z = z[~self.missing[j]]
+        # With 0 between the percentiles below, the median is near it; counting is quicker.
+        tail, zero = 0.05 * len(z) + 1, -self.centre[j] / self.scale[j]
+        if np.count_nonzero(z < zero) > tail and np.count_nonzero(z > zero) > tail:
+            return 0.0
         low, middle, high = (
             self.centre[j] + self.scale[j] * np.percentile(z, [5, 50, 95])
         ).tolist()
@@ -203,7 +208,7 @@ def readable(
     terms = sorted((c.feature, _code(c.category), j) for j, c in enumerate(columns.encoded) if w[j])
     on = np.array([j for _, _, j in terms])
     encoded = [columns.encoded[j] for j in on]
-    margin = w[on] @ columns.values[on] + b
+    margin = w @ columns.values + b
     holds = margin >= 0
     # w'((x - centre) / scale) + b >= 0 is weights'(x - origin) >= weights'(centre - origin) - b.
     weights = w[on] / columns.scale[on]
@@ -219,28 +224,30 @@ def readable(
         distance = np.where(among, np.abs(margin), np.inf)
         near = np.argpartition(distance, min(_NEAR, len(distance) - 1))[:_NEAR]
         few, near_holds, near_among = table[near], holds[near], among[near]
+        units = _units(weights)
         for digits in range(_ENOUGH_DIGITS):
-            found: list[tuple[int, int, Direction, Floats, float]] = []
-            for unit in _units(weights):
-                if stopped():
+            directions = [made(unit, digits) for unit in units]
+            lengths = [_length(direction) for direction in directions]
+            found: tuple[int, int, Floats, float] | None = None
+            for u in sorted(range(len(units)), key=lambda u: lengths[u]):
+                # With its threshold, none of the rest is shorter than what was found.
+                if stopped() or (found and lengths[u] > found[0]):
                     break
-                direction = made(unit, digits)
-                pool = Directions.build([direction])
+                pool = Directions.build([directions[u]])
                 if _gap(side * pool.project(0, few), near_holds, near_among) is None:
                     continue
                 values = pool.project(0, table)
                 if (gap := _gap(side * values, holds, among)) is not None:
-                    cut = shortest_number(threshold / unit, *gap)
-                    found.append((_length(direction, cut), len(found), direction, values, cut))
+                    cut = shortest_number(threshold / units[u], *gap)
+                    one = (_length(directions[u], cut), u, values, cut)
+                    found = one if found is None or one[:2] < found[:2] else found
             if found:
-                # The second entry is the order of trials: no tie compares directions.
-                _, _, direction, values, cut = min(found)
-                return _interval(direction, values, side, cut, missing)
+                _, u, values, cut = found
+                return _interval(directions[u], values, side, cut, missing)
         # Rows on the two sides of the threshold differ only by rounding, or time ran out.
-        unit = _units(weights)[0]
-        direction = made(unit, _ENOUGH_DIGITS)
+        direction = made(units[0], _ENOUGH_DIGITS)
         values = Directions.build([direction]).project(0, table)
-        return _interval(direction, values, side, threshold / unit, missing)
+        return _interval(direction, values, side, threshold / units[0], missing)
     feature, code = encoded[0]
     values = table.columns[feature]
     if code is None:
@@ -278,11 +285,11 @@ def _direction(
     return Direction(features, rounded, codes, origins)
 
 
-def _length(direction: Direction, cut: float) -> int:
+def _length(direction: Direction, *cut: float) -> int:
     """The length of the numbers, written without exponents, so that very small and large ones are
     avoided.
     """
-    numbers = [w for w in (*direction.weights, cut) if abs(w) != 1]
+    numbers = [w for w in (*direction.weights, *cut) if abs(w) != 1]
     return sum(len(np.format_float_positional(abs(w), trim="-")) for w in numbers)
 
 

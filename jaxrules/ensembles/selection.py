@@ -73,18 +73,19 @@ def per_complexity(gains: Floats, sizes: NDArray[np.int_]) -> Floats:
     return np.asarray(gains / sizes**_EXPONENT)
 
 
-def smallest_close(losses: Floats, weights: Floats) -> int:
+def smallest_close(losses: Floats, weights: Floats, squares: Floats, n_rows: int) -> int:
     """The first of some models whose mean loss exceeds the least by no more than a standard error.
 
     Args:
-        losses: of each model on each row, cross-fitted, (models, rows).
-        weights: of the rows, with a sum of one.
+        losses: of each model on each group of rows, cross-fitted, (models, groups).
+        weights: of the rows, summed over each group, with a total of one.
+        squares: of these weights, likewise.
+        n_rows: the number of rows in all groups.
     """
     means = losses @ weights
     excess = losses - losses[int(means.argmin())]
     mean = excess @ weights
-    n = losses.shape[1]
     # The standard error of the paired difference, per row: what is hard for both models cancels.
-    squares = ((excess - mean[:, None]) ** 2) @ weights**2 * n / max(n - 1, 1)
+    errors = ((excess - mean[:, None]) ** 2) @ squares * n_rows / max(n_rows - 1, 1)
     # There is always one: the best model has an excess of 0 and no error.
-    return int(np.flatnonzero(mean <= np.sqrt(squares))[0]) if math.isfinite(means.min()) else 0
+    return int(np.flatnonzero(mean <= np.sqrt(errors))[0]) if math.isfinite(means.min()) else 0

@@ -476,10 +476,16 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
     return chosen[first[group]]
 
 
-def warn_if_worse(fit: Fit[RuleEnsemble], data: TrainingData) -> Fit[RuleEnsemble]:
-    """Returns the fit; warns if the best constant has a smaller loss on the training rows."""
+def warn_if_worse(
+    fit: Fit[RuleEnsemble], data: TrainingData, reached: float | None = None
+) -> Fit[RuleEnsemble]:
+    """Returns the fit; warns if the best constant has a smaller loss on the training rows.
+
+    Args:
+        reached: the mean loss of the model there; None if it is not known.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        reached = model_loss(fit.model, data)
+        reached = model_loss(fit.model, data) if reached is None else reached
         constant = data.constant_loss_of(together=fit.model.link == "softmax")
     if not reached <= constant + _ROUNDING * max(abs(constant), abs(reached)):
         checks.warn(

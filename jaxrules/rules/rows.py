@@ -284,16 +284,19 @@ def needed(holds: NDArray[np.bool_], prices: Sequence[float]) -> list[int]:
         holds: (conditions, rows).
         prices: (conditions,).
     """
-    kept = list(range(len(holds)))
-    failed = np.count_nonzero(~holds, axis=0)  # the number of conditions that each row fails
-    for one in sorted(kept, key=lambda one: -prices[one]):
-        fails = ~holds[one]
-        # It is not needed if every row that it excludes fails another kept condition. The counts
-        # are of kept conditions only, so that two copies do not remove each other.
-        if (failed[fails] > 1).all():
-            kept.remove(one)
-            failed -= fails
-    return kept
+    order = sorted(range(len(holds)), key=lambda one: -prices[one])
+    # Where the conditions after each one hold; their product with those that are kept is the rule
+    # without it.
+    after = np.ones_like(holds)
+    for place in range(len(order) - 1, 0, -1):
+        np.logical_and(after[place], holds[order[place]], out=after[place - 1])
+    kept, before = [], np.ones(holds.shape[1:], bool)
+    for one, others in zip(order, after, strict=True):
+        others &= before
+        if (others > holds[one]).any():  # it alone excludes a row
+            kept.append(one)
+            before &= holds[one]
+    return sorted(kept)
 
 
 # Memory
