@@ -2,7 +2,8 @@
 Imported on first use (numba).
 
 These are the JAX kernels of that module, without what only compilers of whole programs need: empty
-words and positions at which no row is covered are passed over.
+words and positions at which no row is covered are passed over. NumPy makes their arrays, as numba
+takes a tenth of a second to compile each `np.zeros`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ def _ones(context: Any, word: Any) -> Any:
 _n_ones: Any = intrinsic(_ones)
 
 
-@_jit
 def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits:
     """Literals as bits over rows in a new order.
 
@@ -52,9 +52,17 @@ def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits
     Returns:
         uint32 (2 words, literals).
     """
-    n_blocks = literal_bits.shape[1]
     by_word = np.zeros((2 * len(order), n_literals), np.uint32)
-    squares = np.empty((64, n_blocks), np.uint64)
+    _pack(literal_bits, order, np.empty((64, literal_bits.shape[1]), np.uint64), by_word)
+    return by_word
+
+
+@_jit
+def _pack(
+    literal_bits: NDArray[np.uint64], order: Ints, squares: NDArray[np.uint64], by_word: Bits
+) -> None:
+    """`pack` into `by_word`; `squares` is the kernel's own, (64, words)."""
+    n_blocks, n_literals = literal_bits.shape[1], by_word.shape[1]
     for w in range(len(order)):
         # Padding is last in a word: a word that begins with it is empty, and its bits stay 0.
         if order[w, 0] == len(literal_bits) - 1:
@@ -71,7 +79,6 @@ def pack(literal_bits: NDArray[np.uint64], order: Ints, n_literals: int) -> Bits
                 word = squares[i, block]
                 low[64 * block + i] = np.uint32(word & np.uint64(0xFFFFFFFF))
                 high[64 * block + i] = np.uint32(word >> np.uint64(32))
-    return by_word
 
 
 @_part
@@ -96,7 +103,6 @@ def _transpose(squares: NDArray[np.uint64]) -> None:
         mask ^= mask << np.uint64(half)
 
 
-@_jit
 def meet(
     rows: Bits, covers: Bits, states: NDArray[np.int64], literals: NDArray[np.int64]
 ) -> tuple[Bits, NDArray[np.uint64]]:
@@ -104,8 +110,22 @@ def meet(
 
     Rows coded as numbers 0 and 1 of float32 are read as bits, too.
     """
-    n, n_words = len(states), rows.shape[1]
-    met, marks = np.empty((n, n_words), np.uint32), np.zeros(n, np.uint64)
+    met, marks = np.empty((len(states), rows.shape[1]), np.uint32), np.empty(len(states), np.uint64)
+    _meet(rows, covers, states, literals, met, marks)
+    return met, marks
+
+
+@_jit
+def _meet(
+    rows: Bits,
+    covers: Bits,
+    states: NDArray[np.int64],
+    literals: NDArray[np.int64],
+    met: Bits,
+    marks: NDArray[np.uint64],
+) -> None:
+    """`meet` into its answers."""
+    n, n_words = met.shape
     for i in range(n):
         one, other, mark = rows[states[i]], covers[literals[i]], np.uint64(0)
         for w in range(n_words):
@@ -118,13 +138,19 @@ def meet(
                 )
                 mark += (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
         marks[i] = mark
-    return met, marks
 
 
-@_jit
 def top_k(values: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
     """The k largest values of each row and their places, of equal ones the first."""
     top, place = np.empty((len(values), k), np.float32), np.empty((len(values), k), np.int64)
+    _top_k(values, top, place)
+    return top, place
+
+
+@_jit
+def _top_k(values: Floats, top: Floats, place: NDArray[np.int64]) -> None:
+    """`top_k` into its answers."""
+    k = top.shape[1]
     for r in range(len(values)):
         n = 0
         for i in range(values.shape[1]):
@@ -138,7 +164,6 @@ def top_k(values: Floats, k: int) -> tuple[Floats, NDArray[np.int64]]:
                 top[r, j], place[r, j] = top[r, j - 1], place[r, j - 1]
                 j -= 1
             top[r, j], place[r, j] = value, i
-    return top, place
 
 
 @_part
@@ -215,8 +240,22 @@ def _finish(
             scores[3, k, j] = alpha * np.float32(potential[k, j]) - paid
 
 
+def score_bits(conditions: Flags, rows: Bits, literals: Bits, *problem: Any) -> Floats:
+    """`insertion.score` for rows coded as bits, (4, classes, states, literals)."""
+    labels = problem[3]
+    (n_states, (K, L)), counts = (len(rows), labels.shape), np.int32
+    cells = np.zeros((n_states, 2 * K + 2, L), counts)
+    best, above = np.full((n_states, K, L), _WORST, counts), np.zeros((n_states, K, L), counts)
+    at, scores = np.zeros((n_states, K, L), np.float32), np.empty((4, K, n_states, L), np.float32)
+    few, covers_more = np.empty((K + 3, L), counts), np.ones(n_states, bool)
+    _score_bits(
+        conditions, rows, literals, *problem, cells, best, above, at, few, covers_more, scores
+    )
+    return scores
+
+
 @_jit
-def score_bits(
+def _score_bits(
     conditions: Flags,
     rows: Bits,
     literals: Bits,
@@ -229,13 +268,17 @@ def score_bits(
     alpha: np.float32,
     penalty: np.float32,
     limit: int,
-) -> Floats:
-    """`insertion.score` for rows coded as bits, (4, classes, states, literals)."""
+    cells: Ints,
+    best: Ints,
+    above: Ints,
+    at: Floats,
+    few: Ints,
+    covers_more: Flags,
+    scores: Floats,
+) -> None:
+    """`score_bits` into `scores`; the arrays before it are its own, see there."""
     (n_states, n_words), (K, L) = rows.shape, labels.shape
-    cells = np.zeros((n_states, 2 * K + 2, L), np.int32)
-    best = np.full((n_states, K, L), _WORST, np.int32)
-    above, at = np.zeros((n_states, K, L), np.int32), np.zeros((n_states, K, L), np.float32)
-    gain, lost, covers_more = np.zeros((K, L), np.int32), np.zeros(L, np.int32), np.ones(n_states)
+    gain, lost, covered, charged = few[:K], few[K], few[K + 1], few[K + 2]
     # A block has `insertion._WORDS` = 8 words, a multiple of the 4 below.
     size = n_words // len(cell)
     for p in range(positions):
@@ -245,7 +288,7 @@ def score_bits(
                 for w in range(block * size, (block + 1) * size, 4):
                     a, b, c, d = rows[s, w], rows[s, w + 1], rows[s, w + 2], rows[s, w + 3]
                     if a | b | c | d:
-                        covers_more[s] = 1.0
+                        covers_more[s] = True
                         for j in range(L):
                             sums[j] += (
                                 _n_ones(a & literals[w, j])
@@ -258,11 +301,9 @@ def score_bits(
             # greater one would be kept. The flags start at 1 to replace `_WORST` in any case.
             if not covers_more[s]:
                 continue
-            covers_more[s] = 0.0
+            covers_more[s] = False
             _gain(cells[s], default, lost, gain)
             _keep(gain, cells[s, :K], ratio[p], best[s], above[s], at[s])
-    scores = np.empty((4, K, n_states, L), np.float32)
-    covered, charged = np.empty(L, np.int32), np.empty(L, np.int32)
     for s in range(n_states):
         before = np.int64(0)
         for w in range(n_words):
@@ -277,7 +318,6 @@ def score_bits(
             conditions[s], before, covered, best[s], above[s], at[s], cells[s, :K],
             charged, labels, alpha, penalty, limit, scores[:, :, s],
         )  # fmt: skip
-    return scores
 
 
 @_jit

@@ -118,6 +118,15 @@ def _bits_of(given: Given, free: Words, bits: Words) -> None:
 
 
 @_part
+def _weight(sums: Floats, r: int) -> float:
+    """The weight of all classes that a condition captures; of `_captures`."""
+    weight = 0.0
+    for k in range(len(sums) - 1):
+        weight += sums[k, r]
+    return weight
+
+
+@_part
 def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Floats) -> Ints:
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
@@ -221,7 +230,7 @@ def expand(
     n = 0
     for s in range(len(free)):
         _captures(given, free[s], bits, sums, right)
-        read = given.local * sums[:K, R].sum()  # all free rows read the next rule
+        read = given.local * _weight(sums, R)  # all free rows read the next rule
         # Potential: what a condition adds at most if d is the default, less its penalty.
         top[:] = 0.0
         for d in range(K):
@@ -240,7 +249,7 @@ def expand(
             if sums[K, r] == 0 or (incomplete and after == 0):
                 continue
             value = values[s] + right[r] - prices[r] - read
-            later = read - given.local * sums[:K, r].sum()  # one further rule is read at least
+            later = read - given.local * _weight(sums, r)  # one further rule is read at least
             stop = bound = -np.inf
             for d in range(K):
                 if given.defaults[d]:
@@ -357,7 +366,7 @@ def finish(
     best, first, second, most, looked = -1, -1, -1, settled, 0
     for s in range(len(free)):
         words, i = _captures(given, free[s], bits, sums, right), -1
-        read = given.local * sums[:K, R].sum()  # all free rows read the next rule
+        read = given.local * _weight(sums, R)  # all free rows read the next rule
         for d in range(K):
             if not given.defaults[d]:
                 continue
@@ -379,7 +388,7 @@ def finish(
             some = np.argsort(-potential)
             some = some[: (highest + potential > settled).sum()]
             for r in range(R):
-                later = read - given.local * sums[:K, r].sum()  # what r leaves reads q
+                later = read - given.local * _weight(sums, r)  # what r leaves reads q
                 need = settled - stop[r] + later
                 if len(some) == 0 or potential[some[0]] <= need:
                     continue
