@@ -279,7 +279,10 @@ def test_batches_and_threads_change_nothing(
     rules, table = many_rules(rng, 70), random_table(rng, 20)
     monkeypatch.setattr(module, "_MOST_ROWS_PER_BATCH", rows_per_batch)
     conjunctions = jr.Conjunctions.build(SCHEMA, rules)
-    np.testing.assert_array_equal(conjunctions.satisfied(table), oracle(rules, table))
+    expected = oracle(rules, table)
+    np.testing.assert_array_equal(conjunctions.satisfied(table), expected)
+    by_rule = np.concatenate([held for _, held in conjunctions.batches_by_rule(table)], axis=1)
+    np.testing.assert_array_equal(by_rule, expected.T)
     covered = [
         i for rows, _ in conjunctions.batches(table) for i in range(*rows.indices(table.n_rows))
     ]

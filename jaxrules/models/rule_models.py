@@ -1029,7 +1029,7 @@ def _scores(model: RuleEnsemble, X: TableLike) -> Array:
             None if linear is None else jnp.asarray(linear.values(rows)),
         )
     else:
-        return _host_scores(model, rows, rules.batches(rows))
+        return _host_scores(model, rows, rules.batches_by_rule(rows))
     weights = jnp.asarray(model.weights)
     with full_precision():
         scores = satisfied.astype(weights.dtype) @ weights + jnp.asarray(model.intercept)[None]
@@ -1041,7 +1041,7 @@ def _scores(model: RuleEnsemble, X: TableLike) -> Array:
 def _host_scores(
     model: RuleEnsemble, table: Table, batches: Iterable[tuple[slice, NDArray[np.bool_]]]
 ) -> NDArray[np.float64]:
-    """The scores, from the rules that rows satisfy."""
+    """The scores, from the rows that satisfy each rule, (rules, rows) in every batch."""
     if not model.recall("checked parts"):
         model.check_parts()  # the user may have made it by hand
         model.keep("checked parts", True)
@@ -1050,21 +1050,20 @@ def _host_scores(
         np.asarray(model.intercept, np.float64),
     )
     scores = np.empty((table.n_rows, model.n_outputs))
-    for rows, satisfied in batches:
+    for rows, by_rule in batches:
         # Not a matrix product, whose order of summation is BLAS's own: the sum of a row is defined
         # by the model alone, as the weights in rule order.
         if table.n_rows <= FEW_ROWS:  # Python adds the same numbers without NumPy's microseconds
-            for row, holds in enumerate(satisfied):
+            for row, holds in enumerate(by_rule.T):
                 held = weights[holds].T.tolist()
                 scores[row] = [
                     functools.reduce(operator.add, column, start)
                     for column, start in zip(held, intercept.tolist(), strict=True)
                 ]
             continue
-        columns = np.ascontiguousarray(satisfied.T)
         for k in range(model.n_outputs):
-            total = np.full(columns.shape[1], intercept[k])
-            for holds, weight in zip(columns, weights[:, k], strict=True):
+            total = np.full(by_rule.shape[1], intercept[k])
+            for holds, weight in zip(by_rule, weights[:, k], strict=True):
                 if weight:
                     total += holds * weight
             scores[rows, k] = total
@@ -1185,7 +1184,7 @@ def _(
     absent = checks.flag("absent", absent)
     table = conform(X, model.schema)
     satisfied = model.conjunctions.satisfied(table)
-    scores = _host_scores(model, table, [(slice(None), satisfied)])
+    scores = _host_scores(model, table, [(slice(None), np.ascontiguousarray(satisfied.T))])
     known = offset is not None or exposure is not None
     total = _known_part(model, offset, exposure, len(scores)) if known else np.zeros(0)
     scores = scores + total[:, None] if known else scores

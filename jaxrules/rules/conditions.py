@@ -728,6 +728,10 @@ class Conjunctions(Keeps):
         """
         return self._batches(table, Lowered.satisfied)
 
+    def batches_by_rule(self, table: Table) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """`batches` rule by rule, shape (rules, rows)."""
+        return self._batches(table, Lowered.by_rule)
+
     def packed_batches(self, table: Table) -> Iterator[tuple[slice, Words]]:
         """`batches` as bits, uint64, shape (rows, words); see `jaxrules.tools.bits`."""
         return self._batches(table, Lowered.packed)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import MISSING, Schema, Table
 from jaxrules.tools import checks, display
-from jaxrules.tools.bits import Words, n_words, pack, unpack
+from jaxrules.tools.bits import Words, n_words, pack, transposed, unpack
 from jaxrules.tools.checks import require
 from jaxrules.tools.kept import Keeps, kept
 from jaxrules.tools.pytrees import check_arrays, pytree
@@ -413,7 +413,7 @@ class Lowered(Keeps):
         # At first no rule is violated; a rule survives if no axis violates it.
         alive = pack(np.ones((1, self.n_rules), bool)).repeat(table.n_rows, axis=0)
         for axis, bits in zip(self.axes, self.bits, strict=True):
-            alive &= bits[axis.cells(table, self.directions)]
+            alive &= bits.take(axis.cells(table, self.directions), axis=0)
         return alive
 
     def _packed_few(self, table: Table) -> Words:
@@ -459,6 +459,14 @@ class Lowered(Keeps):
     def satisfied(self, table: Table) -> NDArray[np.bool_]:
         """`packed` as booleans, shape (rows, rules)."""
         return unpack(self.packed(table), self.n_rules)
+
+    def by_rule(self, table: Table) -> NDArray[np.bool_]:
+        """`satisfied` rule by rule, shape (rules, rows): bits are transposed in a quarter of the
+        time that booleans take.
+        """
+        if table.n_rows <= FEW_ROWS:
+            return self.satisfied(table).T
+        return unpack(transposed(self.packed(table), self.n_rules), table.n_rows)
 
     def allowed(self, rule: int) -> Iterator[tuple[Axis, NDArray[np.bool_]]]:
         """For each axis, the cells that one rule allows, shape (cells,)."""
