@@ -88,8 +88,8 @@ LEARNERS = {
             jr.lire.fit,
             {"global_penalty": 0.01, "local_penalty": 0.02, "rules": pool(), "restarts": 2},
             {
-                "combo": Search(("exponential", *BOTH)),
-                "optimal": Search(("exponential", *BOTH), {"search": "optimal"}, exact=True),
+                "combo": Search(ANY),
+                "optimal": Search(ANY, {"search": "optimal"}, exact=True),
                 "forest": Search(("exponential",), {"rules": None}, draws_rows=True),
             },
             claims.lire,

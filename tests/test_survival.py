@@ -276,7 +276,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"column": "x"}, ValueError, "X has a column 'x' already"),
     ({"column": 3}, TypeError, "column must be a name"),
     ({"loss": "poisson"}, ValueError, "loss is set by survival.fit"),
-    ({"learner": jr.lire.fit}, TypeError, "learner must be fit"),
+    ({"learner": jr.lire.published}, TypeError, "learner must be fit"),
     ({"learner": 3}, TypeError, "learner must be fit"),
 ]
 

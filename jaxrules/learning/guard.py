@@ -43,7 +43,7 @@ def deferred(
         yield
 
 
-_OF_RATES = "boosting, lltboost, ltrnet, rulefit, glrm and lire (for its squared loss) have it"
+_OF_RATES = "boosting, lltboost, ltrnet, rulefit, glrm and lire have it"
 _OF_OTHERS = {
     "exposure": _OF_RATES,
     "offset": _OF_RATES,

@@ -530,8 +530,7 @@ def _reading(made: RunOptions, given: list[Any]) -> str:
     loss, known = getattr(made, "loss", None), hasattr(made, "loss")
     if len(given) != 3 or loss is not None or hasattr(made, "cost"):  # X, y, sample_weight
         return ""
-    for_counts = "" if made.learner == "lire" else 'loss="poisson" for counts, '
-    remedy = f'{for_counts}loss="squared" for numbers' if known else ""
+    remedy = 'loss="poisson" for counts, loss="squared" for numbers' if known else ""
     if known:
         warn_of_counts(given[1], f'{remedy}, or loss="logistic" for classes')
     return read_as(given[1], remedy)

@@ -36,7 +36,7 @@ from jaxrules.data.table import (
     conform,
     target_array,
 )
-from jaxrules.ensembles import boosting, lire
+from jaxrules.ensembles import boosting
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
 from jaxrules.models.survival import (
     BLOCK,
@@ -254,9 +254,9 @@ def fit(
 
     Args:
         X, time, event, entry, cuts, sample_weight, column, missing: as in `split`.
-        learner: ``fit`` or ``cross_validate`` of boosting, RuleFit, GLRM, LLTBoost or LTRNet, whose
-            loss is Poisson's. The folds of those that choose a setting keep the rows of a person
-            together.
+        learner: ``fit`` or ``cross_validate`` of boosting, RuleFit, GLRM, LLTBoost, LTRNet or LIRE,
+            whose loss is Poisson's. The folds of those that choose a setting keep the rows of a
+            person together.
         options: of the learner, such as `max_rules`, `seed` and `time_limit`.
 
     Raises:
@@ -269,10 +269,10 @@ def fit(
             f"{name} is set by survival.fit; split the rows with survival.split to choose it",
         )
     parameters = inspect.signature(learner).parameters if callable(learner) else {}
-    without_counts = learner in (lire.fit, lire.cross_validate)
-    if without_counts or not {"exposure", "loss"} <= parameters.keys():
+    if not {"exposure", "loss"} <= parameters.keys():
         raise TypeError(
-            "learner must be fit or cross_validate of boosting, rulefit, glrm, lltboost or ltrnet"
+            "learner must be fit or cross_validate of boosting, rulefit, glrm, lltboost, ltrnet or "
+            "lire"
         )
     rows = split(
         X, time, event, entry=entry, cuts=cuts, sample_weight=sample_weight, column=column,

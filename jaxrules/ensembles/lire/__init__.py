@@ -9,10 +9,11 @@ From candidate rules r_m, choose a few, of which few hold for any one row (Probl
 where lsupp(a | x) are the rules of the support that hold for x. By exchanging the sums, Omega_L is
 the mean coverage p_m = mean_n r_m(x_n) over the support (0 if it is empty), so G depends on the
 data only through the mean loss L and the coverages. L is the logistic loss, the exponential loss of
-the paper, the squared loss for regression, or the softmax loss of several classes. Here the
-intercept a_0 is free: not penalised, not in the support. The ridge mu is our addition: without it
-rules fit noise, and on separable data their weights grow to the cap and mean nothing. The paper's
-own problem is ``fit(X, y, **PAPER)``, its own algorithm ``published(X, y)``.
+the paper, the squared loss for regression, the Poisson loss for counts, or the softmax loss of
+several classes. Here the intercept a_0 is free: not penalised, not in the support. The ridge mu is
+our addition: without it rules fit noise, and on separable data their weights grow to the cap and
+mean nothing. The paper's own problem is ``fit(X, y, **PAPER)``, its own algorithm
+``published(X, y)``.
 
 In the order of reading:
 

@@ -40,7 +40,6 @@ Poisson loss, all losses are measured from the least value that any score gives.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,8 +51,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lire.bound import TOLERANCE, BranchAndBound, Node, Relaxation
 from jaxrules.ensembles.lire.moves import ONES
-from jaxrules.ensembles.lire.options import RIDGES, default_share, or_none
-from jaxrules.ensembles.lire.problem import SupportProblem, make_problem
+from jaxrules.ensembles.lire.options import default_ridge, default_share, deviance, or_none
+from jaxrules.ensembles.lire.problem import (
+    SupportProblem,
+    floor_of,
+    make_problem,
+    scaled,
+    stated,
+)
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.learning.options import ScoreOptions, learner, option, options
 from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
@@ -112,9 +117,9 @@ class OptimalOptions(ScoreOptions):
     Attributes:
         loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; or "logistic", "exponential", "squared" or "poisson".
-        global_penalty: gamma, the penalty on a rule, positive. None: that of `jaxrules.lire.fit`.
-            The larger it is, the sooner the optimum is proved. For the Poisson loss it is a share
-            of the deviance of the best constant.
+        global_penalty: gamma, the penalty on a rule, positive. None: that of `jaxrules.lire.fit`;
+            for the Poisson loss, the same share of the deviance of the best constant. The larger it
+            is, the sooner the optimum is proved.
         l2_penalty: mu, the ridge on the weights of the rules, relative to the sum of the losses,
             positive. None: 8, 1 for the exponential loss, or 8 times the mean for Poisson's. The
             larger it is, the tighter the bound.
@@ -377,15 +382,7 @@ class AllConjunctions:
         self.space = made.space.groups
         self.pattern, self.length = made.space.activations.pattern, options.max_length
         shares = data.weights / data.weights.sum()
-        mean = float(shares @ data.target)
-        # The squared loss is centred here: without a Gram matrix, the search does not centre it.
-        # The Poisson loss of y is that of y / mean times the mean, up to a constant, so that the
-        # unit of y changes nothing in the search: e^f - y f with f = g + log(mean).
-        self.unit, self.apart, self.shift = 1.0, 0.0, mean if data.loss.quadratic else 0.0
-        if data.loss.link == "log":
-            self.unit, self.shift = mean, float(np.log(mean))
-            self.apart = -mean * self.shift
-        self.target = data.target / self.unit - (mean if data.loss.quadratic else 0.0)
+        self.target, self.unit, self.shift = scaled(data.loss, data.target, shares)
         gamma, ridge = penalties(options, data)
         self.gamma, self.ridge = gamma / self.unit, ridge / self.unit
         n_groups = made.space.activations.n_patterns
@@ -393,7 +390,7 @@ class AllConjunctions:
         # Of merged rows, it holds for conjunctions of these propositions: all, or none if time ran
         # out.
         whole = self.merged if len(made.pool) else MergedRows(self.target, shares, 0.0)
-        self.floor = _floor(data.loss, whole.target, whole.weight)
+        self.floor = floor_of(data.loss, whole.target, whole.weight)
         self.price = self.ridge / float(data.weights.sum())  # r
         self.surcharge = 0.0  # see `Relaxation`
         self.relaxed = np.zeros(0), 0.0
@@ -463,12 +460,12 @@ class AllConjunctions:
         using = self.made.using[:, pool.rules].any(axis=2) if len(self.made.using) else ()
         problem = make_problem(
             activations,
-            self.target,
+            self.data.target,
             self.data.weights,
             loss,
             required=list(using) if n_rules else (),
         )
-        return dataclasses.replace(problem, constant=problem.constant - self.floor)
+        return problem.above(self.floor)
 
     def _search(self, pool: Pool, merge: bool = False) -> SupportSearch:
         """The local search on a pool; with `merge`, on the rows that it distinguishes. It keeps its
@@ -496,7 +493,7 @@ class AllConjunctions:
         rule = found.columns != ONES
         needed = rule & search.needed(found.columns, found.weights)
         places = search.problem.origin[found.columns[needed]]
-        intercept = float(found.weights[~rule].sum()) + search.problem.shift
+        intercept = float(found.weights[~rule].sum())
         return Known(
             pool.rules[places], pool.bits[places], found.weights[needed], intercept, found.objective
         )
@@ -516,7 +513,7 @@ class AllConjunctions:
 
     def stated(self, value: float) -> float:
         """An objective or bound of the search as one of the fit."""
-        return self.unit * (value + self.floor) + self.apart
+        return stated(self.data.loss, value + self.floor, self.unit, self.shift)
 
     @property
     def goal(self) -> float:
@@ -554,7 +551,7 @@ class AllConjunctions:
             weights, intercept = self._relaxed(search, weights, intercept)
             self.relaxed, used = (weights, intercept), np.flatnonzero(weights)
             held = Activations(self.pool.bits[used], self.pattern).holds()
-            scores = intercept + search.problem.shift + (2.0 * held - 1.0).T @ weights[used]
+            scores = intercept + (2.0 * held - 1.0).T @ weights[used]
             if run.stopped() or not self._price(self._dual_point(scores)):
                 break
         self._descend(self.pool)
@@ -822,24 +819,9 @@ class AllConjunctions:
 
 
 def penalties(options: OptimalOptions, data: TrainingData) -> tuple[float, float]:
-    """gamma and mu. By default, those of the Poisson loss follow the unit of y: gamma is relative
-    to the deviance of the best constant, and mu to the mean.
-    """
+    """gamma and mu."""
     gamma, ridge = options.global_penalty, options.l2_penalty
-    shares = data.weights / data.weights.sum()
-    counts = data.loss.link == "log"
-    if gamma is None:
-        least = _floor(data.loss, data.target, shares) if counts else 0.0
-        gamma = default_share(data) * (data.constant_loss - least)
-    if ridge is None:
-        ridge = RIDGES.get(data.loss.name, RIDGES["logistic"])
-        ridge *= float(shares @ data.target) if counts else 1.0
-    return gamma, ridge
-
-
-def _floor(loss: Loss, target: Floats, weight: Floats) -> float:
-    """The least mean loss of any scores, of losses that may be negative; else 0."""
-    if loss.link != "log":
-        return 0.0
-    logs = np.log(np.where(target > 0, target, 1.0))  # of the mean y, e^f - y f is y - y log y
-    return float(weight @ (target - target * logs))
+    return (
+        default_share(data) * deviance(data) if gamma is None else gamma,
+        default_ridge(data) if ridge is None else ridge,
+    )

@@ -121,7 +121,7 @@ class LireCandidates:
     def solve_ahead(self, gamma: float, run: Run) -> None:
         """Compute the L1 solutions that a search with this penalty starts from."""
         for output in self.outputs:
-            output.l1_start.starts(gamma, run)
+            output.l1_start.starts(gamma / output.problem.unit, run)
 
 
 def _problems(

@@ -93,7 +93,9 @@ class Watch:
             self.best, self.best_start = incumbent, self.start
         if self.reports:
             size = int(self.problem.counted[self.best.columns].sum())
-            self.run.step(self.best.objective, size, bound=self.bound)
+            stated = self.problem.stated
+            bound = None if self.bound is None else stated(self.bound)
+            self.run.step(stated(self.best.objective), size, bound=bound)
 
     def proved(self, bound: float) -> None:
         """Report a bound that closes a hundredth of the gap."""

@@ -23,7 +23,13 @@ from jaxrules.ensembles.lire.bound import BranchAndBound
 from jaxrules.ensembles.lire.candidates import LireCandidates
 from jaxrules.ensembles.lire.descents import Watch, in_turn
 from jaxrules.ensembles.lire.joint_search import JointSearch
-from jaxrules.ensembles.lire.options import LireGrid, LireOptions, LirePathOptions, LirePrices
+from jaxrules.ensembles.lire.options import (
+    LireGrid,
+    LireOptions,
+    LirePathOptions,
+    LirePrices,
+    deviance,
+)
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.ensembles.lire.solution import LireDetails, LireSolution
 from jaxrules.ensembles.lire.traced import TracedSearch
@@ -69,8 +75,8 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: classes, or numbers for the squared loss, shape (rows,). For more than two classes see
-            `multiclass`: an ensemble with one output per class.
+        y: classes, numbers for the squared loss or counts for the Poisson loss, shape (rows,). For
+            more than two classes see `multiclass`: an ensemble with one output per class.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
@@ -78,11 +84,11 @@ def fit(
         ``search="optimal"`` its bound holds for all models of these rules, of which one takes part
         if several hold for the same rows or for exactly the others, and the status is OPTIMAL if
         the two agree within 5e-6. Without a ridge, weights of rules are capped at 23.1
-        (exponential) and 46.1 (logistic); with one, they stay far below. For classes one-vs-rest
-        see `jaxrules.learning.training.one_against_rest`; objective and bound are means over the
-        classes. With classes fitted together, the ridge in the objective is mu / n sum_m |a_m|^2,
-        with which two classes are the binary problem; without a ridge, weights on separable data
-        end where the loss is negligible.
+        (exponential) and 46.1 (logistic, Poisson); with one, they stay far below. For classes
+        one-vs-rest see `jaxrules.learning.training.one_against_rest`; objective and bound are means
+        over the classes. With classes fitted together, the ridge in the objective is mu / n sum_m
+        |a_m|^2, with which two classes are the binary problem; without a ridge, weights on
+        separable data end where the loss is negligible.
 
     Raises:
         TypeError: if an argument has the wrong type.
@@ -209,10 +215,11 @@ def cross_validate(
         options,
         global_penalties=[gamma for gamma, _ in pairs],
         local_penalties=[lam for _, lam in pairs],
+        l2_penalties=options.ridges(data),
     )
     grid = [
         {"global_penalty": gamma, "local_penalty": lam, "l2_penalty": ridge}
-        for ridge in options.l2_penalties
+        for ridge in options.ridges(data)
         for gamma, lam in pairs
     ]
     fold_of = folds(data, options.n_folds, options.seed, options.coded_groups)
@@ -242,7 +249,7 @@ def _walk(options: LireGrid) -> Walk[RuleEnsemble]:
         constraints = options.constraints(inside.table.schema)
         pool = rule_pool(options.rules, inside, options.seed, run, constraints=constraints)
         same = options.to(LirePathOptions, rules=pool, restarts=options.restarts or 0)
-        each = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
+        each = [replace(same, l2_penalty=ridge) for ridge in options.ridges(inside)]
         return along_paths(path, each, of_finished)(k, inside, run)
 
     return walk
@@ -260,7 +267,7 @@ def _traced_walk(
     pairs = options.pairs(data)
 
     def paths(data: TrainingData, candidates: LireCandidates) -> list[list[_LireTask]]:
-        for_ridge = [replace(same, l2_penalty=ridge) for ridge in options.l2_penalties]
+        for_ridge = [replace(same, l2_penalty=ridge) for ridge in options.ridges(data)]
         return [_LireTask(data, candidates, one).along(pairs) for one in for_ridge]
 
     def models(paths: Sequence[Sequence[_LireTask]], run: Run) -> Iterator[RuleEnsemble]:
@@ -282,7 +289,7 @@ def _traced_walk(
     inside = [replace(data, weights=weights) for weights in weights]
     of_fold = [paths(part, whole.weighted(part, options.seed)) for part in inside]
     found = iter(_searched(list(itertools.chain(*of_fold)), run.child(_SEARCHING)))
-    of_fold = [list(itertools.islice(found, len(options.l2_penalties))) for _ in of_fold]
+    of_fold = [list(itertools.islice(found, len(options.ridges(data)))) for _ in of_fold]
     return lambda k, _, run: models(of_fold[k], run)
 
 
@@ -319,36 +326,41 @@ class _LireTask:
         )
         if self.options.joint:
             make = JointSearch
-        search = make(ours.problem, *prices, self.options.max_rules, run.stopped, watch)
+        scaled = prices.in_units(ours.problem.unit)
+        search = make(ours.problem, *scaled, self.options.max_rules, run.stopped, watch)
         return Member(ours, search, watch, self.options)
 
     def fit(self, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
-        """The best models found at these penalties, one per output; if no ridge is given, the
-        search continues with lower ones as long as the model indicates little noise.
+        """The best models found at these penalties, one per output; if the noise decides about one
+        of them, the search continues with lower ones as long as the model indicates little noise.
         """
-        by_noise = self.options.l2_penalty is None and self.data.loss == logistic
-        fit_one = self._fit_by_noise if by_noise else self._fit_output
+        fit_one = self._fit_by_noise if self.options.chosen_by_noise else self._fit_output
         return one_against_rest(
             self.data, run, lambda part, run: fit_one(part, prices, run), joint=self.options.joint
         )
 
     def _fit_by_noise(self, data: TrainingData, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
-        """One fit per ridge, each started from the model before; only the last uses the requested
-        search.
+        """One fit per ridge (or gamma, for counts), each started from the model before; only the
+        last uses the requested search.
         """
         proves = self.options.search == "optimal"
         local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
-        said, lower, constant = "", prices, data.constant_loss_of(self.options.joint)
+        said, lower, joint, names = "", prices, self.options.joint, self.options.chosen_by_noise
+        constant = deviance(data, joint=joint)
         while True:
             prices, fit = lower, local._fit_output(data, lower, run)
-            left = fit.details["loss"] / constant
-            said += f"{',' if said else ':'} {prices.l2_penalty:g} leaves {left:.0%}"
+            left = deviance(data, fit.details["loss"], joint) / constant
+            tried = " and ".join(f"{getattr(prices, name):.4g}" for name in names)
+            verb = "leaves" if len(names) == 1 else "leave"
+            said += f"{',' if said else ':'} {tried} {verb} {left:.0%}"
             lower = self.options.prices_for_less_noise(self.data, prices, left)
             if lower == prices or run.stopped():
                 break
         if proves and not run.stopped():
             fit = self._fit_output(data, prices, run)
-        why = f"l2_penalty={prices.l2_penalty:g}{said} of the constant's loss"
+        what = "loss" if self.data.loss == logistic else "deviance"
+        chosen = " and ".join(f"{name}={getattr(prices, name):.4g}" for name in names)
+        why = f"{chosen}{said} of the constant's {what}"
         return replace(fit, details=LireDetails(**{**fit.details, "chosen": why}))
 
     def _fit_output(self, data: TrainingData, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
@@ -378,11 +390,12 @@ class _LireTask:
             status = Status.OPTIMAL if tree.closed else Status.MAX_ITERATIONS
 
         solution = _solution(best, search).in_zero_one(options.encoding)
+        objective = float(search.problem.stated(best.objective))
         squares = (2.0 if options.joint else 1.0) * float((solution.weights**2).sum())
         ridge = prices.l2_penalty / (2 * float(data.weights.sum())) * squares
         settings = options.settings(**prices._asdict())
         details = LireDetails(
-            paper_objective=float(best.objective) - ridge,
+            paper_objective=objective - ridge,
             loss=solution.mean_loss(candidates.pool, data),
             **prices._asdict(),
             n_candidates=len(candidates.pool.rules),
@@ -394,10 +407,10 @@ class _LireTask:
         )
         return run.finish(
             solution.model(candidates.pool, data, settings, candidates.n_first),
-            best.objective,
+            objective,
             "min",
             status,
-            None if tree is None else min(tree.bound, best.objective),
+            None if tree is None else min(search.problem.stated(tree.bound), objective),
             details=details,
         )
 

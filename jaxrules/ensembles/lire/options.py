@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from jaxrules.data.table import Schema
 from jaxrules.ensembles.extraction import RuleSource
 from jaxrules.ensembles.lire.moves import Encoding
+from jaxrules.ensembles.lire.problem import floor_of
 from jaxrules.learning.options import (
     Folds,
     Multiclass,
@@ -24,14 +25,14 @@ from jaxrules.learning.options import (
     options,
 )
 from jaxrules.learning.training import TrainingData, loss_for
-from jaxrules.losses import Loss
+from jaxrules.losses import Loss, poisson
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints, asks
 from jaxrules.tools import checks, placement
 from jaxrules.tools.fits import Fit
 
-LossName = Literal["exponential", "logistic", "squared"]
+LossName = Literal["exponential", "logistic", "squared", "poisson"]
 LossOption = LossName | Loss | None
 SearchName = Literal["combo", "optimal"]
 EngineOption = Literal["auto", "numpy", "jax"]
@@ -41,8 +42,10 @@ PAPER: Mapping[str, Any] = MappingProxyType(
 )
 """The problem of the paper, ``fit(X, y, **PAPER)``; `jaxrules.lire.published` has its algorithm."""
 
-RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0}
-"""The default ridge of each loss."""
+RIDGES = {"logistic": 8.0, "squared": 8.0, "exponential": 1.0, "poisson": 8.0}
+"""The default ridge of each loss, in units of the mean for counts."""
+_GRID_OF_RIDGES = (0.25, 2.5, 25.0)
+"""Those of cross-validation, in the same units."""
 _SHARE = 0.005
 """The default gamma is at least this share of the mean loss of the best constant."""
 _NOISE = 6.0
@@ -54,6 +57,13 @@ _LESS_NOISE, _LITTLE_NOISE = (0.4, 1.0), (0.15, 0.15)
 """Shares and ridges: a model that leaves less than this share of the constant's loss indicates so
 little noise that this ridge suffices. See docs/defaults.md.
 """
+_CHANCE = 8.0
+"""Counts may vary by more than their mean, and few rows may have any. By chance, the sum of their
+losses falls by the logarithm of the number of rules times the scale of the likelihood. The default
+gamma is at least this number of scales, divided by the number of rows.
+"""
+_QUIETER = 0.8
+"""A model after which the default gamma of counts would fall below this share continues with it."""
 _GRID = np.geomspace(4, 0.2, 5)
 """Default values of gamma for paths and cross-validation, times the default of `fit`."""
 
@@ -70,6 +80,10 @@ class LirePrices(NamedTuple):
     local_penalty: float
     l2_penalty: float
 
+    def in_units(self, unit: float) -> LirePrices:
+        """The same penalties on losses in this unit."""
+        return LirePrices(*(price / unit for price in self))
+
     @classmethod
     def of(
         cls,
@@ -84,15 +98,45 @@ class LirePrices(NamedTuple):
         return cls(gamma, 2 * gamma if lam is None else lam, ridge)
 
 
-def default_penalty(data: TrainingData, joint: bool) -> float:
-    """The default gamma: more than a rule without effect explains by chance."""
-    return default_share(data) * data.constant_loss_of(joint)
+def default_penalty(data: TrainingData, joint: bool = False, left: float = 1.0) -> float:
+    """The default gamma: more than a rule without effect explains by chance.
+
+    Args:
+        left: for counts, the share of the constant's deviance that a model leaves.
+    """
+    if data.loss != poisson:
+        return default_share(data) * data.constant_loss_of(joint)
+    shares = data.weights / data.weights.sum()
+    mean = float(shares @ data.target)
+    # The scale as sum g^2 / sum h, with slopes g and curvatures h, divided by the rows. Pearson's
+    # statistic would be that of the rows of least exposure.
+    scale = left * float(shares**2 @ (data.target - mean) ** 2) / mean
+    return max(_SHARE * deviance(data), _CHANCE * scale)
 
 
 def default_share(data: TrainingData) -> float:
     """The default gamma as a share of the loss of the best constant."""
     shares = data.weights / data.weights.sum()
     return max(_SHARE, float(_NOISE * (shares @ shares)))
+
+
+def deviance(data: TrainingData, loss: float | None = None, joint: bool = False) -> float:
+    """A mean loss, or that of the best constant, less the least one of any scores (half of the
+    deviance of counts).
+    """
+    loss = data.constant_loss_of(joint) if loss is None else loss
+    return loss - floor_of(data.loss, data.target, data.weights / data.weights.sum())
+
+
+def unit_of_ridges(data: TrainingData) -> float:
+    """What ridges are relative to: the mean of counts, so that their unit changes nothing."""
+    counts = data.loss.link == "log"
+    return float(np.average(data.target, weights=data.weights)) if counts else 1.0
+
+
+def default_ridge(data: TrainingData) -> float:
+    """The ridge for noisy data."""
+    return RIDGES[data.loss.name] * unit_of_ridges(data)
 
 
 # The options
@@ -125,7 +169,8 @@ class _LireShared(ScoreOptions):
     Attributes:
         loss: None for "logistic" if y holds classes (see `jaxrules.data.table.holds_classes`), else
             "squared"; or "logistic", "exponential" (the paper's; p(y = 1) = sigmoid(2 f)), or
-            "squared" for regression: the penalties are then in units of the squared target.
+            "squared" for regression: the penalties are then in units of the squared target. With
+            "poisson" for counts, they are in the unit of the counts.
         rules: where candidate rules come from: "boosted_trees" (None), "forest" or "both", see
             `jaxrules.default_forest`; rules, e.g. of `jaxrules.extract_rules` (with
             ``activations=True``, they are already evaluated on `X`); or a tree ensemble that
@@ -243,9 +288,10 @@ class _Single(_LireShared):
     Attributes:
         l2_penalty: mu, the ridge on the weights of the rules, relative to the sum of the losses as
             in `jaxrules.boosting`, at least 0. It shrinks large weights, most of all those of rules
-            that hold for few rows. 0 is the paper's problem. None: 8, or 1 for the exponential
-            loss. If the loss is logistic and the model leaves less than 40 % of the constant's
-            loss, there is less noise: the search continues with 1; below 15 %, with .15.
+            that hold for few rows. 0 is the paper's problem. None: 8, 1 for the exponential loss,
+            or 8 times the mean for Poisson's. If the loss is logistic or Poisson's and the model
+            leaves less than 40 % of the constant's loss (for counts, of its deviance), there is
+            less noise: the search continues with 1 (times the mean); below 15 %, with .15.
             ``details["chosen"]`` says why; each class one-vs-rest has its own. K classes fitted
             together start with 16 / K, at least 1. `path` stays at the first ridge.
         start: a Fit, or its model, of any learner, on the same columns: its rules join the
@@ -266,7 +312,11 @@ class LireOptions(_Single):
             loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
             because the best of some hundred rules explains that much by chance (n is the effective
             number of rows, (sum w)^2 / sum w^2). If `l2_penalty` is None and becomes .15, it is
-            half a percent for any number of rows. With gamma = 0, every rule joins that lowers the
+            half a percent for any number of rows. Counts: at least half a percent of the mean
+            deviance of the constant, and 8 s / n, because a rule may explain that by chance; s is
+            their variance over their mean, times the share of the deviance that a model leaves: the
+            search continues with a lower gamma if that falls below .8 of the one before, and
+            ``details["chosen"]`` says so. With gamma = 0, every rule joins that lowers the
             loss, or that holds for fewer rows than the average rule of the model; only `max_rules`,
             `max_iterations` and `time_limit` then end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
@@ -314,25 +364,40 @@ class LireOptions(_Single):
         """The penalties; for those that are None, the defaults for noisy data."""
         ridge = self.l2_penalty
         if ridge is None:
-            ridge = RIDGES[data.loss.name]
+            ridge = default_ridge(data)
             if self.joint:  # a class of K has 2 / K of the rows that a class of two has
                 ridge = max(2.0 / data.target.shape[1] * ridge, _LESS_NOISE[1])
         return LirePrices.of(data, self.global_penalty, self.local_penalty, ridge, self.joint)
 
+    @property
+    def chosen_by_noise(self) -> list[str]:
+        """The penalties about which a model decides: the ridge, and gamma of counts."""
+        of_counts = ["global_penalty"] if self.loss == "poisson" else []
+        follow = [*of_counts, "l2_penalty"] if self.loss in ("logistic", "poisson") else []
+        return [name for name in follow if getattr(self, name) is None]
+
     def prices_for_less_noise(
         self, data: TrainingData, prices: LirePrices, left: float
     ) -> LirePrices:
-        """The penalties after a model that leaves this share of the constant's loss."""
-        if self.l2_penalty is not None or self.loss != "logistic":
+        """The penalties after a model that leaves this share of the constant's loss (for counts, of
+        its deviance).
+        """
+        if not self.chosen_by_noise:
             return prices
-        (share, ridge), (little, small) = _LESS_NOISE, _LITTLE_NOISE
-        if left < little and prices.l2_penalty == ridge:
-            gamma = self.global_penalty
-            gamma = _SHARE * data.constant_loss_of(self.joint) if gamma is None else gamma
-            return LirePrices.of(data, gamma, self.local_penalty, small, self.joint)
-        if left < share and prices.l2_penalty > ridge:
-            return prices._replace(l2_penalty=ridge)
-        return prices
+        (share, less), (little, small) = _LESS_NOISE, _LITTLE_NOISE
+        unit, gamma = unit_of_ridges(data), prices.global_penalty
+        ridge = prices.l2_penalty
+        if self.l2_penalty is None:
+            if left < little and ridge == less * unit:
+                ridge = small * unit
+            elif left < share and ridge > less * unit:
+                ridge = less * unit
+        if self.global_penalty is None and data.loss == poisson:
+            lower = default_penalty(data, left=left)
+            gamma = lower if lower < _QUIETER * gamma else gamma
+        elif self.global_penalty is None and ridge == small * unit:
+            gamma = _SHARE * data.constant_loss_of(self.joint)
+        return LirePrices.of(data, gamma, self.local_penalty, ridge, self.joint)
 
 
 @options
@@ -373,8 +438,16 @@ class LireGrid(Folds, _LirePenalties):
     """The options of `cross_validate`.
 
     Attributes:
-        l2_penalties: values of mu, each tried with every pair of the other penalties.
+        l2_penalties: values of mu, each tried with every pair of the other penalties. None: 0.25,
+            2.5 and 25, for the Poisson loss times the mean of y.
         restarts: as for `fit`; None: none in the folds, and the default of `fit` at the end.
     """
 
-    l2_penalties: Sequence[float] = option(checks.penalties, default=(0.25, 2.5, 25.0))
+    l2_penalties: Sequence[float] | None = option(or_none(checks.penalties), default=None)
+
+    def ridges(self, data: TrainingData) -> Sequence[float]:
+        """The values of mu."""
+        if self.l2_penalties is not None:
+            return self.l2_penalties
+        unit = unit_of_ridges(data)
+        return [ridge * unit for ridge in _GRID_OF_RIDGES]

@@ -46,8 +46,8 @@ class SupportProblem:
         target, mass: the mean target and the weight of every pattern, shape (patterns,); the
             weights sum to 1. Classes fitted together have a target each, (patterns, classes).
         constant: the loss that no model can remove (for the squared loss, the variance within
-            patterns).
-        shift: the number subtracted from the target of the squared loss.
+            patterns), less `floor`.
+        unit, shift, floor: of the search, see `scaled` and `stated`.
         gram, moment: X diag(2w) X' and X diag(2w) y for the squared loss, float64; else None.
         signs: whether the weight of every column may be negative, and positive, shape (columns, 2);
             None if all may be both.
@@ -68,7 +68,9 @@ class SupportProblem:
     target: Floats
     mass: Floats
     constant: float = 0.0
+    unit: float = 1.0
     shift: float = 0.0
+    floor: float = 0.0
     gram: Floats | None = None
     moment: Floats | None = None
     signs: NDArray[np.bool_] | None = None
@@ -94,7 +96,7 @@ class SupportProblem:
         """The largest absolute weight of a column; twice as large for binary columns, so that both
         encodings allow the same models.
         """
-        of_link = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP}
+        of_link = {"exponential": WEIGHT_CAP, "logistic": 2 * WEIGHT_CAP, "log": 2 * WEIGHT_CAP}
         largest = of_link.get(self.loss.link, np.inf)
         return largest if self.encoding == "signed" else 2 * largest
 
@@ -180,16 +182,28 @@ class SupportProblem:
         """The same columns with another target, in the coding of the loss, shape (rows,), or
         (rows, classes) for classes fitted together.
         """
-        shift = float(self.weight @ target) if self.loss.quadratic and self.free_intercept else 0.0
+        unit, shift = 1.0, 0.0
+        if self.free_intercept:
+            target, unit, shift = scaled(self.loss, target, self.weight)
         pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
-        mean, mass, constant = merge_targets(
-            self.loss, target - shift, self.weight, pattern, n_patterns
-        )
-        problem = dataclasses.replace(self, target=mean, mass=mass, constant=constant, shift=shift)
+        mean, mass, constant = merge_targets(self.loss, target, self.weight, pattern, n_patterns)
+        floor = floor_of(self.loss, target, self.weight)
+        problem = dataclasses.replace(
+            self, target=mean, mass=mass, constant=constant - floor, unit=unit, shift=shift,
+            floor=floor,
+        )  # fmt: skip
         if not self.loss.quadratic:
             return problem
         gram, moment = _normal_equations(self.columns, mass, mean)
         return dataclasses.replace(problem, gram=gram, moment=moment)
+
+    def above(self, floor: float) -> SupportProblem:
+        """The same problem, its losses measured from another number."""
+        return dataclasses.replace(self, constant=self.constant + self.floor - floor, floor=floor)
+
+    def stated(self, value: float) -> float:
+        """An objective, or a bound, of the search as one of the fit."""
+        return stated(self.loss, value + self.floor, self.unit, self.shift)
 
     def with_weights(self, target: Floats, sample_weight: Floats) -> SupportProblem:
         """The same columns with other weights of the rows, some of which may be 0: a fold.
@@ -214,15 +228,16 @@ class SupportProblem:
         if 4 * size > whole.n_patterns:
             return None
         some = np.sort(np.random.default_rng(seed).choice(whole.n_patterns, size, replace=False))
-        mass = self.mass[some]
+        target, mass = self.target[some], self.mass[some] / self.mass[some].sum()
+        floor = floor_of(self.loss, target, mass)
         return dataclasses.replace(
-            self,
+            self.above(floor),
             activations=Activations(
                 take_columns(whole.bits, whole.n_patterns, some), np.arange(size)
             ),
             columns=self.columns[:, some],
-            target=self.target[some],
-            mass=mass / mass.sum(),
+            target=target,
+            mass=mass,
         )
 
 
@@ -296,6 +311,42 @@ def make_problem(
         required=sets,
     )
     return problem.with_target(target)
+
+
+def scaled(loss: Loss, target: Floats, weight: Floats) -> tuple[Floats, float, float]:
+    """The target as a search with a free intercept sees it, the unit of its losses, and what its
+    scores f lack: numbers without their mean, counts in units of it, because with y = m z
+
+        e^(f + log m) - y (f + log m) = m (e^f - z f) - y log m.
+
+    The unit of counts then changes nothing in the search.
+
+    Args:
+        weight: of the rows; the sum is 1.
+    """
+    mean = float(weight @ target) if loss.link in ("identity", "log") else 0.0
+    if loss.link == "log":
+        if mean == 0:  # also in a fold whose other rows have all counts
+            raise ValueError(
+                f"y has no finite best constant under the {loss.name} loss: it is 0 in all rows; "
+                "with few counts, use fewer folds"
+            )
+        return target / mean, mean, float(np.log(mean))
+    return target - mean, 1.0, mean
+
+
+def stated(loss: Loss, value: float, unit: float, shift: float) -> float:
+    """A mean loss of `scaled` targets as one of the given targets."""
+    return unit * (value - shift) if loss.link == "log" else value
+
+
+def floor_of(loss: Loss, target: Floats, weight: Floats) -> float:
+    """The least mean loss of any scores, if that may be negative (as for counts); else 0, as no
+    loss is below.
+    """
+    if loss.link != "log" or loss.conjugate is None:
+        return 0.0
+    return -float(weight @ loss.conjugate(target, np.zeros_like(target)))
 
 
 def merge_targets(

@@ -74,11 +74,12 @@ class L1Start:
         if not problem.size:  # no column varies
             return []
         needs = "numba" if problem.joint else "sklearn.linear_model"
-        if not (problem.loss.quadratic or run.may_import(needs)):
+        numbers = problem.loss.target != "sign"
+        if not (numbers or run.may_import(needs)):
             run.shortened = True
             return []
         solve = self._classes
-        if problem.joint or problem.loss.quadratic:
+        if problem.joint or numbers:
             solve = self._joint if problem.joint else self._numbers
         rules = solve(max(penalty, _SMALLEST_PENALTY) / 2, run)
         coverage = problem.coverage[1 : 1 + len(rules)]
@@ -147,12 +148,14 @@ class L1Start:
         if self._design is None:
             self._design = sparse_glm.Design.of(self._activations.dense)
         target, mass = self._of_patterns()
-        unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
+        loss, unit = self.problem.loss, 1.0
+        if loss.quadratic:
+            unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
         self._solution = sparse_glm.solve(
             self._design,
             target / unit,
             penalty / unit,
-            loss="squared",
+            loss=loss,
             sample_weight=mass,
             start=self._solution,
             tolerance=_TOLERANCE,

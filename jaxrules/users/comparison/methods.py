@@ -31,7 +31,7 @@ from jaxrules.data.table import (
 )
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.forests import read_forest
-from jaxrules.ensembles.lire.options import LossName
+from jaxrules.ensembles.lire.options import LossName, deviance
 from jaxrules.learning.training import training_data, without_offset
 from jaxrules.lists import drnet, exact_list, regression_list, ssrl
 from jaxrules.losses import Loss, logistic, squared
@@ -425,7 +425,7 @@ def _lire(
 ) -> Fits:
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     # Relative to the loss of the best constant, so that a setting means the same in every fold.
-    unit = data.constant_loss_of(together=data.target.ndim > 1)
+    unit = deviance(data, joint=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
     path = lire.path(
         X,
