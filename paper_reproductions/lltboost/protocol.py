@@ -96,9 +96,12 @@ RIDGE_SETS = ("Liver",)
 OWN_OUTPUT = "DRNet, own output"
 OWN_OUTPUT_SETS, OWN_OUTPUT_REPEATS = ("Banknote", "Liver", "Magic"), 10
 ROUNDED = "LTRNet, rounded weights"
-ROUNDED_SETS, ROUNDED_REPEATS = ("Housing", "Banknote", "Liver"), 3
-STEEPNESS = (3.0, 10.0)
-"""jaxrules' and a larger one; the paper names none."""
+ROUNDED_SETS = (
+    (3.0, 3, ("Housing", "Banknote", "Liver")),
+    (10.0, published.REPEATS, ("Housing", "Banknote")),
+    (10.0, 3, ("Liver", "Voice", "Magic", "Wine", "Diabetes", "Cars")),
+)
+"""Steepness (jaxrules' and a larger one; the paper names none), repetitions and sets."""
 SMALL_WEIGHT = 0.1
 """Rules of less weight than this share of the largest are dropped: how the paper rounds each weight
 vector, taken for that of the rules, too.
@@ -447,7 +450,11 @@ def measure_rounded(cell: Cell, settings: Settings) -> list[Row]:
 
 rounded = Experiment(
     "rounded weights",
-    _cells(ROUNDED, ROUNDED_SETS, ROUNDED_REPEATS, steepness=STEEPNESS),
+    lambda settings: [
+        cell
+        for steepness, repeats, names in ROUNDED_SETS
+        for cell in _cells(ROUNDED, names, repeats, steepness=(steepness,))(settings)
+    ],
     measure_rounded,
     data.files,
 )

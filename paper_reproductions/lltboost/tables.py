@@ -619,14 +619,16 @@ def _reasons(
         if len(one.more.where(method="LLTBoost")):
             score = one.all_complexities if kind == "complexity" else one.all_risks
             values = score("LLTBoost", row.target, measure)
-            chance = scores.chance_of_median(
-                values, published.REPEATS, row.lltboost[1] + ROUNDING[kind]
-            )
+            limit = row.lltboost[1] + ROUNDING[kind]
+            chance = scores.chance_of_median(values, published.REPEATS, limit)
             found[one.name, "LLTBoost"] = (
                 f"Over {len(values)} repetitions the median is {np.median(values):.3g}, and a "
                 "median of ten drawn from "
                 f"them is above the paper's in {chance:.0%} of the cases"
-            ) + (": more than chance, and unexplained." if chance > 0.5 else ".")
+            ) + (
+                ": by chance." if np.median(values) <= limit
+                else ": more than chance, and unexplained."
+            )  # fmt: skip
         for method, said in OPEN_IN.items():
             # What DRNet puts out changes its log loss alone.
             if method == "DRNet" and measure == "error":
@@ -646,9 +648,14 @@ OPEN_IN = {
 
 
 def _nearest(one: Measured, method: str, row: published.Row, kind: str, measure: str) -> str:
-    """The nearest two of the variants that agree with the paper, in words."""
+    """The nearest two of the variants that agree with the paper, in words. What counts as agreement
+    of the method itself must do for a variant of few repetitions, whose median is less certain.
+    """
     score = one.complexities if kind == "complexity" else one.risks
     printed, judged = getattr(row, PAPER[method]), "LLTBoost" if method == "LLTBoost" else ""
+    itself = compared(score(method, row.target, measure), printed, kind, judged or method)
+    given = itself.tolerance if isinstance(itself, Value) else None
+    most = math.inf if given is None else given
     tried = [
         (compared(score(v, row.target, measure), printed, kind, judged or v), v)
         for v in one.variants[method]
@@ -659,7 +666,9 @@ def _nearest(one: Measured, method: str, row: published.Row, kind: str, measure:
             f"{value.ours:.{value.digits}f} with {variant}{_of_few(one, variant)}",
         )
         for value, variant in tried
-        if isinstance(value, Value) and value.tolerance is not None and not value.departs
+        if isinstance(value, Value)
+        and value.tolerance is not None
+        and not replace(value, tolerance=min(value.tolerance, most)).departs
     ]
     return " and ".join(text for _, text in sorted(agreeing)[:2])
 

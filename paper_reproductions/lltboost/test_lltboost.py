@@ -174,22 +174,29 @@ def test_a_single_repetition_is_shown_and_not_compared():
 
 
 @pytest.mark.parametrize(
-    ("complexity", "said"),
+    ("complexities", "said"),
     [
         (
-            30.0,
+            (30.0, 30.0, 30.0),
             "is 30, and a median of ten drawn from them is above the paper's in 100% of the cases: "
             "more than chance",
         ),
         (
-            18.0,
-            "is 18, and a median of ten drawn from them is above the paper's in 0% of the cases.",
+            (30.0, 30.0, 18.0),
+            "is 30, and a median of ten drawn from them is above the paper's in 92% of the cases: "
+            "more than chance",
+        ),
+        (
+            (18.0, 18.0, 18.0),
+            "is 18, and a median of ten drawn from them is above the paper's in 0% of the cases: by "
+            "chance.",
         ),
     ],
 )
-def test_further_repetitions_tell_chance_from_more(complexity, said, tmp_path):
+def test_further_repetitions_tell_chance_from_more(complexities, said, tmp_path):
     store, row = Store(tmp_path), {"size": 1, "oracle": 0.0, "rules": 2, "risk": 0.6}
-    for experiment, repeat in ((protocol.boosting, 0), (protocol.more, 10), (protocol.more, 11)):
+    repeats = ((protocol.boosting, 0), (protocol.more, 10), (protocol.more, 11))
+    for (experiment, repeat), complexity in zip(repeats, complexities, strict=True):
         cell = Cell.of(data="Liver", repeat=repeat, method="LLTBoost")
         store.write(experiment, cell, {**row, "complexity": complexity}, 1.0)
     liver = tables.Measured(Results(store, Settings(folds=1)), "Liver")
