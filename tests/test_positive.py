@@ -19,6 +19,7 @@ from problems import CLASSES, NOISY, X
 Y = NOISY["labels"]  # "no" and "yes"
 TURNED = np.where(Y == "no", "z", "a")
 OF_CLASSES = [case for case in CASES if case.target == "labels"]
+TAKE_CLASSES = {case.learner.name: case.learner for case in OF_CLASSES}
 # Exactly symmetric: neither rows nor starts are drawn, and no tie goes to the first class.
 SYMMETRIC = [
     case
@@ -98,7 +99,7 @@ def test_nothing_is_said_of_a_column_that_is_used_or_has_no_trend() -> None:
     jr.boosting.fit(table, LABELS, max_rules=1, monotone={"x0": -1}, time_limit=0)
 
 
-@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+@pytest.mark.parametrize("learner", TAKE_CLASSES.values(), ids=TAKE_CLASSES)
 @pytest.mark.parametrize(
     ("positive", "y", "error", "said"),
     [
@@ -115,7 +116,9 @@ def test_bad_labels_are_refused(
         learner.fit(X, y, missing="own_category", positive=positive)
 
 
-@pytest.mark.parametrize("fit", [jr.boosting.fit, jr.lire.fit, jr.paths.fit, jr.glrm.fit])
+@pytest.mark.parametrize(
+    "fit", [jr.boosting.fit, jr.lire.fit, jr.paths.fit, jr.glrm.fit, jr.regression_list.fit]
+)
 def test_numbers_have_none(fit: Any) -> None:
     with pytest.raises(ValueError, match=r"positive=1\.0 is for two classes, but .* for numbers"):
         fit(DATA, 2.5 * DATA[:, 0], positive=1.0)
