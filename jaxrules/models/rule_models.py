@@ -772,7 +772,10 @@ class Explanation:
     @property
     def _title(self) -> str:
         """The prediction, and what it rests on."""
-        title = f"prediction: {display.plain(str(self.prediction))}"
+        says = self.prediction
+        is_number = isinstance(says, float) and self.probabilities is None
+        said = display.number(says) if is_number else display.plain(str(says))
+        title = f"prediction: {said}"
         if self.probabilities is None:
             return f"{title}   ({self.counted})" if self.counted else title
         shares = ", ".join(
