@@ -214,20 +214,7 @@ def task_of(
     if options.max_rules is None:
         check_likelihood(data.loss)
 
-    # Too little time for all rows: a fit on a sample chooses the conditions, and all rows choose
-    # the rules among these. A required column might not be among them, so it has no such shortcut.
-    propositions, sample, sketch = options.propositions, None, None
-    if propositions is None and not constraints.required:
-        columns = _columns(data.table, options) if run.deadline.seconds else None
-        sample = sample_in_time(data, run, options.seed, columns)
-    if sample is not None:
-        sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
-        propositions = _propositions_in(sketch)
-        # The few propositions of a sketch would make "auto" three.
-        if options.max_length == "auto":
-            options = replace(options, max_length=2)
-        options = replace(options, max_nonzeros=1)  # directions are among the propositions
-
+    options, propositions, sample, sketch = _sketched(data, options, constraints, run)
     all_values = propositions is None and options.all_thresholds
     thresholds = None
     if all_values:
@@ -259,13 +246,33 @@ def task_of(
             'engine="jax" needs columns of at most 256 cells; lower max_cut_points, or set '
             'engine="auto"'
         )
-    size = None if sample is None else len(sample.weights)
     find = joint_rule if joint else best_rule
     sizes = range(constraints.fewest(first), options.most_rules + 1)
     return BoostingTask(
-        data, found, options, run, settings, size, sizes, joint, find, constraints, sketch=sketch,
+        data, found, options, run, settings, sample, sizes, joint, find, constraints, sketch=sketch,
         thresholds=thresholds,
     )  # fmt: skip
+
+
+def _sketched(
+    data: TrainingData, options: BoostingOptions, constraints: Constraints, run: Run
+) -> tuple[BoostingOptions, PropositionPool | None, int | None, RuleEnsemble | None]:
+    """With too little time for all rows, a fit on a sample chooses the conditions, and all rows
+    choose the rules among these: the options for that, the conditions, the size of the sample and
+    its model. A required column might not be among them, so it has no such shortcut.
+    """
+    given = options.propositions
+    if given is not None or constraints.required:
+        return options, given, None, None
+    columns = _columns(data.table, options) if run.deadline.seconds else None
+    sample = sample_in_time(data, run, options.seed, columns)
+    if sample is None:
+        return options, given, None, None
+    sketch = model_in_time(sample, replace(options, loss=data.loss, prune=None), run)
+    # Directions are among the propositions; so few of these would make "auto" three.
+    length = 2 if options.max_length == "auto" else options.max_length
+    options = replace(options, max_length=length, max_nonzeros=1)
+    return options, _propositions_in(sketch), len(sample.weights), sketch
 
 
 def _columns(table: Table, options: BoostingOptions) -> float:
