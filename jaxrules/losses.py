@@ -954,6 +954,16 @@ def mean_loss(
     return float(np.average(loss.value(y, score), weights=sample_weight))
 
 
+def least_loss(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    """The least (weighted) mean loss of any scores, -loss*(0), of a loss with a conjugate: below 0
+    for large counts. Without a conjugate 0.
+    """
+    if loss.conjugate is None:
+        return 0.0
+    of_row = loss.conjugate(y, np.zeros(y.shape))
+    return -float(np.mean(np.average(of_row, axis=0, weights=sample_weight)))
+
+
 def best_constant(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Any:
     """The constant score with the least (weighted) mean loss; one per class for `softmax`.
 

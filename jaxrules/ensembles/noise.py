@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.learning.training import TrainingData
-from jaxrules.losses import Loss, best_constant, derivatives, mean_loss, softmax, squared
+from jaxrules.losses import (
+    Loss,
+    best_constant,
+    derivatives,
+    least_loss,
+    mean_loss,
+    softmax,
+    squared,
+)
 from jaxrules.tools.fits import Settings
 
 Floats = NDArray[np.float64]
@@ -57,11 +65,8 @@ def share_left(
     """A mean loss as a share of that of a constant score, one per class for `softmax`, both above
     the least loss of any scores.
     """
-    nothing, floor = np.zeros(y.shape), 0.0
-    if loss.conjugate is not None:
-        # -loss*(0) is the least loss of a row: for counts, q is a share of the deviance.
-        floor = -float(np.average(loss.conjugate(y, nothing), weights=weights))
-    whole = mean_loss(loss, y, nothing + constant, weights) - floor
+    floor = least_loss(loss, y, weights)  # for counts, the share is one of the deviance
+    whole = mean_loss(loss, y, np.zeros(y.shape) + constant, weights) - floor
     return float((risk - floor) / whole) if whole > 0 else 0.0
 
 

@@ -260,7 +260,7 @@ def path(
     def fit_at(size: int, run: Run) -> Fit[RegressionList]:
         nonlocal start
         own = replace(options, max_rules=size)
-        search = _Search(task, own, run, penalty)
+        search = _ListSearch(task, own, run, penalty)
         search.run(start)
         start = search.best.rules
         return task.finished(search, run, own.settings(), chosen)
@@ -359,7 +359,7 @@ def _in_time(
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class _Decided:
     """The rows that each rule decides: their loss relative to that of all rows, and weight."""
 
     losses: Floats
@@ -405,7 +405,7 @@ class _Rows:
             constant_loss=constant * (scale**2 if loss == "squared" else scale),
         )
 
-    def parts(self, position: Ints, n: int) -> _Parts:
+    def parts(self, position: Ints, n: int) -> _Decided:
         """The rows by what decides them, a number below n."""
         weights = np.bincount(position, self.weights, n)
         some = np.maximum(weights, 1e-300)
@@ -421,7 +421,7 @@ class _Rows:
             medians = self.target[order[np.minimum(middle, len(order) - 1)]]
             away = np.abs(self.target - medians[position])
             losses = np.bincount(position, self.weights * away, n)
-        return _Parts(losses / self.constant, weights)
+        return _Decided(losses / self.constant, weights)
 
     def least(self, share: float) -> float:
         """The least weight that a rule decides, of which rounding takes nothing: that of the share,
@@ -526,13 +526,13 @@ class _Task:
     ) -> Fit[RegressionList]:
         """The list; a penalty of None follows from the noise that the list before leaves."""
         if options.literal_penalty is not None:
-            search = _Search(self, options, run, options.literal_penalty)
+            search = _ListSearch(self, options, run, options.literal_penalty)
             search.run()
             return self.finished(search, run, settings)
         price = 2 * math.log(_CAUTION * len(self.literals)) / self.rows.effective
         noise, start = 1.0, tuple[Rule, ...]()
         for _ in range(_ROUNDS):
-            search = _Search(self, options, run.child(), max(price * noise, _WORTH_READING))
+            search = _ListSearch(self, options, run.child(), max(price * noise, _WORTH_READING))
             search.run(start)
             # Every rule and the default have taken one row's worth of noise.
             rest = max(1 - (len(search.best.rules) + 1) / self.rows.effective, 0.1)
@@ -550,7 +550,7 @@ class _Task:
         return self.finished(search, run, settings, chosen)
 
     def finished(
-        self, search: _Search, run: Run, settings: Settings, chosen: str = ""
+        self, search: _ListSearch, run: Run, settings: Settings, chosen: str = ""
     ) -> Fit[RegressionList]:
         """The Fit of a search."""
         best, data = search.best, self.data
@@ -584,7 +584,7 @@ class _List:
 
     rules: tuple[Rule, ...]
     position: Ints
-    parts: _Parts
+    parts: _Decided
     objective: float
 
 
@@ -598,7 +598,7 @@ class _Partial(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Search:
+class _ListSearch:
     """Greedy insertions, then a local search; again from each of the next best first rules.
 
     `now` is the list that the search changes, `best` the best so far.

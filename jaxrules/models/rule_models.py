@@ -160,9 +160,24 @@ class LinearTerms:
         return f"times {name}, clipped to [{lower}, {upper}]"
 
 
+class _OfRules(Keeps):
+    """What models of rules have in common."""
+
+    conjunctions: Conjunctions
+
+    if not TYPE_CHECKING:  # type checkers would take every attribute for known
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise checks.unknown_attribute(self, name, "model")
+
+    @property
+    def schema(self) -> Schema:
+        return self.conjunctions.schema
+
+
 @pytree
 @dataclass(frozen=True, eq=False)
-class RuleEnsemble(Keeps):
+class RuleEnsemble(_OfRules):
     """intercept + the sum of the weights of the satisfied rules (+ linear terms), under a link.
 
     Attributes:
@@ -200,15 +215,6 @@ class RuleEnsemble(Keeps):
         self.check_parts()
         if concrete_arrays(*jax.tree.leaves((self.weights, self.intercept, self.linear))):
             self._check_values()
-
-    if not TYPE_CHECKING:  # type checkers would take every attribute for known
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise checks.unknown_attribute(self, name, "model")
-
-    @property
-    def schema(self) -> Schema:
-        return self.conjunctions.schema
 
     @property
     def n_outputs(self) -> int:
@@ -366,19 +372,8 @@ def first_satisfied(rules: Conjunctions, table: Table) -> NDArray[np.int64]:
     return positions
 
 
-class OrderedRules(Keeps):
+class OrderedRules(_OfRules):
     """What rule lists have in common: the first rule that holds decides, else the default."""
-
-    conjunctions: Conjunctions
-
-    if not TYPE_CHECKING:  # type checkers would take every attribute for known
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise checks.unknown_attribute(self, name, "model")
-
-    @property
-    def schema(self) -> Schema:
-        return self.conjunctions.schema
 
     @property
     def cut(self) -> Threshold | None:

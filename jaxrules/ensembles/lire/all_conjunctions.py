@@ -54,7 +54,6 @@ from jaxrules.ensembles.lire.moves import ONES
 from jaxrules.ensembles.lire.options import default_ridge, default_share, deviance, or_none
 from jaxrules.ensembles.lire.problem import (
     SupportProblem,
-    floor_of,
     make_problem,
     scaled,
     stated,
@@ -62,7 +61,15 @@ from jaxrules.ensembles.lire.problem import (
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
 from jaxrules.learning.options import ScoreOptions, learner, option, options
 from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
-from jaxrules.losses import Loss, MergedRows, best_shift, mean_loss, merge_rows, squared
+from jaxrules.losses import (
+    Loss,
+    MergedRows,
+    best_shift,
+    least_loss,
+    mean_loss,
+    merge_rows,
+    squared,
+)
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.rules.constraints import Constraints
@@ -390,7 +397,7 @@ class AllConjunctions:
         # Of merged rows, it holds for conjunctions of these propositions: all, or none if time ran
         # out.
         whole = self.merged if len(made.pool) else MergedRows(self.target, shares, 0.0)
-        self.floor = floor_of(data.loss, whole.target, whole.weight)
+        self.floor = least_loss(data.loss, whole.target, whole.weight)
         self.price = self.ridge / float(data.weights.sum())  # r
         self.surcharge = 0.0  # see `Relaxation`
         self.relaxed = np.zeros(0), 0.0

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from jaxrules.data.table import Schema
 from jaxrules.ensembles.extraction import RuleSource
 from jaxrules.ensembles.lire.moves import Encoding
-from jaxrules.ensembles.lire.problem import floor_of
+from jaxrules.ensembles.noise import unit
 from jaxrules.learning.options import (
     Folds,
     Multiclass,
@@ -25,7 +25,7 @@ from jaxrules.learning.options import (
     options,
 )
 from jaxrules.learning.training import TrainingData, loss_for
-from jaxrules.losses import Loss, poisson
+from jaxrules.losses import Loss, least_loss, poisson
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints, asks
@@ -125,18 +125,17 @@ def deviance(data: TrainingData, loss: float | None = None, joint: bool = False)
     deviance of counts).
     """
     loss = data.constant_loss_of(joint) if loss is None else loss
-    return loss - floor_of(data.loss, data.target, data.weights / data.weights.sum())
-
-
-def unit_of_ridges(data: TrainingData) -> float:
-    """What ridges are relative to: the mean of counts, so that their unit changes nothing."""
-    counts = data.loss.link == "log"
-    return float(np.average(data.target, weights=data.weights)) if counts else 1.0
+    return loss - least_loss(data.loss, data.target, data.weights)
 
 
 def default_ridge(data: TrainingData) -> float:
     """The ridge for noisy data."""
-    return RIDGES[data.loss.name] * unit_of_ridges(data)
+    return RIDGES[data.loss.name] * _unit(data)
+
+
+def _unit(data: TrainingData) -> float:
+    """The unit of ridges: for counts, their mean."""
+    return unit(data.loss, data.target, data.weights)
 
 
 # The options
@@ -385,7 +384,7 @@ class LireOptions(_Single):
         if not self.chosen_by_noise:
             return prices
         (share, less), (little, small) = _LESS_NOISE, _LITTLE_NOISE
-        unit, gamma = unit_of_ridges(data), prices.global_penalty
+        unit, gamma = _unit(data), prices.global_penalty
         ridge = prices.l2_penalty
         if self.l2_penalty is None:
             if left < little and ridge == less * unit:
@@ -449,5 +448,4 @@ class LireGrid(Folds, _LirePenalties):
         """The values of mu."""
         if self.l2_penalties is not None:
             return self.l2_penalties
-        unit = unit_of_ridges(data)
-        return [ridge * unit for ridge in _GRID_OF_RIDGES]
+        return [ridge * _unit(data) for ridge in _GRID_OF_RIDGES]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.lire.moves import ONES, Encoding
 from jaxrules.ensembles.lire.objective import WEIGHT_CAP, penalty
-from jaxrules.losses import Loss, MergedRows, merge_rows
+from jaxrules.losses import Loss, MergedRows, least_loss, merge_rows
 from jaxrules.rules.rows import Activations, check_memory
 from jaxrules.tools.bits import Words, pack, take_columns
 
@@ -187,7 +187,7 @@ class SupportProblem:
             target, unit, shift = scaled(self.loss, target, self.weight)
         pattern, n_patterns = self.activations.pattern, self.activations.n_patterns
         mean, mass, constant = merge_targets(self.loss, target, self.weight, pattern, n_patterns)
-        floor = floor_of(self.loss, target, self.weight)
+        floor = least_loss(self.loss, target, self.weight)
         problem = dataclasses.replace(
             self, target=mean, mass=mass, constant=constant - floor, unit=unit, shift=shift,
             floor=floor,
@@ -229,7 +229,7 @@ class SupportProblem:
             return None
         some = np.sort(np.random.default_rng(seed).choice(whole.n_patterns, size, replace=False))
         target, mass = self.target[some], self.mass[some] / self.mass[some].sum()
-        floor = floor_of(self.loss, target, mass)
+        floor = least_loss(self.loss, target, mass)
         return dataclasses.replace(
             self.above(floor),
             activations=Activations(
@@ -338,15 +338,6 @@ def scaled(loss: Loss, target: Floats, weight: Floats) -> tuple[Floats, float, f
 def stated(loss: Loss, value: float, unit: float, shift: float) -> float:
     """A mean loss of `scaled` targets as one of the given targets."""
     return unit * (value - shift) if loss.link == "log" else value
-
-
-def floor_of(loss: Loss, target: Floats, weight: Floats) -> float:
-    """The least mean loss of any scores, if that may be negative (as for counts); else 0, as no
-    loss is below.
-    """
-    if loss.link != "log" or loss.conjugate is None:
-        return 0.0
-    return -float(weight @ loss.conjugate(target, np.zeros_like(target)))
 
 
 def merge_targets(

@@ -176,12 +176,15 @@ def _(model: RuleEnsemble) -> Sum:
     model.validate()
     schema, linear, weights = model.schema, model.linear, np.asarray(model.weights, np.float64)
     used = np.flatnonzero(weights.any(axis=1))
-    tested = _tests(model.conjunctions.take(used))
-    used = used[[not any(test.fails for test in tests) for tests in tested]]
     rules = model.conjunctions.take(used)
+    tested = list(_tests(rules))
+    able = np.array([not any(test.fails for test in tests) for tests in tested], bool)
+    if not able.all():  # again, without the directions that only rules that never hold read
+        used, rules = used[able], rules.take(able)
+        tested = list(_tests(rules))
     kept = tuple(
         Rule(tests, rules.describe(r), int(used[r]), tuple(weights[used[r]].tolist()))
-        for r, tests in enumerate(_tests(rules))
+        for r, tests in enumerate(tested)
     )
     terms = []
     if linear is not None:
