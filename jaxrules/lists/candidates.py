@@ -22,6 +22,8 @@ Bools = NDArray[np.bool_]
 
 _MULTIPLIED_AT_ONCE = 1 << 22
 """Rows x conditions multiplied at once, between two checks of the clock."""
+_MET_AT_ONCE = 1 << 20
+"""The same for the words of bits that are met."""
 _MOST_COUNTED = 1 << 24
 """float32 holds all integers below."""
 _MOST_REGROUPED = 1 << 26
@@ -338,18 +340,36 @@ def _conjoined(
         parent, added = np.concatenate(pairs, axis=1)
         if not len(parent):
             break
-        if stopped():
-            return members, covers, False
         check_memory(
             literals.n_patterns, len(members) + len(parent), 0.5, what="conditions",
             remedy="lower max_length, raise min_support, or use fewer cut points",
         )  # fmt: skip
+        longer = _met(covers, parent, keys, added, stopped)
+        if longer is None:
+            return members, covers, False
         grown = np.concatenate([members[parent], added[:, None]], axis=1)
         members = np.concatenate([np.pad(members, ((0, 0), (0, 1)), constant_values=-1), grown])
         # Duplicates come after their firsts, so that conditions before `newest` keep their places.
         newest = len(covers)
-        covers = np.concatenate([covers, covers[parent]])
-        covers[newest:] &= keys[added]
+        covers = np.concatenate([covers, longer])
         kept = distinct(covers)[0]
         members, covers = members[kept], covers[kept]
     return members, covers, True
+
+
+def _met(
+    covers: Words,
+    parent: NDArray[np.int64],
+    keys: Words,
+    added: NDArray[np.int64],
+    stopped: Callable[[], bool],
+) -> Words | None:
+    """The bits of conditions with one literal more; None if there was no time."""
+    longer = np.empty((len(parent), covers.shape[1]), covers.dtype)
+    size = max(1, _MET_AT_ONCE // covers.shape[1])
+    for start in range(0, len(parent), size):
+        if stopped():
+            return None
+        some = slice(start, start + size)
+        np.bitwise_and(covers[parent[some]], keys[added[some]], out=longer[some])
+    return longer
