@@ -11,16 +11,20 @@ with the negative log-likelihood NLL a sum over rows, without the ridge. The siz
 the greatest sum of gain(j) - price(j) over its rules j. The ridge of the weights then gives what
 near-copies would have gained, see `best_size`.
 
-The price of a rule is 1.25 times the scale of the likelihood: a loss that varies less than its
+The price of a rule is `nats` times the scale of the likelihood: a loss that varies less than its
 likelihood says is one over a scale, as in quasi-likelihood (McCullagh and Nelder, "Generalized
 Linear Models", 1989, Sec. 9.2),
 
-    price(j) = 1.25 sum g^2 / sum h
+    price(j) = nats sum g^2 / sum h
 
 with the slopes g and curvatures h of the loss at the scores of j rules, whose sums are equal for a
 likelihood that is true. With classes that are nearly separated, the first rules leave a few nats,
 and all rows together vary by as little: what is a small gain for noisy classes is a large part of
-what is left. For squares the variance is estimated, and the price is 1.25.
+what is left. For squares the variance is estimated, and the price is `nats`.
+
+`nats` is 1.25 for few rows, on which weak rules under a ridge lower the risk, and grows with the
+rows to 8. On many rows a rule must beat the best of thousands by chance, which gains the logarithm
+of their number (Foster and George, "The Risk Inflation Criterion", 1994).
 """
 
 from __future__ import annotations
@@ -37,8 +41,11 @@ from jaxrules.tools import checks
 
 Floats = NDArray[np.float64]
 
-PER_RULE = 1.25
-"""By how much each rule must raise the log-likelihood (Akaike's criterion for one weight: 1)."""
+PER_RULE, _MOST = 1.25, 8.0
+"""By how much each rule must raise the log-likelihood, on few rows (Akaike's criterion for one
+weight: 1) and at most.
+"""
+_FEW_ROWS = 250
 
 
 class Worth(NamedTuple):
@@ -98,6 +105,12 @@ def scale(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
     return float(np.sum(weights @ slopes**2)) / max(whole, float(np.finfo(np.float64).tiny))
 
 
+def nats(weights: Floats) -> float:
+    """By how much a rule must raise the log-likelihood of rows with these weights."""
+    rows = max(float(weights.sum()), _FEW_ROWS)
+    return min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), _MOST)
+
+
 def price_of_rule(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
     """By how much the last rule of these scores must raise the log-likelihood.
 
@@ -105,8 +118,8 @@ def price_of_rule(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> flo
         y, scores, weights: as for `negative_log_likelihood`.
     """
     if loss.quadratic:  # whose scale the likelihood estimates
-        return PER_RULE
-    return PER_RULE * scale(loss, y, scores, weights)
+        return nats(weights)
+    return nats(weights) * scale(loss, y, scores, weights)
 
 
 def worth_of_rule(before: Any, after: Any) -> Worth:

@@ -50,7 +50,7 @@ from jaxrules.learning.training import (
     loss_for,
     one_against_rest,
 )
-from jaxrules.losses import logistic
+from jaxrules.losses import poisson
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Fit, Status
 from jaxrules.tools.runs import Run
@@ -358,7 +358,7 @@ class _LireTask:
                 break
         if proves and not run.stopped():
             fit = self._fit_output(data, prices, run)
-        what = "loss" if self.data.loss == logistic else "deviance"
+        what = "deviance" if self.data.loss == poisson else "loss"
         chosen = " and ".join(f"{name}={getattr(prices, name):.4g}" for name in names)
         why = f"{chosen}{said} of the constant's {what}"
         return replace(fit, details=LireDetails(**{**fit.details, "chosen": why}))

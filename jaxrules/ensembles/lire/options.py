@@ -25,7 +25,7 @@ from jaxrules.learning.options import (
     options,
 )
 from jaxrules.learning.training import TrainingData, loss_for
-from jaxrules.losses import Loss, least_loss, poisson
+from jaxrules.losses import Loss, least_loss, poisson, squared
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints, asks
@@ -49,21 +49,21 @@ _GRID_OF_RIDGES = (0.25, 2.5, 25.0)
 _SHARE = 0.005
 """The default gamma is at least this share of the mean loss of the best constant."""
 _NOISE = 6.0
-"""The default gamma is also at least this number divided by the number of rows, as a share of the
-same loss: the best of many rules without effect lowers the sum of the losses by about the logarithm
-of their number (Foster and George, "The Risk Inflation Criterion", 1994).
+"""For classes it is also at least this number divided by the number of rows, as a share of the same
+loss: the best of many rules without effect lowers the sum of the losses by about the logarithm of
+their number (Foster and George, "The Risk Inflation Criterion", 1994).
 """
 _LESS_NOISE, _LITTLE_NOISE = (0.4, 1.0), (0.15, 0.15)
 """Shares and ridges: a model that leaves less than this share of the constant's loss indicates so
 little noise that this ridge suffices. See docs/defaults.md.
 """
 _CHANCE = 8.0
-"""Counts may vary by more than their mean, and few rows may have any. By chance, the sum of their
-losses falls by the logarithm of the number of rules times the scale of the likelihood. The default
-gamma is at least this number of scales, divided by the number of rows.
+"""For numbers and counts that logarithm is times the scale of the likelihood, which falls with the
+loss that a model leaves. The default gamma is at least this number of scales, divided by the number
+of rows.
 """
 _QUIETER = 0.8
-"""A model after which the default gamma of counts would fall below this share continues with it."""
+"""A model after which that gamma would fall below this share continues with it."""
 _GRID = np.geomspace(4, 0.2, 5)
 """Default values of gamma for paths and cross-validation, times the default of `fit`."""
 
@@ -102,16 +102,22 @@ def default_penalty(data: TrainingData, joint: bool = False, left: float = 1.0) 
     """The default gamma: more than a rule without effect explains by chance.
 
     Args:
-        left: for counts, the share of the constant's deviance that a model leaves.
+        left: for numbers and counts, the share of the constant's deviance that a model leaves.
     """
-    if data.loss != poisson:
+    if not _follows(data.loss):
         return default_share(data) * data.constant_loss_of(joint)
     shares = data.weights / data.weights.sum()
     mean = float(shares @ data.target)
     # The scale as sum g^2 / sum h, with slopes g and curvatures h, divided by the rows. Pearson's
     # statistic would be that of the rows of least exposure.
-    scale = left * float(shares**2 @ (data.target - mean) ** 2) / mean
+    scale = left * float(shares**2 @ (data.target - mean) ** 2)
+    scale *= 2.0 if data.loss == squared else 1 / mean
     return max(_SHARE * deviance(data), _CHANCE * scale)
+
+
+def _follows(loss: Loss) -> bool:
+    """Whether the default gamma follows what a model leaves."""
+    return loss in (squared, poisson)
 
 
 def default_share(data: TrainingData) -> float:
@@ -311,13 +317,14 @@ class LireOptions(_Single):
             loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
             because the best of some hundred rules explains that much by chance (n is the effective
             number of rows, (sum w)^2 / sum w^2). If `l2_penalty` is None and becomes .15, it is
-            half a percent for any number of rows. Counts: at least half a percent of the mean
-            deviance of the constant, and 8 s / n, because a rule may explain that by chance; s is
-            their variance over their mean, times the share of the deviance that a model leaves: the
-            search continues with a lower gamma if that falls below .8 of the one before, and
-            ``details["chosen"]`` says so. With gamma = 0, every rule joins that lowers the
-            loss, or that holds for fewer rows than the average rule of the model; only `max_rules`,
-            `max_iterations` and `time_limit` then end the fit.
+            half a percent for any number of rows. Numbers and counts: at least half a percent of
+            the mean loss (for counts, deviance) of the constant, and 8 s / n, because a rule may
+            explain that by chance; s is twice the variance of numbers, and the variance of counts
+            over their mean, times the share of the loss that a model leaves: the search continues
+            with a lower gamma if that falls below .8 of the one before, and ``details["chosen"]``
+            says so. With gamma = 0, every rule joins that lowers the loss, or that holds for fewer
+            rows than the average rule of the model; only `max_rules`, `max_iterations` and
+            `time_limit` then end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
             paper's experiments. With lambda = 0, this is L0-penalised selection.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
@@ -370,10 +377,13 @@ class LireOptions(_Single):
 
     @property
     def chosen_by_noise(self) -> list[str]:
-        """The penalties about which a model decides: the ridge, and gamma of counts."""
-        of_counts = ["global_penalty"] if self.loss == "poisson" else []
-        follow = [*of_counts, "l2_penalty"] if self.loss in ("logistic", "poisson") else []
-        return [name for name in follow if getattr(self, name) is None]
+        """The penalties about which a model decides: the ridge of classes, gamma of numbers, and
+        both of counts.
+        """
+        follow = {"global_penalty": ("squared", "poisson"), "l2_penalty": ("logistic", "poisson")}
+        return [
+            name for name, by in follow.items() if self.loss in by and getattr(self, name) is None
+        ]
 
     def prices_for_less_noise(
         self, data: TrainingData, prices: LirePrices, left: float
@@ -386,12 +396,12 @@ class LireOptions(_Single):
         (share, less), (little, small) = _LESS_NOISE, _LITTLE_NOISE
         unit, gamma = _unit(data), prices.global_penalty
         ridge = prices.l2_penalty
-        if self.l2_penalty is None:
+        if self.l2_penalty is None and data.loss != squared:
             if left < little and ridge == less * unit:
                 ridge = small * unit
             elif left < share and ridge > less * unit:
                 ridge = less * unit
-        if self.global_penalty is None and data.loss == poisson:
+        if self.global_penalty is None and _follows(data.loss):
             lower = default_penalty(data, left=left)
             gamma = lower if lower < _QUIETER * gamma else gamma
         elif self.global_penalty is None and ridge == small * unit:
@@ -404,8 +414,8 @@ class _LirePenalties(_LireShared):
     """Pairs of penalties.
 
     Attributes:
-        global_penalties: values of gamma, in any order. None: five from 4 to 1/5 times the default
-            of `fit`.
+        global_penalties: values of gamma, in any order. None: five from 4 to 1/5 times the first
+            gamma of `fit`; of numbers, times what it is for classes.
         local_penalties: one lambda for each of them, in the order given; None for lambda = 2 gamma.
     """
 
@@ -422,7 +432,10 @@ class _LirePenalties(_LireShared):
 
     def pairs(self, data: TrainingData) -> list[tuple[float, float]]:
         """gamma and lambda, from the largest gamma to the smallest."""
-        gammas = self.global_penalties or (_GRID * default_penalty(data, self.joint)).tolist()
+        middle = default_penalty(data, self.joint)
+        if data.loss == squared:  # that of pure noise, the default, excludes most rules
+            middle = default_share(data) * deviance(data)
+        gammas = self.global_penalties or (_GRID * middle).tolist()
         lambdas = self.local_penalties or [2 * gamma for gamma in gammas]
         return sorted(zip(gammas, lambdas, strict=True), reverse=True)
 
