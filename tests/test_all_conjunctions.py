@@ -321,7 +321,7 @@ def test_near_optimal_supports_are_all_of_them(loss: str, seed: int) -> None:
     assert found.bound <= found.optimum <= found.threshold
     assert (found.occurrences > 0).all()
     assert len(found[0].conjunctions) == len(found.supports[0])
-    assert f"{len(found)} support" in str(found)
+    assert f"{len(found)} rule ensemble" in str(found)
 
 
 def test_near_optimal_supports_that_are_too_many() -> None:

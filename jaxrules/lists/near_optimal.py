@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.data.table import Schema, Table, TableLike, conform
+from jaxrules.data.table import Table, TableLike, conform
 from jaxrules.lists.exact_problem import ListProblem
 from jaxrules.lists.first_rules import list_of
 from jaxrules.lists.noise import Penalty
 from jaxrules.lists.prefixes import TOLERANCE, Choice, Layer, Prefixes
+from jaxrules.models.near_optimal import NearOptimalModels
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.rows import Activations
@@ -38,18 +38,16 @@ Bools = NDArray[np.bool_]
 
 _MOST_PREFIXES = 1 << 20
 """Prefixes of one length that are kept."""
-_SHOWN = 10
-"""Conditions shown in the text."""
 
 
-@dataclass(frozen=True, eq=False)
-class NearOptimal:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class NearOptimal(NearOptimalModels):
     """The lists whose objective is within a share of the optimum, the best first. Indexing gives
     them as models.
 
     Attributes:
-        conditions: the conditions that occur in them.
-        lists: each as positions in `conditions`, in order.
+        rules: the conditions that occur in them.
+        supports: each list as positions in `rules`, in order.
         labels: the class codes of its rules and of its default.
         decided: the weight of every class among the training rows that each rule captures, and that
             the default decides.
@@ -66,112 +64,55 @@ class NearOptimal:
             MAX_ITERATIONS (`max_evaluations`, or `limit`).
     """
 
-    conditions: Conjunctions
-    lists: tuple[Choice, ...]
     labels: tuple[tuple[int, ...], ...]
     decided: tuple[Floats, ...]
-    objectives: Floats
-    optimum: float
-    bound: float
-    threshold: float
     floor: float
     at_most: int
     penalty: Penalty
     options: Settings = ()
     unit: float = 1.0
-    status: Status = Status.OPTIMAL
+
+    noun, part, sense = "list", "condition", "max"
 
     @property
-    def schema(self) -> Schema:
-        return self.conditions.schema
+    def conditions(self) -> Conjunctions:
+        """The same as `rules`."""
+        return self.rules
 
     @property
-    def complete(self) -> bool:
-        """Whether all near-optimal lists are included."""
-        return self.floor <= self.threshold
-
-    def __len__(self) -> int:
-        return len(self.lists)
+    def lists(self) -> tuple[Choice, ...]:
+        """The same as `supports`."""
+        return self.supports
 
     def __getitem__(self, index: int) -> RuleList:
         """One list as a model, with the probabilities of `jaxrules.exact_list.fit`."""
-        rules, labels = self.conditions.take(list(self.lists[index])), self.labels[index]
+        rules, labels = self.rules.take(list(self.supports[index])), self.labels[index]
         return list_of(
             rules, np.array(labels, np.int32), self.decided[index], self.unit, self.options,
             self.penalty.shrinkage,
         )  # fmt: skip
 
-    @cached_property
-    def occurrences(self) -> NDArray[np.int64]:
-        """The number of lists in which each condition occurs, (conditions,)."""
-        return np.bincount(
-            [r for conditions in self.lists for r in conditions], minlength=len(self.conditions)
-        )
-
     def possible(self, X: TableLike) -> Bools:
-        """Which classes the lists predict for each row, bool (rows, classes); if only one, all
-        lists agree.
-
-        Args:
-            X: data with the columns of fit, the training data or others.
-
-        Raises:
-            ValueError: if `X` does not fit the columns.
-        """
-        rows = Activations.of(
-            self.conditions, X if isinstance(X, Table) else conform(X, self.schema)
-        )
+        rows = Activations.of(self.rules, X if isinstance(X, Table) else conform(X, self.schema))
         holds = np.concatenate([rows.by_rule, np.ones((1, rows.n_patterns), bool)])
         result = np.zeros((rows.n_patterns, len(self.schema.classes or ())), bool)
-        for conditions, labels in zip(self.lists, self.labels, strict=True):
+        for conditions, labels in zip(self.supports, self.labels, strict=True):
             first = holds[[*conditions, -1]].argmax(axis=0)
             result[np.arange(rows.n_patterns), np.array(labels)[first]] = True
         return result[rows.pattern]
 
-    def __repr__(self) -> str:
-        return f"NearOptimal({len(self)} lists, complete={self.complete})"
-
-    def __str__(self) -> str:
-        lines, rows = list(self.summary), self._rows()
-        lines += (
-            ["Share of the lists in which a condition occurs:", *display.aligned(rows)]
-            if rows
-            else []
-        )
-        if len(self.conditions) > _SHOWN:
-            lines.append(f"and {len(self.conditions) - _SHOWN} more conditions")
-        return "\n".join([*lines, "The best:", str(self[0])])
-
-    def _repr_html_(self) -> str:
-        heading = ("share of the lists", f"condition, of {len(self.conditions)}")
-        return (
-            display.html_table(" ".join(self.summary), heading, self._rows())
-            + self[0]._repr_html_()
-        )
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """The conditions that occur most, and in which share of the lists."""
-        order = np.argsort(-self.occurrences, kind="stable")[:_SHOWN]
-        shares = self.occurrences / len(self)
-        return [(display.share_text(float(shares[r])), self.conditions.describe(r)) for r in order]
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.penalty.chosen,) if self.penalty.chosen else ()
 
     @property
-    def summary(self) -> tuple[str, ...]:
-        """Sentences: the number of lists, and whether these are all."""
-        least, n = display.number(self.threshold), len(self)
-        proved = "" if self.bound == self.optimum else f" (at most {display.number(self.bound)})"
-        best = f"the best: {display.number(self.optimum)}{proved}"
-        lines = [f"{display.counted(n, 'rule list')} with an objective of at least {least}; {best}"]
-        lines += filter(None, [self.penalty.chosen])
-        if not self.complete:
-            what = "the search did not get that far"
-            if self.floor < self.optimum:
-                what = f"all above {display.number(self.floor)} are listed"
-            lines.append(
-                f"There may be more, at most {self.at_most}: {what}. Raise the limits, or lower "
-                "`within`."
-            )
-        return tuple(lines)
+    def unlisted(self) -> str:
+        if self.complete:
+            return ""
+        what = "the search did not get that far"
+        if self.floor < self.optimum:
+            what = f"all above {display.number(self.floor)} are listed"
+        return f"There may be more, at most {self.at_most}: {what}."
 
 
 class _FoundLists(NamedTuple):
@@ -364,29 +305,26 @@ class Enumeration:
         first_labels = tuple(first.labels.tolist())
         floor = problem.offset + self.floor if self.ran else self.bound
         return NearOptimal(
-            Conjunctions.concatenate(
+            rules=Conjunctions.concatenate(
                 [first.rules.with_schema(schema), candidates.rules(tuple(used), schema)]
             ),
-            tuple((*range(n_first), *(place[r] for r in conditions)) for _, conditions in lists),
-            tuple(
+            supports=tuple(
+                (*range(n_first), *(place[r] for r in conditions)) for _, conditions in lists
+            ),
+            labels=tuple(
                 (*first_labels, *candidates.labelled(conditions)[0].tolist())
                 for _, conditions in lists
             ),
-            tuple(
+            decided=tuple(
                 np.concatenate([first.decided, candidates.decided(conditions)])
                 for _, conditions in lists
             ),
-            np.array([problem.offset + objective for objective, _ in lists]),
-            self.optimum,
-            self.bound,
-            self.least,
-            self.least if complete else floor,
-            len(lists) + self.lost,
-            penalty,
-            options,
-            first.unit,
-            Status.OPTIMAL if complete else limit or Status.MAX_ITERATIONS,
-        )
+            objectives=np.array([problem.offset + objective for objective, _ in lists]),
+            optimum=self.optimum, bound=self.bound, threshold=self.least,
+            floor=self.least if complete else floor, at_most=len(lists) + self.lost,
+            penalty=penalty, options=options, unit=first.unit,
+            status=Status.OPTIMAL if complete else limit or Status.MAX_ITERATIONS,
+        )  # fmt: skip
 
 
 def _hashes(captures: Words) -> Words:

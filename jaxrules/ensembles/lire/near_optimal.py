@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import TableLike
+from jaxrules.data.table import Table, TableLike, conform
 from jaxrules.ensembles.lire.all_conjunctions import (
     AllConjunctions,
     Known,
@@ -23,15 +23,13 @@ from jaxrules.ensembles.lire.all_conjunctions import (
 from jaxrules.ensembles.lire.bound import BranchAndBound, Node
 from jaxrules.ensembles.lire.search import SupportSearch
 from jaxrules.learning.options import learner, option, options
-from jaxrules.models.rule_models import RuleEnsemble
-from jaxrules.rules.conditions import Conjunctions
+from jaxrules.models.near_optimal import NearOptimalModels
+from jaxrules.models.rule_models import RuleEnsemble, predict, predict_proba
+from jaxrules.rules.rows import Activations
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
 
 Floats = NDArray[np.float64]
-
-_SHOWN = 10
-"""Rules shown in the text."""
 
 
 @options
@@ -47,16 +45,16 @@ class NearOptimalOptions(OptimalOptions):
     limit: int = option(checks.integer, default=1000, at_least=1)
 
 
-@dataclass(frozen=True, eq=False)
-class NearOptimalEnsembles:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class NearOptimalEnsembles(NearOptimalModels):
     """The supports whose objective, with their best weights, is within a share of the optimum, the
     best first. Indexing gives them as models.
 
     Attributes:
         rules: the rules that occur in them, one of those that hold for the same rows or for exactly
             the others.
-        models: the ensembles.
         supports: the rules of each, as positions in `rules`.
+        models: the ensembles.
         objectives: (supports,), ascending.
         optimum: the best objective known; `bound` is proved for all supports.
         threshold: supports above it are not near-optimal.
@@ -64,57 +62,62 @@ class NearOptimalEnsembles:
             MAX_ITERATIONS (`limit`, `max_nodes`, `max_candidates` or memory).
     """
 
-    rules: Conjunctions
     models: tuple[RuleEnsemble, ...]
-    supports: tuple[tuple[int, ...], ...]
-    objectives: Floats
-    optimum: float
-    bound: float
-    threshold: float
-    status: Status
 
-    @property
-    def complete(self) -> bool:
-        """Whether all near-optimal supports are listed."""
-        return self.status is Status.OPTIMAL
-
-    def __len__(self) -> int:
-        return len(self.supports)
+    noun, part, sense, heads = "ensemble", "rule", "min", ("weights",)
 
     def __getitem__(self, index: int) -> RuleEnsemble:
         """One of them as a model."""
         return self.models[index]
 
     @cached_property
-    def occurrences(self) -> NDArray[np.int64]:
-        """The number of supports that have each rule, (rules,)."""
-        return np.bincount(
-            [rule for support in self.supports for rule in support], minlength=len(self.rules)
-        )
+    def weight_ranges(self) -> Floats:
+        """The least and the greatest weight of each rule where it occurs, (rules, 2)."""
+        result = np.tile([np.inf, -np.inf], (len(self.rules), 1))
+        for support, model in zip(self.supports, self.models, strict=True):
+            at, weights = list(support), np.asarray(model.weights)[:, 0]
+            result[at, 0] = np.minimum(result[at, 0], weights)
+            result[at, 1] = np.maximum(result[at, 1], weights)
+        return result
 
-    @property
-    def in_all(self) -> Conjunctions:
-        """The rules that every listed support has."""
-        return self.rules.take(np.flatnonzero(self.occurrences == len(self)))
+    def figures(self, rule: int) -> tuple[str, ...]:
+        low, high = (display.weight_text([w]) for w in self.weight_ranges[rule].tolist())
+        return (low if low == high else f"{low} to {high}",)
 
-    def __repr__(self) -> str:
-        return f"NearOptimalEnsembles({len(self)} supports, complete={self.complete})"
+    def possible(self, X: TableLike) -> NDArray[np.bool_]:
+        classes = np.asarray(self.schema.classes or (), object)
+        checks.require(len(classes) > 0, "the models predict numbers, no classes; use ranges")
+        each, pattern = self._patterns(X)
+        result = np.zeros((each.n_rows, len(classes)), bool)
+        for model in self.models:
+            result |= np.asarray(predict(model, each))[:, None] == classes
+        return result[pattern]
 
-    def __str__(self) -> str:
-        most, best = display.number(self.threshold), display.number(self.optimum)
-        count = display.counted(len(self), "support")
-        lines = [f"{count} with an objective of at most {most}; the best: {best}"]
-        if not self.complete:
-            lines.append("There may be more: raise the limits, or lower `within`.")
-        lines.append(f"{display.counted(len(self.in_all), 'rule')} in all of them")
-        order = np.argsort(-self.occurrences, kind="stable")[:_SHOWN]
-        shares = self.occurrences / len(self)
-        rows = [(display.share_text(float(shares[r])), self.rules.describe(r)) for r in order]
-        if rows:
-            lines += ["Share of the supports that have a rule:", *display.aligned(rows)]
-        if len(self.rules) > _SHOWN:
-            lines.append(f"and {len(self.rules) - _SHOWN} more rules")
-        return "\n".join([*lines, "The best:", str(self[0])])
+    def ranges(self, X: TableLike) -> Floats:
+        """The least and the greatest number that the models predict for each row, (rows, 2); of
+        classes, the probability of the second.
+
+        Args:
+            X: data with the columns of fit, the training data or others.
+
+        Raises:
+            ValueError: if `X` does not fit the columns.
+        """
+        each, pattern = self._patterns(X)
+        result = np.tile([np.inf, -np.inf], (each.n_rows, 1))
+        for model in self.models:
+            numbers = self.schema.classes is None
+            said = predict(model, each) if numbers else predict_proba(model, each)[:, 1]
+            result = np.stack(
+                [np.minimum(result[:, 0], said), np.maximum(result[:, 1], said)], axis=1
+            )
+        return result[pattern]
+
+    def _patterns(self, X: TableLike) -> tuple[Table, NDArray[np.intp]]:
+        """A row of every set of rules that some row satisfies, and which one each row has."""
+        table = X if isinstance(X, Table) else conform(X, self.schema)
+        pattern = Activations.of(self.rules, table).pattern
+        return table[np.unique(pattern, return_index=True)[1]], pattern
 
 
 @learner(NearOptimalOptions)
@@ -171,11 +174,11 @@ def near_optimal(
     ended = Status.TIME_LIMIT if run.shortened else Status.MAX_ITERATIONS
     status = Status.OPTIMAL if proved else run.limit or ended
     return NearOptimalEnsembles(
-        proof.conjunctions(list(place)),
-        tuple(proof.model(one)[0] for one in found),
-        tuple(tuple(place[tuple(rule)] for rule in one.rules.tolist()) for one in found),
-        objectives, proof.stated(best.objective), proof.stated(bound), proof.stated(threshold),
-        status,
+        rules=proof.conjunctions(list(place)),
+        supports=tuple(tuple(place[tuple(rule)] for rule in one.rules.tolist()) for one in found),
+        models=tuple(proof.model(one)[0] for one in found),
+        objectives=objectives, optimum=proof.stated(best.objective), bound=proof.stated(bound),
+        threshold=proof.stated(threshold), status=status,
     )  # fmt: skip
 
 
