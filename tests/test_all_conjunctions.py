@@ -322,6 +322,29 @@ def test_near_optimal_supports_are_all_of_them(loss: str, seed: int) -> None:
     assert (found.occurrences > 0).all()
     assert len(found[0].conjunctions) == len(found.supports[0])
     assert f"{len(found)} rule ensemble" in str(found)
+    assert found.within == pytest.approx(0.08)
+    if len(found.rules):
+        assert f"rule, of {len(found.rules)}" in found._repr_html_()
+    weights: dict[int, list[float]] = {}
+    for support, model in zip(found.supports, found.models, strict=True):
+        for rule, weight in zip(support, model.weights[:, 0].tolist(), strict=True):
+            weights.setdefault(rule, []).append(weight)
+    assert found.weight_ranges.tolist() == [
+        [min(weights[r]), max(weights[r])] for r in range(len(found.rules))
+    ]
+    said = [jr.predict(model, case.X) for model in found.models]
+    if found.schema.classes is None:
+        numbers = np.array(said)
+        with pytest.raises(ValueError, match="the models predict numbers"):
+            found.possible(case.X)
+    else:
+        numbers = np.array([jr.predict_proba(model, case.X)[:, 1] for model in found.models])
+        classes = np.array(found.schema.classes)
+        expected = [(np.array(said) == one).any(axis=0) for one in classes]
+        np.testing.assert_array_equal(found.possible(case.X), np.transpose(expected))
+    np.testing.assert_array_equal(
+        found.ranges(case.X), np.stack([numbers.min(axis=0), numbers.max(axis=0)], axis=1)
+    )
 
 
 def test_near_optimal_supports_that_are_too_many() -> None:

@@ -37,6 +37,10 @@ LABELS = np.where((problems.size > 1) & (problems.colour != "c"), "yes", "no")
 LABELS[::7] = "yes"
 COLOURS = np.where(problems.size > 2, "red", np.where(problems.colour == "a", "green", "blue"))
 NUMBERS = 2 * problems.size + np.arange(48) % 3
+ENSEMBLES: Any = {
+    "missing": "own_category", "global_penalty": 0.05, "l2_penalty": 2.0, "max_rules": 2,
+    "max_length": 1, "within": 0.1,
+}  # fmt: skip
 NASTY = ("</script><script>alert(1)</script>", "\"'&<b>é ☃🙂", "{{DATA}}\\u003c\u2028", "plain")
 
 
@@ -64,6 +68,10 @@ def fitted(name: str) -> tuple[Any, Any]:
             return jr.paths.fit(X, NUMBERS, steps=3, method="local", **own), NUMBERS
         case "near-optimal":
             return jr.exact_list.near_optimal(X, LABELS, within=0.2, max_rules=1, **own), LABELS
+        case "near-optimal ensembles":
+            return jr.lire.near_optimal(X, LABELS, **ENSEMBLES), LABELS
+        case "near-optimal numbers":
+            return jr.lire.near_optimal(X, NUMBERS, **ENSEMBLES | {"within": 0.5}), NUMBERS
         case "comparison":
             methods = {"boosting": "boosting", "cart": "cart"}
             settings: Any = {"folds": 2, "inner_folds": 2, **own}
@@ -73,7 +81,8 @@ def fitted(name: str) -> tuple[Any, Any]:
 
 KINDS = [
     *("ensemble", "several classes", "numbers", "bare model", "counts", "list"),
-    *("path", "coordinate path", "near-optimal", "comparison"),
+    *("path", "coordinate path", "near-optimal", "near-optimal ensembles", "near-optimal numbers"),
+    "comparison",
 ]
 each_kind = pytest.mark.parametrize("name", KINDS)
 
@@ -278,6 +287,58 @@ def test_a_users_loss_is_not_needed() -> None:
     fit = jr.boosting.fit(X, NUMBERS, max_rules=1, loss=huber, missing="own_category")
     (shown,) = data_of(jr.report(fit, X, NUMBERS, None))["models"]
     assert shown["quality"]["risk"][0] == "mean squared error"
+
+
+NEAR = ["near-optimal", "near-optimal ensembles", "near-optimal numbers"]
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_figures_of_near_optimal_models(name: str) -> None:
+    found, y = fitted(name)
+    data = data_of(jr.report(found, X, y, None))
+    near, models = data["near_optimal"], [found[k] for k in range(len(found))]
+    assert len(models) > 2
+    assert (near["count"], len(data["models"])) == (len(models), min(len(models), 20))
+    assert near["objectives"] == found.objectives[:20].tolist()
+    texts = [[m.conjunctions.describe(r) for r in range(len(m.conjunctions))] for m in models]
+    weights = [np.ravel(getattr(m, "weights", [])).tolist() for m in models]
+    for rule in near["rules"]:
+        plain = rule["text"].replace(" AND ", " & ")
+        inside = [k for k, own in enumerate(texts) if plain in own]
+        assert rule["count"] == len(inside) > 0
+        alone = f"only {near['noun']} {inside[0] + 1}" if len(inside) == 1 else ""
+        assert rule["where"] == ("all" if len(inside) == len(models) else alone)
+        if name != "near-optimal":
+            own = [weights[k][texts[k].index(plain)] for k in inside]
+            assert rule["weights"] == [min(own), max(own)]
+    assert len(near["rules"]) == len({text for own in texts for text in own})
+    said, values = " ".join(near["said"]), np.array([jr.predict(m, X) for m in models])
+    if name == "near-optimal numbers":
+        amount, apart = 0.1 * NUMBERS.std(), np.ptp(values, axis=0)
+        assert f"For {100 * (apart > amount).mean():.1f} % of the rows their predictions" in said
+        expected = (np.abs(values - values[0]) > amount).mean(axis=1)
+    else:
+        same = (values == values[0]).all(axis=0).mean()
+        assert f"the same class for {100 * same:.1f} % of the 48 rows" in said
+        expected = (values != values[0]).mean(axis=1)
+    if name == "near-optimal ensembles":
+        apart = np.ptp([jr.predict_proba(m, X)[:, 1] for m in models], axis=0)
+        assert f"For {100 * (apart > 0.05).mean():.1f} % of the rows their probabilities" in said
+        assert "have an objective within 10 % of the best known" in said
+        assert f"differ is {display.number(apart.max(), 3)}." in said
+    assert near["differs"] == pytest.approx(expected[:20])
+    assert "It is proved that no other" in said
+    assert ("It is proved" in data["models"][0]["opening"][-1]) == found.complete
+
+
+def test_what_is_missing_among_near_optimal_models_is_said() -> None:
+    few = jr.lire.near_optimal(X, LABELS, **ENSEMBLES, limit=2)
+    near = data_of(jr.report(few, X, LABELS, None))["near_optimal"]
+    assert "It is not proved that these are all. There may be more." in near["said"]
+    one = jr.lire.near_optimal(X, LABELS, **ENSEMBLES | {"within": 0.0, "global_penalty": 1.0})
+    near = data_of(jr.report(one, X, LABELS, None))["near_optimal"]
+    assert near["said"][0].startswith("1 rule ensemble has an objective within 0 % of")
+    assert (len(near["said"]), near["rules"]) == (2, [])
 
 
 # What the page evaluates
@@ -854,6 +915,26 @@ def test_near_optimal_lists_stand_side_by_side(browser: Any, tmp_path: Path) -> 
     for side, model in ((0, found[0]), (1, found[2])):
         wanted = [re.sub(r" \(p = .*?\)", "", line) for line in str(model).splitlines()]
         WebDriverWait(browser, 20).until(lambda _, s=side, wanted=wanted: lines(s) == wanted)
+
+
+@needs_browser
+def test_near_optimal_ensembles_stand_side_by_side(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    found, _ = opened(browser, tmp_path, "near-optimal ensembles")
+    Select(browser.find_element("id", "side-1")).select_by_index(2)
+    for side, model in ((0, found[0]), (1, found[2])):
+        shown = browser.find_elements("css selector", ".side ol")[side].text.splitlines()
+        rules = [text.split(" adds ") for text in shown]
+        assert [text for text, _ in rules] == [
+            *(model.conjunctions.describe(r) for r in range(len(model.conjunctions))), "always"
+        ]  # fmt: skip
+        weights = [float(says.removesuffix(" (only here)")) for _, says in rules]
+        expected = [*np.ravel(model.weights), float(model.intercept[0])]
+        assert weights == pytest.approx(expected, abs=1e-4)
+    told = browser.find_element("id", "path").text
+    for sentence in data_of(jr.report(found, X, LABELS, None))["near_optimal"]["said"]:
+        assert sentence in told
 
 
 @needs_browser

@@ -94,7 +94,13 @@ class NearOptimalModels:
         Raises:
             ValueError: if `X` does not fit the columns, or the models predict numbers.
         """
-        raise NotImplementedError  # every learner has its own models
+        raise NotImplementedError
+
+    def ranges(self, X: TableLike) -> Floats | None:
+        """The least and the greatest number that the models predict for each row, (rows, 2); of
+        classes, the probability of the second. None for lists, whose labels decide.
+        """
+        return None
 
     @property
     def unlisted(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Feature, Table, TableLike, as_table, conform
-from jaxrules.lists.near_optimal import NearOptimal
+from jaxrules.models.near_optimal import NearOptimalModels
 from jaxrules.models.persistence import Json
 from jaxrules.models.rule_models import (
     OrderedRules,
@@ -33,6 +33,7 @@ from jaxrules.users.reporting.figures import (
     quality_json,
     rules_json,
 )
+from jaxrules.users.reporting.near_optimal import near_optimal_json
 from jaxrules.users.reporting.opening import opening
 from jaxrules.users.reporting.subject import Entry, Known, Model, Subject
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
@@ -121,8 +122,8 @@ def _of_models(
             result["held_out"]["predicted"] = joined(predict, subject.held_out, rows)[
                 :stored
             ].tolist()
-    if isinstance(subject.given, NearOptimal):
-        result["near_optimal"] = _near_optimal(subject.given, rows.table, len(models))
+    if isinstance(subject.given, NearOptimalModels):
+        result["near_optimal"] = near_optimal_json(subject.given, subject.entries, rows)
     return result
 
 
@@ -183,7 +184,7 @@ def _what(subject: Subject) -> str:
     if subject.kind == "comparison":
         return f"Comparison of {display.counted(len(subject.given.contestants), 'method')}"
     if subject.kind == "near-optimal":
-        return display.counted(len(subject.given), "near-optimal rule list")
+        return display.counted(len(subject.given), f"near-optimal rule {subject.given.noun}")
     if subject.kind == "path":
         return f"Path of {display.counted(len(subject.entries), 'model')}"
     (entry,) = subject.entries
@@ -296,22 +297,7 @@ def _target(rows: FigureRows) -> str:
     return ", ".join(f"{display.plain(str(label))} ({count})" for label, count in listed)
 
 
-# Near-optimal lists and comparisons
-
-
-def _near_optimal(found: NearOptimal, table: Table, shown: int) -> Json:
-    """The search, the lists' objectives, the conditions that they share, and where they agree."""
-    often = np.argsort(-found.occurrences, kind="stable").tolist()
-    return {
-        "summary": found.summary,
-        "count": len(found),
-        "objectives": found.objectives[:shown].tolist(),
-        "agree": float((found.possible(table).sum(axis=1) == 1).mean()),
-        "conditions": [
-            (found.conditions.describe(r, " AND "), found.occurrences[r] / len(found))
-            for r in often
-        ],
-    }
+# Comparisons
 
 
 def _comparison(found: Comparison) -> Json:

@@ -100,15 +100,16 @@ def _of_numbers(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
 
 def _proved(entry: Entry) -> str:
     fit, card = entry.fit, entry.card
+    gap = entry.gap if fit is None else fit.gap
     if isinstance(card, Scorecard) and card.status is Status.OPTIMAL:
         return "It is proved that no other points for these rules fit its training rows better."
-    if fit is None:
-        return "Nothing is known about better models: the report was made without the fit."
-    if fit.gap is None:
+    if fit is not None and gap is None:
         return f"What is proved about its fit: {fit.advice}"
-    if fit.gap <= 1e-9:
+    if gap is None:
+        return "Nothing is known about better models: the report was made without the fit."
+    if gap <= 1e-9:
         return "It is proved that no choice of its candidates has a better objective."
     return (
         "It is proved that no choice of its candidates improves its objective on the training rows "
-        f"by more than {fit.gap:.2%}."
+        f"by more than {max(gap, 1e-4):.2%}."
     )

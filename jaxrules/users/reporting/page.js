@@ -408,28 +408,31 @@ function comparisonSection() {
 
 const isPath = data.kind === "path";
 
-/** The slider: over the models of a path, or the near-optimal lists. */
+/** What a model of the page is called. */
+const modelNoun = isPath ? "model" : data.near_optimal?.noun ?? "model";
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+/** The slider: over the models of a path, or the near-optimal models. */
 function sliderSection() {
-  const body = section("path", isPath ? "Path" : "Near-optimal lists");
+  const body = section("path", isPath ? "Path" : `Near-optimal ${modelNoun}s`), near = data.near_optimal;
   const slider = make("input", { type: "range", id: "size", min: 0, max: data.models.length - 1, step: 1, value: shown });
   const output = make("output", { for: "size", id: "size-shown" });
-  const figure = make("div"), name = isPath ? "Model along the path" : "List";
-  if (!isPath) body.append(...data.near_optimal.summary.map((text) => paragraph(text)),
-    paragraph(`All of them predict the same for ${percent(data.near_optimal.agree)} of the rows given.`),
-    ...(data.near_optimal.count > data.models.length ? [paragraph(`This report shows the best ${data.models.length} of ${data.near_optimal.count}.`)] : []));
+  const figure = make("div"), name = isPath ? "Model along the path" : capital(modelNoun);
+  if (near) body.append(...near.said.map((text) => paragraph(text)), ...near.notes.map((text) => make("p", { class: "note" }, text)),
+    ...(near.count > data.models.length ? [paragraph(`This report shows the best ${data.models.length} of ${near.count}.`)] : []));
   body.append(make("div", { class: "slider" }, make("label", { for: "size" }, name), slider, output));
-  body.append(paragraph("The sections below show the chosen model."));
+  body.append(paragraph(`The sections below show the chosen ${modelNoun}.`));
   const risk = data.models[0].quality.risk[0];
   const columns = [
-    asText(isPath ? "model" : "list", (one) => one.label),
+    asText(modelNoun, (one) => one.label),
     asNumber("complexity", (one) => one.complexity),
-    ...(isPath ? [] : [asNumber("objective", (one) => data.near_optimal.objectives[data.models.indexOf(one)])]),
+    ...(near ? nearColumns(near) : []),
     asNumber(risk, (one) => one.quality.figures[risk]),
     ...(isNumber ? [asNumber("R²", (one) => one.quality.figures["R²"])]
       : [asNumber("accuracy", (one) => one.quality.figures.accuracy, percent)]),
   ];
-  const table = tableOf(isPath ? "Models of the path" : "Lists", columns, data.models);
-  body.append(...(isPath ? [make("div", { class: "side" }, figure, table)] : [...sideBySide(), table]));
+  const table = tableOf(isPath ? "Models of the path" : `${capital(modelNoun)}s, the best first`, columns, data.models);
+  body.append(...(isPath ? [make("div", { class: "side" }, figure, table)] : [table, ...sideBySide(near)]));
   slider.addEventListener("input", () => { shown = Number(slider.value); show(); });
   return () => {
     const one = data.models[shown];
@@ -444,21 +447,32 @@ function sliderSection() {
   };
 }
 
-/** Two near-optimal lists beside each other. */
-function sideBySide() {
+/** How far each near-optimal model is from the best one: in its objective, and in what it predicts. */
+function nearColumns({ objectives, differs, amount }) {
+  const place = (one) => data.models.indexOf(one);
+  const apart = isNumber ? `rows more than ${number(amount, 3)} off the first` : "rows of another class than the first's";
+  return [
+    asNumber("objective", (one) => objectives[place(one)]),
+    asNumber("worse by", (one) => objectives[0] ? Math.abs(objectives[place(one)] / objectives[0] - 1) : null, percent),
+    asNumber(apart, (one) => differs[place(one)], percent),
+  ];
+}
+
+/** Two near-optimal models beside each other, and the rules of all. */
+function sideBySide({ noun, part, count, rules }) {
   const host = make("div", { class: "side" });
   const choices = [0, Math.min(1, data.models.length - 1)].map((place, side) => {
     const options = data.models.map((model, k) => make("option", { value: k }, model.label));
     options[place].setAttribute("selected", "");
-    return make("select", { id: `side-${side}`, "aria-label": side ? "List on the right" : "List on the left" }, ...options);
+    return make("select", { id: `side-${side}`, "aria-label": `${capital(noun)} on the ${side ? "right" : "left"}` }, ...options);
   });
   const columns = choices.map((choice) => make("div", {}, choice, make("div")));
   function fill() {
-    const lists = choices.map((choice) => data.models[Number(choice.value)].program);
+    const programs = choices.map((choice) => data.models[Number(choice.value)].program);
     columns.forEach((column, side) => {
-      const others = lists[1 - side].texts;
-      const items = listLines(lists[side]).map(([text, says], rule) => {
-        const own = rule < lists[side].texts.length && !others.includes(lists[side].texts[rule]);
+      const mine = programs[side], others = programs[1 - side].texts;
+      const items = (mine.kind === "list" ? listLines : sumLines)(mine).map(([text, says], rule) => {
+        const own = rule < mine.texts.length && !others.includes(mine.texts[rule]);
         return make("li", {}, own ? make("mark", {}, text) : text, ` ${says}`, own ? " (only here)" : "");
       });
       column.lastChild.replaceChildren(make("ol", {}, ...items));
@@ -467,11 +481,19 @@ function sideBySide() {
   choices.forEach((choice) => choice.addEventListener("change", fill));
   fill();
   host.append(...columns);
-  const conditions = tableOf("Conditions, and the share of all near-optimal lists in which they occur", [
-    asRule("condition", (row) => row[0]), asNumber("lists", (row) => row[1], percent),
-  ], data.near_optimal.conditions);
-  return [make("h3", {}, "Side by side"), host, conditions];
+  const most = largestOf(rules.map((row) => row.weights.map((weight) => weight ?? 0)));
+  const weighed = (name, end) => asNumber(name, (row) => row.weights[end], (weight) => summand(weight, most));
+  const where = rules.some((row) => row.where) ? [asText("found in", (row) => row.where)] : [];
+  const shares = (title, some) => tableOf(title, [
+    asRule(part, (row) => row.text), asNumber(`${noun}s`, (row) => row.count), asNumber("share", (row) => row.count / count, percent),
+    ...(most ? [weighed("least weight", 0), weighed("largest weight", 1)] : []), ...where,
+  ], some);
+  const rest = rules.slice(MOST_FREQUENT), title = `${capital(part)}s, and in how many of the ${count} near-optimal ${noun}s each is`;
+  return [make("h3", {}, "Side by side"), host, make("h3", {}, `What the ${noun}s share`), shares(title, rules.slice(0, MOST_FREQUENT)),
+    ...(rest.length ? [make("details", {}, make("summary", {}, `The ${rest.length} less frequent ${part}s`), shares(`Less frequent ${part}s`, rest))] : [])];
 }
+
+const MOST_FREQUENT = 20;
 
 /** [conditions, label] of every rule of a list, and of the default. */
 function listLines(program) {
@@ -480,6 +502,12 @@ function listLines(program) {
     if (rule === program.texts.length) return [rule ? "ELSE" : "ALWAYS", says];
     return [`${rule ? "ELSE IF" : "IF"} ${program.texts[rule]}`, `THEN ${says}`];
   });
+}
+
+/** [conditions, weight] of every rule of a sum, and of the intercept. */
+function sumLines({ texts, weights, intercept }) {
+  const most = largestOf([...weights, intercept]);
+  return [...texts, "always"].map((text, rule) => [text, `adds ${summand((weights[rule] ?? intercept)[0], most)}`]);
 }
 
 /** What the rate of a rule is the rate of, as the head of a column. */

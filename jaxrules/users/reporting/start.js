@@ -5,7 +5,7 @@ const show = () => updates.forEach((update) => update());
 
 function sections() {
   const summary = [`${data.table.rows} rows`, `${data.table.columns.length} columns`];
-  if (data.models.length > 1) summary.push(`${data.models.length} ${isPath ? "models" : "lists"}`);
+  if (data.models.length > 1) summary.push(`${data.models.length} ${modelNoun}s`);
   document.getElementById("summary").append(`${summary.join(", ")}.`);
   if (data.comparison) comparisonSection();
   if (data.models.length > 1 || data.near_optimal) updates.push(sliderSection());

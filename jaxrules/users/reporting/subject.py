@@ -1,4 +1,6 @@
-"""What a report can be about: one model, the models of a path, a comparison, near-optimal lists."""
+"""What a report can be about: one model, the models of a path, a comparison, or near-optimal
+models.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Schema, TableLike, total_offset
-from jaxrules.lists.near_optimal import NearOptimal
 from jaxrules.losses import relative
 from jaxrules.models.metrics import complexity, loss_of, require_known_part
+from jaxrules.models.near_optimal import NearOptimalModels
 from jaxrules.models.rule_models import OrderedRules, RegressionList, RuleEnsemble, RuleList
 from jaxrules.paths.model import ModelSequence
 from jaxrules.tools import display
 from jaxrules.tools.checks import require
-from jaxrules.tools.fits import Fit
+from jaxrules.tools.fits import Fit, relative_gap
 from jaxrules.users.comparison import Comparison
 from jaxrules.users.comparison.methods import model_of
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
@@ -26,17 +28,20 @@ from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 Model = RuleEnsemble | RuleList | RegressionList | ModelSequence
 Kind = Literal["model", "path", "comparison", "near-optimal"]
 
-MOST_LISTS = 20
-"""Near-optimal lists that a report shows, the best."""
+MOST_SHOWN = 20
+"""Near-optimal models that a report shows, the best."""
 
 
 class Entry(NamedTuple):
-    """One model of a report, and the fit or the card that it comes from."""
+    """One model of a report, the fit or the card that it comes from, and the gap that is proved
+    without a fit.
+    """
 
     label: str
     model: Model
     fit: Fit[Any] | None = None
     card: Scorecard | ScaledScorecard | None = None
+    gap: float | None = None
 
     @property
     def complexity(self) -> int:
@@ -115,11 +120,12 @@ def subject_of(result: Any, X: TableLike, y: ArrayLike, known: Known) -> Subject
         TypeError: for anything but a result of this library.
         ValueError: for a path without models, or with models of different columns or classes.
     """
-    if isinstance(result, NearOptimal):
-        n = min(len(result), MOST_LISTS)
-        require(n > 0, "result holds no near-optimal list; raise `within` or the limits")
-        lists = tuple(Entry(f"list {k + 1}", result[k]) for k in range(n))
-        return Subject("near-optimal", result, lists)
+    if isinstance(result, NearOptimalModels):
+        n = min(len(result), MOST_SHOWN)
+        require(n > 0, f"result holds no near-optimal {result.noun}; raise `within` or the limits")
+        gaps = [relative_gap(one, result.bound) for one in result.objectives[:n].tolist()]
+        models = (Entry(f"{result.noun} {k + 1}", result[k], gap=gap) for k, gap in enumerate(gaps))
+        return Subject("near-optimal", result, tuple(models))
     if isinstance(result, Comparison):
         entries = _refitted(result, X, y, known)
         held_out = _held_out(result, entries[0], X, y) if entries else ()
@@ -150,7 +156,7 @@ def _entry(given: Any, name: str) -> Entry:
         hint = "; pass its fit_" if hasattr(given, "fit_") else ""
         raise TypeError(
             f"{name} must be a Fit, a model, a scorecard, a list of fits, a Comparison or "
-            f"near-optimal lists, got {type(given).__name__}{hint}"
+            f"near-optimal models, got {type(given).__name__}{hint}"
         )
     model.validate()
     return Entry(_size(model), model, fit, card)
