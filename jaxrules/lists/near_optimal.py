@@ -45,16 +45,11 @@ class NearOptimal(NearOptimalModels):
     """The lists whose objective is within a share of the optimum, the best first. Indexing gives
     them as models.
 
-    Attributes:
-        rules: the conditions that occur in them.
-        supports: each list as positions in `rules`, in order.
-        labels: the class codes of its rules and of its default.
+    Attributes, besides those of `NearOptimalModels`:
+        rules: the conditions of the lists, and `supports` their positions, in order.
+        labels: the class codes of the rules of each list and of its default.
         decided: the weight of every class among the training rows that each rule captures, and that
             the default decides.
-        objectives: (lists,), descending.
-        optimum: the best objective known; `bound` is proved for all lists, and equal to it if it is
-            the optimum.
-        threshold: lists below it are not near-optimal.
         floor: every list with an objective above it is included; `threshold` if all are.
         at_most: a bound on the number of near-optimal lists; their number if all are included.
         penalty: on a literal, and why it was chosen.

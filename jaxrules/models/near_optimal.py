@@ -117,7 +117,7 @@ class NearOptimalModels:
         """Sentences: the number of models, and whether these are all."""
         worst, side = ("most", "least") if self.sense == "min" else ("least", "most")
         threshold, best, bound = map(display.number, (self.threshold, self.optimum, self.bound))
-        proved = "" if bound == best else f" (at {side} {bound})"
+        proved = "" if self.complete or bound == best else f" (at {side} {bound})"
         found = display.counted(len(self), f"rule {self.noun}")
         lines = [f"{found} with an objective of at {worst} {threshold}; the best: {best}{proved}"]
         if not self.complete:

@@ -50,14 +50,9 @@ class NearOptimalEnsembles(NearOptimalModels):
     """The supports whose objective, with their best weights, is within a share of the optimum, the
     best first. Indexing gives them as models.
 
-    Attributes:
-        rules: the rules that occur in them, one of those that hold for the same rows or for exactly
-            the others.
-        supports: the rules of each, as positions in `rules`.
+    Attributes, besides those of `NearOptimalModels`:
+        rules: one of those that hold for the same rows or for exactly the others.
         models: the ensembles.
-        objectives: (supports,), ascending.
-        optimum: the best objective known; `bound` is proved for all supports.
-        threshold: supports above it are not near-optimal.
         status: OPTIMAL if all are listed; else what ended the search: TIME_LIMIT, INTERRUPTED, or
             MAX_ITERATIONS (`limit`, `max_nodes`, `max_candidates` or memory).
     """

@@ -72,7 +72,7 @@ def report(
     with 95 % intervals and the operating point; or residuals); whom the rules affect, by group; for
     a row, chosen by its name or typed, which rules hold, the reasons, and what would change the
     prediction; data, settings and certificate; intended use and lines to sign. A path has a slider;
-    near-optimal lists stand side by side; a comparison has its table and its fronts. Rules without
+    near-optimal models stand side by side; a comparison has its table and its fronts. Rules without
     weight, and rules that no row can satisfy, are left out.
 
     The target is called by its name in the model, or, if that is "target", by that of `y` (a pandas
@@ -83,8 +83,8 @@ def report(
 
     Args:
         result: a `Fit`, a model or a scorecard; a path, that is a list of fits or models, or a
-            `CoordinatePath`, whose steps are shown; the result of
-            `jaxrules.exact_list.near_optimal` (its best 20 lists); or of `jaxrules.compare`, which
+            `CoordinatePath`, whose steps are shown; the result of `jaxrules.lire.near_optimal` or
+            `jaxrules.exact_list.near_optimal` (its best 20 models); or of `jaxrules.compare`, which
             is refitted to X and y, the rows of the comparison, by its best method that yields rules
             or a linear model. Its quality is that on held-out rows: the models of the folds are
             fitted again, too.
