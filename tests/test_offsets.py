@@ -3,6 +3,7 @@ all weights.
 """
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ EXPOSURE = RNG.uniform(0.1, 3, 400)
 RATE = np.exp(0.3 + 0.8 * (X[:, 0] > 0) - 0.5 * (X[:, 1] > 0.5))
 COUNTS = RNG.poisson(EXPOSURE * RATE)
 SMALL: dict[str, Any] = {"max_rules": 2, "l2_penalty": 1.0}
+FEW: dict[str, Any] = {"max_length": 1, "max_cut_points": 2}
 
 
 @pytest.mark.parametrize(
@@ -56,8 +58,10 @@ def test_a_relative_target_has_the_loss_of_the_shifted_score(name: str, seed: in
         lambda **given: jr.glrm.fit(X, COUNTS, **given),
         lambda **given: jr.lltboost.fit(X, COUNTS, time_limit=0, **given),
         lambda **given: jr.ltrnet.fit(X, COUNTS, time_limit=0, **given),
+        lambda **given: jr.lire.optimal(X, COUNTS, **FEW, **given),
+        lambda **given: SimpleNamespace(model=jr.lire.near_optimal(X, COUNTS, **FEW, **given)[0]),
     ],
-    ids=["boosting", "rulefit", "glrm", "lltboost", "ltrnet"],
+    ids=["boosting", "rulefit", "glrm", "lltboost", "ltrnet", "optimal", "near_optimal"],
 )
 def test_every_learner_of_counts_has_the_unit_of_exposure_in_its_intercept(fit: Any) -> None:
     model = fit(loss="poisson", exposure=EXPOSURE).model

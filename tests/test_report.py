@@ -331,6 +331,19 @@ def test_figures_of_near_optimal_models(name: str) -> None:
     assert ("It is proved" in data["models"][0]["opening"][-1]) == found.complete
 
 
+def test_near_optimal_rates_have_their_exposure() -> None:
+    exposure = 1.0 + np.arange(48) % 4
+    found = jr.lire.near_optimal(X, NUMBERS, loss="poisson", exposure=exposure, **ENSEMBLES)
+    assert len(found) > 1
+    near = data_of(jr.report(found, X, NUMBERS, None, exposure=exposure))["near_optimal"]
+    rates = np.array([jr.predict(found[k], X) for k in range(len(found))])
+    assert near["amount"] == pytest.approx(0.1 * np.std(NUMBERS / exposure))
+    share = 100 * (np.ptp(rates, axis=0) > near["amount"]).mean()
+    assert f"For {share:.1f} % of the rows their predictions" in near["said"][-1]
+    with pytest.raises(ValueError, match="pass exposure= of these rows"):
+        jr.report(found, X, NUMBERS, None)
+
+
 def test_what_is_missing_among_near_optimal_models_is_said() -> None:
     few = jr.lire.near_optimal(X, LABELS, **ENSEMBLES, limit=2)
     near = data_of(jr.report(few, X, LABELS, None))["near_optimal"]

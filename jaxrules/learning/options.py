@@ -68,6 +68,7 @@ from jaxrules.learning.training import (
 )
 from jaxrules.learning.workers import check_workers
 from jaxrules.losses import Loss
+from jaxrules.models.near_optimal import NearOptimalModels
 from jaxrules.models.rule_models import RELATIVE_TO, RuleEnsemble
 from jaxrules.rules.constraints import asks
 from jaxrules.tools import checks, placement
@@ -500,8 +501,8 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
 
 def _shifted(found: Any, shift: float) -> Any:
     """Models, or fits of models, with this number added to their scores."""
-    if isinstance(found, list):
-        return [_shifted(one, shift) for one in found]
+    if isinstance(found, (list, NearOptimalModels)):
+        return _of_each(found, lambda one: _shifted(one, shift))
     if not isinstance(found, Fit):
         return found.shifted(shift) if hasattr(found, "shifted") else found
     details = {name: _shifted(part, shift) for name, part in found.details.items()}
@@ -512,12 +513,19 @@ def _shifted(found: Any, shift: float) -> Any:
     )
 
 
+def _of_each(found: Any, change: Callable[[Any], Any]) -> Any:
+    """The models of a path, or near-optimal ones, changed one by one."""
+    if isinstance(found, list):
+        return list(map(change, found))
+    return dataclasses.replace(found, models=tuple(map(change, found.models)))
+
+
 def _marked(found: Any, relative_to: str) -> Any:
     """Models, or fits of models, that say that they were fitted with an offset or exposure: what
     compares them with counts asks for it again.
     """
-    if isinstance(found, list):
-        return [_marked(one, relative_to) for one in found]
+    if isinstance(found, (list, NearOptimalModels)):
+        return _of_each(found, lambda one: _marked(one, relative_to))
     if isinstance(found, Fit):
         return dataclasses.replace(found, model=_marked(found.model, relative_to))
     return dataclasses.replace(found, options=(*found.options, (RELATIVE_TO, relative_to)))

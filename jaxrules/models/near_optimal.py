@@ -49,8 +49,6 @@ class NearOptimalModels:
     noun: ClassVar[str]
     part: ClassVar[str]
     sense: ClassVar[Literal["min", "max"]]
-    heads: ClassVar[tuple[str, ...]] = ()
-    """Of the columns that `figures` adds to the table of rules."""
 
     @property
     def schema(self) -> Schema:
@@ -102,6 +100,13 @@ class NearOptimalModels:
         """
         return None
 
+    @cached_property
+    def weight_ranges(self) -> Floats | None:
+        """The least and the greatest weight of each rule where it occurs, (rules, 2); None for
+        lists, whose rules have no weights.
+        """
+        return None
+
     @property
     def unlisted(self) -> str:
         """A sentence: what may be missing; empty if nothing is."""
@@ -125,17 +130,13 @@ class NearOptimalModels:
             return (*lines, *self.notes, more)
         return (*lines, *self.notes)
 
-    def figures(self, rule: int) -> tuple[str, ...]:
-        """What the table of rules says of one besides its share, see `heads`."""
-        return ()
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} {self.noun}s, complete={self.complete})"
 
     def __str__(self) -> str:
         lines, rows = list(self.summary), self._rows()
         if rows:
-            also = "".join(f", and its {head}" for head in self.heads)
+            also = "" if self.weight_ranges is None else ", and its weights"
             lines.append(f"Share of the {self.noun}s in which a {self.part} occurs{also}:")
             lines += display.aligned(rows)
         if len(self.rules) > _SHOWN:
@@ -143,15 +144,18 @@ class NearOptimalModels:
         return "\n".join([*lines, "The best:", str(self[0])])
 
     def _repr_html_(self) -> str:
-        heads = (f"share of the {self.noun}s", *self.heads, f"{self.part}, of {len(self.rules)}")
+        weights = () if self.weight_ranges is None else ("weights",)
+        heads = (f"share of the {self.noun}s", *weights, f"{self.part}, of {len(self.rules)}")
         table = display.html_table(" ".join(self.summary), heads, self._rows())
         return table + str(self[0]._repr_html_())
 
     def _rows(self) -> list[tuple[str, ...]]:
         """The rules that occur most, and in which share of the models."""
-        order = np.argsort(-self.occurrences, kind="stable")[:_SHOWN].tolist()
-        shares = [display.share_text(float(self.occurrences[r] / len(self))) for r in order]
-        return [
-            (share, *self.figures(r), self.rules.describe(r))
-            for share, r in zip(shares, order, strict=True)
-        ]
+        rows = []
+        for r in np.argsort(-self.occurrences, kind="stable")[:_SHOWN].tolist():
+            figures = [display.share_text(float(self.occurrences[r] / len(self)))]
+            if self.weight_ranges is not None:
+                ends = [display.weight_text([end]) for end in self.weight_ranges[r].tolist()]
+                figures.append(" to ".join(dict.fromkeys(ends)))
+            rows.append((*figures, self.rules.describe(r)))
+        return rows

@@ -26,7 +26,7 @@ from jaxrules.learning.options import learner, option, options
 from jaxrules.models.near_optimal import NearOptimalModels
 from jaxrules.models.rule_models import RuleEnsemble, predict, predict_proba
 from jaxrules.rules.rows import Activations
-from jaxrules.tools import checks, display
+from jaxrules.tools import checks
 from jaxrules.tools.fits import Status
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class NearOptimalEnsembles(NearOptimalModels):
 
     models: tuple[RuleEnsemble, ...]
 
-    noun, part, sense, heads = "ensemble", "rule", "min", ("weights",)
+    noun, part, sense = "ensemble", "rule", "min"
 
     def __getitem__(self, index: int) -> RuleEnsemble:
         """One of them as a model."""
@@ -74,10 +74,6 @@ class NearOptimalEnsembles(NearOptimalModels):
             result[at, 0] = np.minimum(result[at, 0], weights)
             result[at, 1] = np.maximum(result[at, 1], weights)
         return result
-
-    def figures(self, rule: int) -> tuple[str, ...]:
-        low, high = (display.weight_text([w]) for w in self.weight_ranges[rule].tolist())
-        return (low if low == high else f"{low} to {high}",)
 
     def possible(self, X: TableLike) -> NDArray[np.bool_]:
         classes = np.asarray(self.schema.classes or (), object)

@@ -144,7 +144,7 @@ def _differs(models: Sequence[Model], rows: FigureRows, amount: float) -> list[f
 
 def _rules(found: NearOptimalModels, texts: Sequence[str]) -> list[Json]:
     """Every rule, in how many models it is, and where; the most frequent first."""
-    n, ranges = len(found), getattr(found, "weight_ranges", None)
+    n, ranges = len(found), found.weight_ranges
     first: dict[int, int] = {}
     for place, support in enumerate(found.supports):
         for rule in support:
