@@ -845,6 +845,8 @@ def functions() -> list[Entry]:
             **folds,
         },
         "lire.published": {**penalties, "rules": RULES},
+        "lire.optimal": {"max_length": 1, "max_cut_points": 2},
+        "lire.near_optimal": {"max_length": 1, "max_cut_points": 2, "limit": 20},
         "glrm.fit": {"rule_penalty": 0.02},
         "glrm.path": {"rule_penalties": [0.1, 0.02]},
         "glrm.cross_validate": {"rule_penalties": [0.05], **folds},

@@ -351,6 +351,7 @@ def test_what_is_missing_among_near_optimal_models_is_said() -> None:
     one = jr.lire.near_optimal(X, LABELS, **ENSEMBLES | {"within": 0.0, "global_penalty": 1.0})
     near = data_of(jr.report(one, X, LABELS, None))["near_optimal"]
     assert near["said"][0].startswith("1 rule ensemble has an objective within 0 % of")
+    assert near["said"][1].startswith("It is proved that no other ensemble")
     assert (len(near["said"]), near["rules"]) == (2, [])
 
 

@@ -387,7 +387,8 @@ class AllConjunctions:
     ) -> None:
         self.data, self.made, self.options, self.run = data, made, options, run
         self.space = made.space.groups
-        self.pattern, self.length = made.space.activations.pattern, options.max_length
+        self.pattern = made.space.activations.pattern
+        self.length = min(options.max_length, max(len(made.pool), 1))
         shares = data.weights / data.weights.sum()
         self.target, self.unit, self.shift = scaled(data.loss, data.target, shares)
         gamma, ridge = penalties(options, data)
@@ -622,13 +623,17 @@ class AllConjunctions:
         pool, most = self._with(self.pool, rules), self.options.max_rules
         sums = Activations(pool.bits, self.pattern).covered(point.theta)
         listed, rest = np.sort(self._worth(sums))[::-1], self._worth(found.threshold)
+        unlisted = 0
         if most is not None:  # those that are not listed have a w of at most `rest`
-            listed = np.append(listed, np.full(max(most - len(listed), 0), rest))[:most]
-            listed = np.maximum(listed, rest)
+            unlisted = max(most - len(listed), 0)
+            listed = np.maximum(listed[:most], rest)
         if most is not None or rest <= self.gamma:
-            terms = np.minimum(0.0, self.gamma - listed)
+            terms, term = np.minimum(0.0, self.gamma - listed), min(0.0, self.gamma - rest)
             charge = float(terms[: None if most is None else most - 1].sum())
-            point = point._replace(charge=charge, bound=point.value + float(terms.sum()))
+            point = point._replace(
+                charge=charge + max(unlisted - 1, 0) * term,
+                bound=point.value + float(terms.sum()) + unlisted * term,
+            )
             if self.point is None or point.bound > self.point.bound:
                 self.point = point
             self._prove(point.bound)
@@ -645,7 +650,8 @@ class AllConjunctions:
 
     def _worth(self, sums: Any) -> Any:
         """w = g^2 / 2r."""
-        return sums * sums / (2 * self.price)
+        with np.errstate(over="ignore"):
+            return np.float64(sums) * sums / (2 * self.price)
 
     def _prove(self, bound: float) -> None:
         """Note a bound of the relaxation."""

@@ -76,6 +76,7 @@ _MANY = 500  # columns, of which some hundreds may move at once
 _SECONDS_PER_OPERATION = 5e-10  # of a Newton step
 _LEAST_RISE = 1e-4  # estimates of a rise are at least this share of the node's gap
 _PASSES = 3  # the most solutions of one node, repeated while it fixes columns
+_LARGEST = 3.4e38  # nodes keep first guesses of their weights, in float32
 
 
 class Node(NamedTuple):
@@ -158,7 +159,7 @@ class Relaxation:
         # The constant, with all weights 0, is a model of every support: no best weight has a ridge
         # above its loss.
         ridge = search.ridge[self.columns]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             cap = np.minimum(problem.cap, np.sqrt(2 * empty.loss / ridge))
         self.constant, self.loss, self.centre = (
             problem.constant,
@@ -318,7 +319,8 @@ class BranchAndBound:
                 else node.state
             )
             smaller = fixed or sizes[1] < 0.8 * node.sizes[1]
-            node = Node(bound, 0, state, sizes, weights.astype(np.float32), intercept)
+            guess = np.clip(weights, -_LARGEST, _LARGEST).astype(np.float32)
+            node = Node(bound, 0, state, sizes, guess, intercept)
             if not smaller:
                 break
         still = np.flatnonzero(node.state == free)
@@ -326,8 +328,8 @@ class BranchAndBound:
             return [node]
         # Split where both halves promise to rise, by the product of the estimates
         missing = max(self.best.objective - bound, 1e-300)
-        promise = np.clip(solution.rise[still], _LEAST_RISE * missing, missing).prod(axis=1)
-        column = still[np.argmax(promise + 1e-9 * missing**2 * solution.share[still])]
+        promise = np.clip(solution.rise[still] / missing, _LEAST_RISE, 1).prod(axis=1)
+        column = still[np.argmax(promise + 1e-9 * solution.share[still])]
         halves = []
         for choice in (inside, out):
             state = node.state.copy()

@@ -153,7 +153,7 @@ def near_optimal(
                 tree.run(options.max_nodes)
             proved &= tree.closed and proof.complete and len(found) <= options.limit
         else:
-            proved &= not len(made.pool)
+            proved &= not len(made.pool) or (proof.complete and not run.stopped())
     found = found or [best]
     found.sort(key=lambda one: one.objective)
     found = found[: options.limit]
