@@ -794,6 +794,7 @@ BAD: dict[str, tuple[Bad, ...]] = {
         (["yes"], TypeError, "must be a label of y or None"),
     ),
     "start": (("empty", TypeError, "must be a Rule"),),
+    "regression_list.start": (("empty", TypeError, "must be a RegressionList"),),
     "glrm.standard_errors": numbers("must be finite and positive", -0.5, 0.0),
     "glrm.rule_penalty": numbers("must be finite and positive", -0.5, 0.0),
     "rules": (

@@ -41,6 +41,7 @@ Y = (
 OWN = {"missing": "own_category"}
 FIT = jr.regression_list.fit(FRAME, Y, **OWN, max_rules=6)
 MODEL = FIT.model
+FIRST = jr.Conjunctions.build(MODEL.schema, [[jr.Condition.above(1, 1.0)]])
 
 
 def loss_of(y: Any, weights: Any, loss: str) -> float:
@@ -178,6 +179,112 @@ def test_a_path_never_gets_worse() -> None:
     assert len({one.details.literal_penalty for one in path}) == 1
 
 
+def recomputed(fit: Any, X: Any, y: Any, weights: Any) -> float:
+    """The objective of a fit from its model's rows alone."""
+    model = fit.model
+    place = model.position(jr.as_table(X))
+    parts = [place == k for k in range(len(model.values))]
+    left = sum(loss_of(y[part], weights[part], model.loss) for part in parts)
+    price = fit.details.literal_penalty * model.conjunctions.propositions.sum()
+    return float(left / loss_of(y, weights, model.loss) + price)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["squared", "absolute"]), st.booleans())
+def test_a_list_behind_an_experts_rules_and_from_a_start(seed: int, loss: Any, two: bool) -> None:
+    X, y, weights = small(seed)
+    c, schema = jr.Condition, jr.as_table(X).schema
+    rules = [[c.at_least(0, 1.0), c.below(2, 1.0)], [c.at_least(1, 1.0)]]
+    first = jr.Conjunctions.build(schema, rules[: 1 + two])
+    options: dict[str, Any] = {
+        "first": first, "loss": loss, "max_rules": 4, "min_support": 0.0, "literal_penalty": 0.02,
+    }  # fmt: skip
+    fit = jr.regression_list.fit(X, y, weights, **options)
+    n = len(first)
+    assert [fit.model.conjunctions.rule(k) for k in range(n)] == [first.rule(k) for k in range(n)]
+    assert len(fit.model.conjunctions) <= 4
+    assert fit.history[-1].size == len(fit.model.conjunctions)
+    assert fit.objective == pytest.approx(recomputed(fit, X, y, weights))
+    # The list behind them is the one that is learned of the rows that they leave.
+    left = ~first.satisfied(jr.as_table(X)).any(axis=1)
+    if two and np.ptp(y[left]) > 0:
+        rest, whole = loss_of(y[left], weights[left], loss), loss_of(y, weights, loss)
+        alone = jr.regression_list.fit(
+            X[left], y[left], weights[left],
+            **options | {"first": None, "max_rules": 2, "literal_penalty": 0.02 * whole / rest},
+        )  # fmt: skip
+        taken = np.array([first.satisfied(jr.as_table(X))[:, 0], left])
+        parts = [taken[0], ~taken.any(axis=0)]
+        before = sum(loss_of(y[part], weights[part], loss) for part in parts)
+        assert fit.objective == pytest.approx(
+            (before + alone.objective * rest) / whole + 0.02 * first.propositions.sum()
+        )
+    for limit in (None, 1e-9):
+        again = jr.regression_list.fit(X, y, weights, start=fit, time_limit=limit, **options)
+        assert again.objective <= fit.objective + 1e-12
+    assert dict(again.model.options)["start"] == "given"
+    # A start of other data need not be good, and is improved; its own cut points come along.
+    other = jr.regression_list.fit(X, y[::-1], weights, **options).model
+    cut = jr.Conjunctions.build(schema, [[c.above(0, 0.25)]])
+    own = jr.RegressionList(cut, np.zeros(2))
+    for start in (other, own):
+        more = jr.regression_list.fit(X, y, weights, start=start, **options)
+        assert more.objective <= fit.objective + 1e-12
+
+
+def test_a_start_is_what_the_search_cannot_find() -> None:
+    X = FRAME[["size"]].to_numpy()
+    y = (X[:, 0] == 3.0) + 0.0
+    exact = jr.regression_list.fit(X, y, max_rules=2, literal_penalty=0.01)
+    coarse: dict[str, Any] = {"cut_points": {"x0": [5.0]}, "max_rules": 2, "literal_penalty": 0.01}
+    without = jr.regression_list.fit(X, y, **coarse)
+    again = jr.regression_list.fit(X, y, start=exact, **coarse)
+    assert again.objective <= exact.objective + 1e-12 < without.objective
+    # What holds for all rows, or for none, is the default.
+    c = jr.Condition
+    everything = jr.Conjunctions.build(
+        exact.model.schema, [[c.above(0, 99.0)], [c.above(0, -1.0)], [c.above(0, 5.0)]]
+    )
+    start = jr.RegressionList(everything, np.zeros(4))
+    coarse["max_rules"] = 3
+    assert jr.regression_list.fit(X, y, start=start, **coarse).objective == without.objective
+    most = jr.Conjunctions.build(exact.model.schema, [[c.below(0, 6.0)]])
+    with pytest.raises(ValueError, match=r"start has a default, which decides .* min_support=0.5"):
+        jr.regression_list.fit(X, y, start=jr.RegressionList(most, np.zeros(2)), min_support=0.5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("length", [1, None])
+def test_required_columns_are_used(loss: Any, length: Any) -> None:
+    for seed in range(10):
+        X, y, weights = small(seed)
+        wide = np.column_stack([X, np.random.default_rng(seed).integers(0, 2, (24, 2))])
+        options: dict[str, Any] = {"loss": loss, "max_length": length, "literal_penalty": 0.05}
+        for size in (2, 3):
+            fit = jr.regression_list.fit(
+                wide, y, weights, required=[3, "x4"], max_rules=size, **options
+            )
+            assert {3, 4} <= set(fit.model.conjunctions.feature)
+            assert len(fit.model.conjunctions) <= size
+            assert fit.objective == pytest.approx(recomputed(fit, wide, y, weights))
+            assert fit.history[-1].objective == fit.objective
+            again = jr.regression_list.fit(
+                wide, y, weights, required=[3, 4], max_rules=size, start=fit, **options
+            )
+            assert again.objective <= fit.objective + 1e-12
+        first = jr.Conjunctions.build(jr.as_table(wide).schema, [[jr.Condition.at_least(4, 1.0)]])
+        path = jr.regression_list.path(
+            wide, y, weights, required=[3, 4], first=first, max_rules=3, **options
+        )
+        assert [dict(one.model.options)["max_rules"] for one in path] == [2, 3]
+        assert all(3 in one.model.conjunctions.feature for one in path)
+    wide, y = np.tile(wide, (10, 1)), np.tile(y, 10)
+    chosen = jr.regression_list.cross_validate(
+        wide, y, required=[3], first=first, max_rules=3, n_folds=2
+    )
+    assert chosen.details.cross_validation.risks.shape == (2, 8)
+
+
 def test_cross_validation_measures_the_loss() -> None:
     fit = jr.regression_list.cross_validate(
         FRAME, Y, **OWN, literal_penalties=[0.005, 0.1], max_rules=3, n_folds=3, loss="absolute"
@@ -224,6 +331,13 @@ class _Ticks:
         ({"forbidden": ["weight"]}, ValueError, "names 'weight'"),
         ({"forbidden": ["size", "age", "colour"]}, ValueError, "names every column"),
         ({"monotone": {"size": 1}}, TypeError, "monotone"),
+        ({"required": ["size", "age"], "max_rules": 1}, ValueError, "required names 2 columns"),
+        ({"required": ["age"], "min_support": 0.9}, ValueError, "no list .*'age'.*min_support"),
+        ({"first": FIRST, "max_rules": 1}, ValueError, "first has 1 rules, but max_rules=1"),
+        ({"start": Y}, TypeError, "start must be a RegressionList"),
+        ({"start": MODEL, "max_rules": 2}, ValueError, "start has 6 rules besides the 0 of first"),
+        ({"start": MODEL, "forbidden": ["size"]}, ValueError, "start has the rule"),
+        ({"start": MODEL, "min_support": 0.3}, ValueError, "start has the rule .* min_support"),
     ],
 )
 def test_bad_arguments(options: dict[str, Any], error: type[Exception], told: str) -> None:

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import Table
 from jaxrules.learning.training import TrainingData
-from jaxrules.models.rule_models import RuleEnsemble, RuleList
+from jaxrules.models.rule_models import RegressionList, RuleEnsemble, RuleList
 from jaxrules.rules.conditions import Conjunctions, PropositionPool
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.bits import Words, pack
 from jaxrules.tools.fits import Fit
 
-ModelT = TypeVar("ModelT", RuleEnsemble, RuleList)
+ModelT = TypeVar("ModelT", RuleEnsemble, RuleList, RegressionList)
 
 
 def given_start(
@@ -70,9 +70,8 @@ def given_start(
         raise ValueError(
             f"start is for the classes {model.schema.classes}, but y has {data.classes}"
         )
-    n_labels = (
-        max(len(data.outputs), 2) if isinstance(model, RuleEnsemble) else len(data.classes or ())
-    )
+    of_list = isinstance(model, RuleList)
+    n_labels = len(data.classes or ()) if of_list else max(len(data.outputs), 2)
     barred = np.flatnonzero(~constraints.allows(model.conjunctions, n_labels).any(axis=1)).tolist()
     if barred:
         raise ValueError(

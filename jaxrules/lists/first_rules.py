@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.data.table import Label, effective_row
+from jaxrules.data.table import Label, Table, effective_row
 from jaxrules.learning.training import TrainingData
 from jaxrules.lists.reading import ListOptions
-from jaxrules.models.rule_models import RuleList, first_satisfied
+from jaxrules.models.rule_models import OrderedRules, RuleList, first_satisfied
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.tools.checks import require
@@ -23,24 +23,76 @@ from jaxrules.tools.fits import Settings
 Bools = NDArray[np.bool_]
 
 
+ListT = TypeVar("ListT", bound=OrderedRules)
+
+
 @dataclass(frozen=True, eq=False)
-class FirstRules:
+class ExpertRules:
     """An expert's rules, which come first in a list; the other rules are learned on the rows that
     these do not cover.
 
     Attributes:
         rules: in order.
+        position: the first of them that each row satisfies, or their number, (rows,).
+    """
+
+    rules: Conjunctions
+    position: NDArray[np.int64]
+
+    @property
+    def rest(self) -> Bools:
+        """Which rows none of them covers, bool (rows,)."""
+        return self.position == len(self.rules)
+
+    @classmethod
+    def given(cls, table: Table, first: object, max_rules: int) -> ExpertRules:
+        """The rules of the argument `first`.
+
+        Raises:
+            TypeError, ValueError: naming the argument; also if no row or no rule remains to be
+                learned.
+        """
+        rules = rules_for(table.schema, "first", first)
+        found = ExpertRules(rules, first_satisfied(rules, table))
+        require(found.rest.any(), "the rules of first cover every row; nothing is left to learn")
+        require(
+            len(rules) < max_rules,
+            f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise "
+            "max_rules",
+        )
+        return found
+
+    def behind(self, model: ListT, max_rules: int) -> ListT:
+        """The list of ``start``, without these rules if it begins with them.
+
+        Raises:
+            ValueError: if there is no room for it.
+        """
+        n, rules = len(self.rules), model.conjunctions
+        if n and [set(rule) for rule in rules][:n] == [set(rule) for rule in self.rules]:
+            model = model.take(np.arange(n, len(rules)))
+        left = len(model.conjunctions)
+        require(
+            n + left <= max_rules,
+            f"start has {left} rules besides the {n} of first, but max_rules={max_rules}; raise "
+            "max_rules",
+        )
+        return model
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRules(ExpertRules):
+    """An expert's rules with labels.
+
+    Attributes:
         labels: of the rules, (rules,).
         decided: the weight of every class among the rows that each captures, (rules, classes).
-        rest: which rows none of them covers, bool (rows,).
         right: which rows they classify correctly, bool (rows,).
         unit: the weight of one row, see `jaxrules.data.table.effective_row`.
     """
 
-    rules: Conjunctions
     labels: NDArray[np.int32]
     decided: NDArray[np.float64]
-    rest: Bools
     right: Bools
     unit: float
 
@@ -60,8 +112,8 @@ class FirstRules:
             TypeError, ValueError: naming the argument; also if no row or no rule remains to be
                 learned.
         """
-        rules = rules_for(data.table.schema, "first", options.first)
-        position = first_satisfied(rules, data.table)
+        found = cls.given(data.table, options.first, max_rules)
+        rules, position = found.rules, found.position
         decided = np.zeros((len(rules) + 1, class_weights.shape[1]))
         np.add.at(decided, position, class_weights)
         labels = _labels(options.first_labels, len(rules), data.classes or ())
@@ -69,37 +121,11 @@ class FirstRules:
             allowed = constraints.allows(rules, class_weights.shape[1])
             labels = np.where(allowed, decided[:-1], -np.inf).argmax(axis=1).astype(np.int32)
         constraints.check_labels("first", rules, labels, data.classes or (), "change first_labels")
-        rest = position == len(rules)
-        require(rest.any(), "the rules of first cover every row; nothing is left to learn")
-        require(
-            len(rules) < max_rules,
-            f"first has {len(rules)} rules, but max_rules={max_rules} leaves none to learn; raise "
-            "max_rules",
-        )
-        # -1, for rows that no rule covers, looks up the last class; `~rest` leaves these rows out.
+        # -1, for rows that no rule covers, looks up the last class; `~found.rest` leaves them out.
         said = np.append(labels, -1)[position]
-        right = ~rest & (class_weights[np.arange(len(said)), said] > 0)
+        right = ~found.rest & (class_weights[np.arange(len(said)), said] > 0)
         unit = effective_row(class_weights)
-        return cls(rules, labels, decided[:-1], rest, right, unit)
-
-    def behind(self, model: RuleList, max_rules: int) -> RuleList:
-        """The list of ``start``, without these rules if it begins with them.
-
-        Raises:
-            ValueError: if there is no room for it.
-        """
-        n, rules = len(self.rules), model.conjunctions
-        if n and [set(rule) for rule in rules][:n] == [set(rule) for rule in self.rules]:
-            model = RuleList(
-                rules.take(range(n, len(rules))), model.labels[n:], model.probabilities[n:]
-            )
-        left = len(model.conjunctions)
-        require(
-            n + left <= max_rules,
-            f"start has {left} rules besides the {n} of first, but max_rules={max_rules}; raise "
-            "max_rules",
-        )
-        return model
+        return cls(rules, position, labels, decided[:-1], right, unit)
 
     def objective(self, penalty: float) -> float:
         """Their part of the objective: the weight that they classify correctly minus the penalty of

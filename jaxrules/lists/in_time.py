@@ -37,10 +37,16 @@ def rows_for_lists(
     or after Ctrl-C. None if there is, or if an option sets a constraint that only the search can
     satisfy.
     """
-    given = (options.required, options.first, options.monotone, getattr(options, "start", None))
-    plain = all(value is None or _is_empty(value) for value in given)
-    plain = plain and isinstance(options.default, str) and options.default == "majority"
+    plain = isinstance(options.default, str) and options.default == "majority"
+    plain = plain and not constrained(options)
     return rows_for_rules(data, run, options.seed, (), stage=stage) if plain else None
+
+
+def constrained(options: Any) -> bool:
+    """Whether an option sets a constraint that only the search can satisfy."""
+    names = ("required", "first", "monotone", "start")
+    given = [getattr(options, name, None) for name in names]
+    return not all(value is None or _is_empty(value) for value in given)
 
 
 def _is_empty(value: Any) -> bool:

@@ -28,7 +28,7 @@ ELSE target = 3 (10 rows, off by 0)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -46,17 +46,20 @@ from jaxrules.learning.cross_validation import (
 from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules, with_rules
 from jaxrules.learning.options import FitOptions, Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, by_content
+from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
+from jaxrules.lists.first_rules import ExpertRules
+from jaxrules.lists.in_time import constrained
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.reading import limit
 from jaxrules.losses import squared
 from jaxrules.models.rule_models import ListLoss, RegressionList, first_satisfied
 from jaxrules.rules.conditions import Conjunctions, PropositionPool
-from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.rule_search.space import best_first
 from jaxrules.tools import checks
 from jaxrules.tools.bits import distinct, pack, unpack
-from jaxrules.tools.fits import Details, Fit, Settings, Status
+from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
@@ -126,6 +129,10 @@ class _Shared(FitOptions):
         propositions: the literals to build rules from; None takes
             `jaxrules.lists.literals.literals_of`.
         forbidden: columns, by name or position, that no rule may use.
+        required: columns that the list must use; if the search leaves one out, the literal on it
+            that costs least is added.
+        first: an expert's rules, which come first, however many rows they decide; they count
+            towards `max_rules`, and their literals are penalised.
         local_search: delete, exchange, replace and insert rules after the greedy insertions, until
             nothing helps.
         beam_width: the number of conditions that the beam refines at once.
@@ -143,13 +150,15 @@ class _Shared(FitOptions):
     cut_points: Mapping[str, Sequence[float]] | None = None
     propositions: PropositionPool | None = None
     forbidden: Iterable[str | int] = ()
+    required: Iterable[str | int] = ()
+    first: Conjunctions | None = None
     local_search: bool = option(checks.flag, default=True)
     beam_width: int = option(checks.integer, default=10, at_least=1, at_most=10_000)
 
 
 @options
-class RegressionListOptions(_Shared):
-    """The options of `fit` and `path`.
+class RegressionListPathOptions(_Shared):
+    """The options of `path`.
 
     Attributes:
         max_rules: the most rules.
@@ -162,6 +171,19 @@ class RegressionListOptions(_Shared):
     literal_penalty: float | None = option(
         partial(checks.optional, checks.number), default=None, at_least=0
     )
+
+
+@options
+class RegressionListOptions(RegressionListPathOptions):
+    """The options of `fit`.
+
+    Attributes:
+        start: a list, as a Fit or its model, with the same columns. The search starts from its
+            rules, too, after those of `first`; its conditions become additional literals. The
+            result is at least as good as that list with values for these rows.
+    """
+
+    start: Fit[RegressionList] | RegressionList | None = None
 
 
 def _penalties(name: str, values: Any) -> tuple[float, ...]:
@@ -210,12 +232,12 @@ def fit(
     data = _data(X, y, sample_weight, options)
 
     def rows(stage: Stage) -> TrainingData | None:
-        if options.propositions is not None and stage == "start":
+        if constrained(options) or (options.propositions is not None and stage == "start"):
             return None
         return rows_for_rules(data, run, options.seed, _NEEDS, stage=stage)
 
     def on_all_rows(task: _Task) -> Fit[RegressionList]:
-        return task.fit(options, options.settings(), run)
+        return task.fit(options, run)
 
     return with_rules(
         rows,
@@ -225,9 +247,9 @@ def fit(
     )
 
 
-@learner(RegressionListOptions)
+@learner(RegressionListPathOptions)
 def path(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RegressionListOptions
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: RegressionListPathOptions
 ) -> list[Fit[RegressionList]]:
     """One Fit for each number of rules from 1 to `max_rules`, each started from the list before. A
     penalty of None is the one that `fit` chooses for `max_rules`. No list is worse than the one
@@ -242,8 +264,9 @@ def path(
         X, y, sample_weight: as for `fit`.
 
     Returns:
-        The fits. Every size has an equal share of the remaining time; there are fewer fits if time
-        runs out.
+        The fits. The sizes begin with the smallest in which the rules of `first`, a rule to learn
+        and the columns of `required` have room. Every size has an equal share of the remaining
+        time; there are fewer fits if time runs out.
 
     Raises:
         TypeError, ValueError: as `fit`.
@@ -253,7 +276,7 @@ def path(
     penalty, chosen = options.literal_penalty, ""
     if penalty is None:
         part = run.child(0.3)
-        found = task.fit(options, options.settings(), part).details
+        found = task.fit(options, part).details
         penalty, chosen = found["literal_penalty"], found["chosen"]
     start: tuple[Rule, ...] = ()
 
@@ -263,9 +286,9 @@ def path(
         search = _ListSearch(task, own, run, penalty)
         search.run(start)
         start = search.best.rules
-        return task.finished(search, run, own.settings(), chosen)
+        return task.finished(search, run, chosen)
 
-    return fits_along(range(1, options.max_rules + 1), run, fit_at)
+    return fits_along(range(task.fewest, options.max_rules + 1), run, fit_at)
 
 
 @learner(RegressionListGrid)
@@ -292,9 +315,11 @@ def cross_validate(
     """
     run = options.run()
     data = _data(X, y, sample_weight, options)
-    sizes = range(1, options.max_rules + 1)
+    first = rules_for(data.table.schema, "first", options.first)
+    sizes = range(_constraints(data, options).fewest(first), options.max_rules + 1)
     each = [
-        options.to(RegressionListOptions, literal_penalty=one) for one in options.literal_penalties
+        options.to(RegressionListPathOptions, literal_penalty=one)
+        for one in options.literal_penalties
     ]
     grid = [
         {"literal_penalty": one, "max_rules": m} for one in options.literal_penalties for m in sizes
@@ -311,12 +336,22 @@ def _n_literals(model: RegressionList) -> int:
 
 
 def _data(
-    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: _Shared
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    options: RegressionListPathOptions | RegressionListGrid,
 ) -> TrainingData:
     """The rows, in an order that does not depend on the given one."""
     data = by_content(options.training_data(X, y, sample_weight, squared))
-    Constraints.of(data.schema, options.forbidden)  # a fit without time asks for no literals
+    # A fit without time asks for no literals.
+    _constraints(data, options).check_room(
+        rules_for(data.table.schema, "first", options.first), options.max_rules
+    )
     return data
+
+
+def _constraints(data: TrainingData, options: _Shared) -> Constraints:
+    return Constraints.of(data.schema, options.forbidden, options.required)
 
 
 def _in_time(
@@ -372,8 +407,8 @@ class _Rows:
 
     Attributes:
         order: the rows in the data.
-        target: centred, in units of its standard deviation.
-        weights: their sum is 1.
+        target: centred, in units of its range.
+        weights: the sum of those of all rows is 1.
         loss: the loss.
         constant: the loss of all rows.
         constant_loss: the same in the units of the target.
@@ -403,6 +438,12 @@ class _Rows:
             rows,
             constant=constant,
             constant_loss=constant * (scale**2 if loss == "squared" else scale),
+        )
+
+    def take(self, some: Bools) -> _Rows:
+        """Some of the rows."""
+        return replace(
+            self, order=self.order[some], target=self.target[some], weights=self.weights[some]
         )
 
     def parts(self, position: Ints, n: int) -> _Decided:
@@ -492,18 +533,33 @@ class _Literals:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """The data of a fit, and the literals on its rows."""
+    """The data of a fit, and the literals on its rows.
+
+    Attributes:
+        first: the expert's rules.
+        fixed: what these decide; and the other rows, as one.
+        rows: that they leave.
+        required: for each required column that they do not use, the literals on it.
+        start: the list to start from.
+    """
 
     data: TrainingData
     pool: PropositionPool
+    constraints: Constraints
+    first: ExpertRules
+    fixed: _Decided
     rows: _Rows
     literals: _Literals
+    required: Sequence[Bools]
+    start: tuple[Rule, ...] = ()
 
     @classmethod
-    def of(cls, data: TrainingData, options: _Shared, run: Run) -> _Task:
+    def of(cls, data: TrainingData, options: RegressionListPathOptions, run: Run) -> _Task:
         """Make the literals."""
         table = data.table
-        constraints = Constraints.of(data.schema, options.forbidden)
+        constraints = _constraints(data, options)
+        first = ExpertRules.given(table, options.first, options.max_rules)
+        model = given_start(getattr(options, "start", None), RegressionList, data, constraints)
         if options.propositions is None:
             run.preparing("literals")
             pool = literals_of(
@@ -515,28 +571,79 @@ class _Task:
             )
             pool = options.propositions.with_schema(table.schema).distinct(table)
         checks.require(len(pool) > 0, "X has no column that varies: nothing can be learned")
+        begun = None if model is None else first.behind(model, options.max_rules).conjunctions
+        if begun is not None:
+            # The search only knows rules made of its literals: those of the start join the pool.
+            parts = propositions_in(begun.with_schema(pool.schema))
+            pool = PropositionPool.concatenate([pool, parts]).distinct(table)
         pool = pool.take(np.flatnonzero(constraints.allows(pool, 2).any(axis=1)))
         checks.require(len(pool) > 0, "forbidden excludes every literal")
+        constraints.require_spoken(pool, "literal")
         pool = pool.take(np.argsort(pool.feature, kind="stable"))
-        rows = _Rows.of(data, options.loss)
-        return cls(data, pool, rows, _Literals.of(pool, Activations.of(pool, table), rows.order))
+        rows, held = _Rows.of(data, options.loss), Activations.of(pool, table)
+        fixed = rows.parts(first.position[rows.order], len(first.rules) + 1)
+        rows = rows.take(first.rest[rows.order])
+        unused = zip(constraints.using(pool), constraints.using(first.rules), strict=True)
+        required = [literals for literals, known in unused if not known.any()]
+        literals = _Literals.of(pool, held, rows.order)
+        task = cls(data, pool, constraints, first, fixed, rows, literals, required)
+        return task if begun is None else replace(task, start=task.begin(begun, held, options))
 
-    def fit(
-        self, options: RegressionListOptions, settings: Settings, run: Run
-    ) -> Fit[RegressionList]:
+    @property
+    def fewest(self) -> int:
+        """The least number of rules."""
+        return self.constraints.fewest(self.first.rules)
+
+    def begin(
+        self, rules: Conjunctions, held: Activations, options: RegressionListPathOptions
+    ) -> tuple[Rule, ...]:
+        """The rules of a start that decide a row, in terms of the literals.
+
+        Raises:
+            ValueError: if one is too long, or decides too few rows.
+        """
+        table, least = self.data.table, self.rows.least(options.min_support)
+        one_each = table[np.unique(held.pattern, return_index=True)[1]]
+        rules = rules.with_schema(table.schema)
+        made = made_of(self.pool, held.bits, rules, one_each)
+        check_lengths(made, options.max_length, "max_length")
+        left, kept = np.ones(len(self.rows.order), bool), list[Rule]()
+
+        def check(decided: Bools, what: str) -> None:
+            weight = float(self.rows.weights[decided].sum())
+            checks.require(
+                weight >= least or not kept,
+                f"start has {what}, which decides {weight:.2g} of the weight, but "
+                f"min_support={options.min_support}; lower it, or drop rules",
+            )
+
+        for k, rule in enumerate(made):
+            decided = left if rule is None else left & self.literals.holds(rule)
+            if rule == ():  # what holds for all rows is the default
+                break
+            if rule is not None and decided.any():
+                kept.append(rule)
+                check(decided, f"the rule {rules.describe(k)!r}")
+                left = left & ~decided
+        check(left, "a default")
+        return tuple(kept)
+
+    def fit(self, options: RegressionListPathOptions, run: Run) -> Fit[RegressionList]:
         """The list; a penalty of None follows from the noise that the list before leaves."""
         if options.literal_penalty is not None:
             search = _ListSearch(self, options, run, options.literal_penalty)
             search.run()
-            return self.finished(search, run, settings)
+            return self.finished(search, run)
         price = 2 * math.log(_CAUTION * len(self.literals)) / self.rows.effective
         noise, start = 1.0, tuple[Rule, ...]()
         for _ in range(_ROUNDS):
             search = _ListSearch(self, options, run.child(), max(price * noise, _WORTH_READING))
             search.run(start)
             # Every rule and the default have taken one row's worth of noise.
-            rest = max(1 - (len(search.best.rules) + 1) / self.rows.effective, 0.1)
-            left, start = float(search.best.parts.losses.sum()) / rest, search.best.rules
+            n_parts = len(self.first.rules) + len(search.best.rules) + 1
+            rest = max(1 - n_parts / self.rows.effective, 0.1)
+            lost = float(self.fixed.losses[:-1].sum() + search.best.parts.losses.sum())
+            left, start = lost / rest, search.best.rules
             least = search.penalty == _WORTH_READING
             if run.stopped() or least or left > 0.9 * noise:
                 break
@@ -547,18 +654,17 @@ class _Task:
             f"literal_penalty={search.penalty:.4g}: 2 log {_CAUTION * len(self.literals)} rows of "
             f"the noise{less} (noise: {noise:.0%} of the loss of a constant)"
         )
-        return self.finished(search, run, settings, chosen)
+        return self.finished(search, run, chosen)
 
-    def finished(
-        self, search: _ListSearch, run: Run, settings: Settings, chosen: str = ""
-    ) -> Fit[RegressionList]:
+    def finished(self, search: _ListSearch, run: Run, chosen: str = "") -> Fit[RegressionList]:
         """The Fit of a search."""
-        best, data = search.best, self.data
-        position = np.empty(len(best.position), np.int64)
-        position[self.rows.order] = best.position
-        rules = self.pool.conjunctions(best.rules, data.schema)
+        best, data, first = search.best, self.data, self.first
+        position = first.position.copy()
+        position[self.rows.order] = len(first.rules) + best.position
+        learned = self.pool.conjunctions(best.rules, data.schema)
+        rules = Conjunctions.concatenate([first.rules.with_schema(data.schema), learned])
         model = RegressionList.of_rows(
-            rules, position, data.target, data.weights, self.rows.loss, settings
+            rules, position, data.target, data.weights, self.rows.loss, search.options.settings()
         )
         details = RegressionListDetails(
             n_literals=len(self.literals), insertions=search.insertions,
@@ -605,7 +711,7 @@ class _ListSearch:
     """
 
     task: _Task
-    options: RegressionListOptions
+    options: RegressionListPathOptions
     watch: Run
     penalty: float
     now: _List = field(init=False)
@@ -615,6 +721,12 @@ class _ListSearch:
 
     def __post_init__(self) -> None:
         self.rows, self.literals = self.task.rows, self.task.literals
+        first = self.task.first.rules
+        self.before, self.max_rules = len(first), self.options.max_rules - len(first)
+        # What the expert's rules add to the objective
+        self.offset = float(
+            self.task.fixed.losses[:-1].sum() + self.penalty * first.propositions.sum()
+        )
         self.least = self.rows.least(self.options.min_support)
         weights = self.rows.weights
         self.terms = np.column_stack([weights, weights * self.rows.target])
@@ -628,7 +740,7 @@ class _ListSearch:
             position[self.literals.holds(rules[place])] = place
         parts = self.rows.parts(position, len(rules) + 1)
         enough = parts.weights.min() >= self.least or not rules
-        price = self.penalty * sum(map(len, rules))
+        price = self.offset + self.penalty * sum(map(len, rules))
         objective = float(parts.losses.sum()) + price if enough else math.inf
         return _List(tuple(rules), position, parts, objective)
 
@@ -639,28 +751,92 @@ class _ListSearch:
         self.now = found
         if found.objective < self.best.objective - _TIE:
             self.best = found
-            self.watch.step(found.objective, len(found.rules))
+            self.report()
         return True
 
+    def report(self) -> None:
+        """A step of the history: the best list."""
+        self.watch.step(self.best.objective, self.before + len(self.best.rules))
+
     def run(self, start: Sequence[Rule] = ()) -> None:
-        """Search from a list; Ctrl-C and the limit leave the best so far."""
+        """Search from a list, then from that of the task; Ctrl-C and the limit leave the best so
+        far, to which the required columns are added.
+        """
+        given = self.list_of(self.task.start)
         with self.watch:
             self.watch.phase = "search"
-            self.now = self.best = self.list_of(start)
-            self.watch.step(self.best.objective, len(self.best.rules))
+            self.now = self.list_of(start)
+            self.best = min(self.now, given, key=lambda one: one.objective)
+            self.report()
             again = self.options.local_search and not start
-            firsts = self.beam(self.now, _STARTS)[1:] if again else []
+            others = self.beam(self.now, _STARTS)[1:] if again else []
+            firsts = [self.list_of((rule,)) for rule, _ in others]
             self.insert()
             self.greedy_objective = self.now.objective
             self.watch.phase = "local search"
             self.improve()
             self.watch.phase = "restarts"
-            for first, _ in firsts:
+            for begun in [*([given] if given.rules else []), *firsts]:
                 if self.watch.stopped():
                     break
-                self.now = self.list_of((first,))
+                self.now = begun
                 self.insert()
                 self.improve()
+        found = self.with_required(self.best)
+        if self.n_used(given) == len(self.task.required) and given.objective < found.objective:
+            found = given  # the added literals may have made the list worse than the start
+        if found is not self.best:
+            self.best = found
+            with self.watch:
+                self.report()
+
+    def n_used(self, found: _List) -> int:
+        """The number of required columns that a list uses."""
+        used = np.zeros(len(self.literals), bool)
+        used[[literal for rule in found.rules for literal in rule]] = True
+        return sum(bool(used[literals].any()) for literals in self.task.required)
+
+    def with_required(self, best: _List) -> _List:
+        """A list with literals on the required columns that it lacks, where they cost least: in a
+        rule, in the place of one, or in one more.
+
+        Raises:
+            ValueError: if `min_support` leaves no list that uses them.
+        """
+        required = self.task.required
+        for found in (best, self.list_of(())):
+            for literals in required:
+                if not any(literals[list(rule)].any() for rule in found.rules):
+                    lists = [found, *self.grown(found, literals)]
+                    # A rule in another's place may cost a different required column: their number
+                    # comes first.
+                    found = max(lists, key=lambda one: (self.n_used(one), -one.objective))
+            if self.n_used(found) == len(required):
+                return found
+        names = [self.task.data.schema.names[column] for column in self.task.constraints.required]
+        raise ValueError(
+            f"no list was found that uses {names}, the columns in required, and whose rules and "
+            f"default each decide min_support={self.options.min_support} of the weight, or a row; "
+            "lower it, or require fewer"
+        )
+
+    def grown(self, found: _List, literals: Bools) -> Iterator[_List]:
+        """Lists with one of these literals more, the best in each rule, in its place and as one
+        more rule, but those whose rules decide too few rows.
+        """
+        longest, rules = self.options.max_length or len(self.literals), found.rules
+        cases = [(found, ())] if len(rules) < self.max_rules else []
+        for k, rule in enumerate(rules):
+            rest = self.list_of((*rules[:k], *rules[k + 1 :]))
+            cases += [(rest, base) for base in ((), rule) if len(base) < longest]
+        saved, place = np.empty(len(self.literals)), np.zeros(len(self.literals), np.int64)
+        for rest, base in cases:
+            self.rate(rest)(np.flatnonzero(self.literals.holds(base)), saved, place)
+            best = int(np.where(literals, saved, -np.inf).argmax())
+            at = int(place[best])
+            longer = self.list_of((*rest.rules[:at], (*base, best), *rest.rules[at:]))
+            if math.isfinite(longer.objective) and literals[best]:
+                yield longer
 
     def improve(self) -> None:
         """The local search."""
@@ -675,7 +851,7 @@ class _ListSearch:
 
     def insert(self) -> None:
         """Insert rules while that helps and there is room."""
-        while len(self.now.rules) < self.options.max_rules and not self.watch.stopped():
+        while len(self.now.rules) < self.max_rules and not self.watch.stopped():
             if not self.keep(self.with_best_rule(self.now)):
                 break
 
@@ -697,7 +873,7 @@ class _ListSearch:
 
     def replace(self) -> None:
         """Replace each rule in turn with the best one."""
-        for place in range(self.options.max_rules):
+        for place in range(self.max_rules):
             rules = self.now.rules
             if place >= len(rules) or self.watch.stopped():
                 return
@@ -723,15 +899,27 @@ class _ListSearch:
                 best = longer
         return best
 
-    def beam(self, found: _List, count: int) -> list[tuple[Rule, int]]:
-        """The best conjunctions and their positions, the best first."""
+    def rate(self, found: _List) -> Callable[[Ints, Floats, Ints], None]:
+        """`regression_kernels.savings` for this list, a function of `rows`, `saved` and `place`."""
         from jaxrules.lists.regression_kernels import savings
 
-        rows, literals, penalty = self.rows, self.literals, self.penalty * self.rows.constant
-        n_bins = int(rows.bins.max()) + 1
-        totals = np.zeros((len(found.rules) + 1, n_bins, 2))
+        rows, literals = self.rows, self.literals
+        totals = np.zeros((len(found.rules) + 1, int(rows.bins.max()) + 1, 2))
         np.add.at(totals, (found.position, rows.bins), self.terms)
-        beam = [_Partial((), np.arange(len(rows.target)), -math.inf, 0)]
+
+        def rate(some: Ints, saved: Floats, place: Ints) -> None:
+            savings(
+                some, literals.cells, literals.firsts, literals.runs, literals.ends,
+                literals.columns, self.terms, rows.bins, found.position, totals, self.least,
+                saved, place,
+            )  # fmt: skip
+
+        return rate
+
+    def beam(self, found: _List, count: int) -> list[tuple[Rule, int]]:
+        """The best conjunctions and their positions, the best first."""
+        literals, penalty, rate = self.literals, self.penalty * self.rows.constant, self.rate(found)
+        beam = [_Partial((), np.arange(len(self.rows.target)), -math.inf, 0)]
         best: list[tuple[float, _Partial]] = []
         for length in range(1, (self.options.max_length or len(literals)) + 1):
             saved = np.full((len(beam), len(literals)), -math.inf)
@@ -739,11 +927,7 @@ class _ListSearch:
             for k, one in enumerate(beam):
                 if length > 1 and self.watch.stopped():
                     break
-                savings(
-                    one.rows, literals.cells, literals.firsts, literals.runs, literals.ends,
-                    literals.columns, self.terms, rows.bins, found.position, totals, self.least,
-                    saved[k], place[k],
-                )  # fmt: skip
+                rate(one.rows, saved[k], place[k])
             beam = self.extended(beam, saved, place, penalty)
             best += [(one.saved - penalty * length, one) for one in beam]
             if not beam:
