@@ -285,6 +285,69 @@ def test_required_columns_are_used(loss: Any, length: Any) -> None:
     assert chosen.details.cross_validation.risks.shape == (2, 8)
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["squared", "absolute"]), st.booleans())
+def test_monotone_lists_never_fall(seed: int, loss: Any, expert: bool) -> None:
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 3, (60, 3)).astype(float)
+    y = np.round(X[:, 0] * random.choice([-1, 1]) + X[:, 1] * (X[:, 2] > 0), 1)
+    y += np.round(random.normal(size=60), 1)
+    monotone = {0: int(random.choice([-1, 1])), "x1": 1}
+    options: dict[str, Any] = {"loss": loss, "monotone": monotone, "literal_penalty": 0.01}
+    if expert:
+        ends = [jr.Condition.at_least, jr.Condition.below]
+        rule = [ends[int(random.integers(2))](int(random.integers(2)), 1.0)]
+        options["first"] = jr.Conjunctions.build(jr.as_table(X).schema, [rule])
+    try:
+        fit = jr.regression_list.fit(X, y, **options, required=[] if expert else [2])
+    except ValueError as error:
+        assert "first has the rule" in str(error)  # noqa: PT017
+        return
+    grid = np.array(np.meshgrid(*[np.arange(-1.0, 4.0)] * 3, indexing="ij")).reshape(3, -1).T
+    for one in (fit, jr.regression_list.fit(X, y, **options, start=fit)):
+        said = jr.predict(one.model, grid).reshape(5, 5, 5)
+        assert (monotone[0] * np.diff(said, axis=0) >= -1e-12).all()
+        assert (np.diff(said, axis=1) >= -1e-12).all()
+        assert one.objective == pytest.approx(recomputed(one, X, y, np.ones(60)))
+    assert one.objective <= fit.objective + 1e-12
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_the_best_small_monotone_list_is_nearly_always_found(loss: Any) -> None:
+    found = tried = 0
+    for seed in range(30):
+        X, y, weights = small(seed)
+        least = 1.0
+        whole = loss_of(y, weights, loss)
+        literals = [(X[:, j] == v, j, v) for j in range(3) for v in (0, 1)]
+
+        def value(rows: Any) -> float:
+            return best_value(y[rows], weights[rows], loss)  # noqa: B023
+
+        for (one, j, v), (two, k, w) in itertools.product(literals, literals):
+            for parts, sides in (
+                ([one, ~one], [(j, v)]), ([one, two & ~one, ~two & ~one], [(j, v), (k, w)])
+            ):  # fmt: skip
+                if not all(part.any() for part in parts):
+                    continue
+                values = [value(part) for part in parts]
+                if all(
+                    column == 2 or all((values[at] - later) * (2 * side - 1) >= 0 for later in rest)
+                    for at, (column, side) in enumerate(sides)
+                    for rest in [values[at + 1 :]]
+                ):
+                    left = sum(loss_of(y[part], weights[part], loss) for part in parts)
+                    least = min(least, left / whole + 0.03 * len(sides))
+        fit = jr.regression_list.fit(
+            X, y, weights, literal_penalty=0.03, min_support=0.0, max_rules=2, max_length=1,
+            loss=loss, monotone={0: 1, 1: 1},
+        )  # fmt: skip
+        assert fit.objective >= least - 1e-9
+        found += fit.objective <= least + 1e-9
+        tried += 1
+    assert found >= tried - 3
+
+
 def test_cross_validation_measures_the_loss() -> None:
     fit = jr.regression_list.cross_validate(
         FRAME, Y, **OWN, literal_penalties=[0.005, 0.1], max_rules=3, n_folds=3, loss="absolute"
@@ -330,7 +393,9 @@ class _Ticks:
         ({"propositions": [1]}, TypeError, "propositions"),
         ({"forbidden": ["weight"]}, ValueError, "names 'weight'"),
         ({"forbidden": ["size", "age", "colour"]}, ValueError, "names every column"),
-        ({"monotone": {"size": 1}}, TypeError, "monotone"),
+        ({"monotone": {"colour": 1}}, ValueError, "monotone names the categorical column"),
+        ({"monotone": {"size": -1}, "start": MODEL}, ValueError, "start has .* monotone"),
+        ({"monotone": {"age": -1}, "first": FIRST}, ValueError, "first has the rule 'age > 1'"),
         ({"required": ["size", "age"], "max_rules": 1}, ValueError, "required names 2 columns"),
         ({"required": ["age"], "min_support": 0.9}, ValueError, "no list .*'age'.*min_support"),
         ({"first": FIRST, "max_rules": 1}, ValueError, "first has 1 rules, but max_rules=1"),

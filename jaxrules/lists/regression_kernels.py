@@ -18,19 +18,23 @@ Ints = NDArray[np.int64]
 _jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
 _part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
 
+_SLACK = 1e-9
+"""What rounding may change of values, whose range is 1."""
+
 
 @_part
-def _loss(sums: Floats) -> float:
-    """The loss of rows around their best value, (bins, 2): with one bin, the squared loss without
-    the sum of the squares; with more, the absolute loss of rows at the means of their bins.
+def _fitted(sums: Floats) -> tuple[float, float]:
+    """The loss of rows around their best value, and the value, (bins, 2): with one bin, the squared
+    loss without the sum of the squares; with more, the absolute loss of rows at the means of their
+    bins.
     """
     total = 0.0
     for b in range(len(sums)):
         total += sums[b, 0]
     if total <= 0.0:
-        return 0.0
+        return 0.0, 0.0
     if len(sums) == 1:
-        return -sums[0, 1] * sums[0, 1] / total
+        return -sums[0, 1] * sums[0, 1] / total, sums[0, 1] / total
     below, place = 0.0, 0
     for b in range(len(sums)):
         below += sums[b, 0]
@@ -42,7 +46,7 @@ def _loss(sums: Floats) -> float:
     for b in range(len(sums)):
         away = sums[b, 1] - median * sums[b, 0]
         loss += away if b > place else -away
-    return loss
+    return loss, median
 
 
 @_part
@@ -61,9 +65,17 @@ def _sum_cells(
 
 
 @_part
+def _keeps(side: int, value: float, bottom: float, top: float) -> bool:
+    """Whether a rule may have this value before others with values from bottom to top; see
+    `savings`.
+    """
+    return (side <= 0 or value >= top - _SLACK) and (side >= 0 or value <= bottom + _SLACK)
+
+
+@_part
 def _best_place(
     own: Floats, totals: Floats, before: Floats, least: float, tie: float, union: Floats,
-    rest: Floats,
+    rest: Floats, side: int, sides: Ints, limits: Floats,
 ) -> tuple[float, int]:  # fmt: skip
     """What a rule saves at its best position, and the position; -inf for none.
 
@@ -72,9 +84,12 @@ def _best_place(
         before: the loss of each group.
         least, tie: the least weight of a rule; what rounding may change.
         union, rest: room for sums, (bins, 2).
+        side: of the rule.
+        sides, limits: see `savings`.
     """
     union[:] = 0.0
     weight, change, best, place = 0.0, 0.0, -np.inf, 0
+    bottom, top, bound = np.inf, -np.inf, len(sides) > 0
     # A rule at position g takes its rows from group g and all later ones.
     for g in range(len(totals) - 1, -1, -1):
         taken, left = 0.0, 0.0
@@ -86,11 +101,23 @@ def _best_place(
                 rest[b, t] = totals[g, b, t] - own[g, b, t]
         if left < least:
             break
-        if taken > 0.0:
-            change += before[g] - _loss(rest)
+        if taken > 0.0 or bound:
+            loss, value = _fitted(rest)
+            change += before[g] - loss
             weight += taken
+            if bound:
+                if not _keeps(sides[g], value, bottom, top):
+                    break
+                bottom, top = min(bottom, value), max(top, value)
         if weight >= least and weight > 0.0:
-            worth = change - _loss(union)
+            loss, value = _fitted(union)
+            worth = change - loss
+            if bound and not (
+                _keeps(side, value, bottom, top)
+                and min(bottom, value) >= limits[g, 0] - _SLACK
+                and max(top, value) <= limits[g, 1] + _SLACK
+            ):
+                continue
             if worth > best + tie:
                 best, place = worth, g
     return best, place
@@ -109,6 +136,10 @@ def savings(
     group: Ints,
     totals: Floats,
     least: float,
+    literal_sides: Ints,
+    side: int,
+    sides: Ints,
+    limits: Floats,
     saved: Floats,
     place: Ints,
 ) -> None:
@@ -126,6 +157,12 @@ def savings(
         group: the rule that decides every row, the default last.
         totals: the terms summed over the rows of each group and bin, (groups, bins, 2).
         least: the least weight of rows that each rule decides.
+        literal_sides: 1 for a literal that a monotone column makes true as it rises in its
+            direction, -1 for one that it makes false, else 0; empty without monotone columns.
+        side: the same of the condition, which literals of the other side are not added to.
+        sides: of every group; a rule of side 1 may not have a lower value than one behind it.
+        limits: the least and the greatest value that rules from each position on may have,
+            (groups, 2).
         saved: the result, (literals,); -inf where no position leaves every rule enough rows.
         place: the best position, (literals,).
     """
@@ -141,7 +178,7 @@ def savings(
     )
     before, tie = np.zeros(n_groups), 0.0
     for g in range(n_groups):
-        before[g] = _loss(totals[g])
+        before[g], _ = _fitted(totals[g])
         tie += 1e-12 * abs(before[g])  # positions that rounding alone separates are as good
     last = -1
     for a in range(len(columns)):
@@ -154,4 +191,12 @@ def savings(
         for k in range(ends[a], ends[a + 1]):
             own += sums[runs[k, 1] - firsts[f]]
             own -= sums[runs[k, 0] - firsts[f]]
-        saved[a], place[a] = _best_place(own, totals, before, least, tie, union, rest)
+        both = side
+        if len(literal_sides):
+            if side * literal_sides[a] < 0:
+                saved[a] = -np.inf
+                continue
+            both = side + literal_sides[a]
+        saved[a], place[a] = _best_place(
+            own, totals, before, least, tie, union, rest, both, sides, limits
+        )

@@ -131,6 +131,9 @@ class _Shared(FitOptions):
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list must use; if the search leaves one out, the literal on it
             that costs least is added.
+        monotone: 1 or -1 for some numeric columns: as the column rises, the prediction never falls,
+            or never rises: a rule that it makes true has no lower value than any behind it, one
+            that it makes false no greater value (the reverse for -1).
         first: an expert's rules, which come first, however many rows they decide; they count
             towards `max_rules`, and their literals are penalised.
         local_search: delete, exchange, replace and insert rules after the greedy insertions, until
@@ -151,6 +154,7 @@ class _Shared(FitOptions):
     propositions: PropositionPool | None = None
     forbidden: Iterable[str | int] = ()
     required: Iterable[str | int] = ()
+    monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
     local_search: bool = option(checks.flag, default=True)
     beam_width: int = option(checks.integer, default=10, at_least=1, at_most=10_000)
@@ -351,7 +355,7 @@ def _data(
 
 
 def _constraints(data: TrainingData, options: _Shared) -> Constraints:
-    return Constraints.of(data.schema, options.forbidden, options.required)
+    return Constraints.of(data.schema, options.forbidden, options.required, options.monotone)
 
 
 def _in_time(
@@ -395,10 +399,13 @@ def _in_time(
 
 @dataclass(frozen=True, eq=False)
 class _Decided:
-    """The rows that each rule decides: their loss relative to that of all rows, and weight."""
+    """The rows that each rule decides: their loss relative to that of all rows, weight, and best
+    value.
+    """
 
     losses: Floats
     weights: Floats
+    values: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,17 +459,22 @@ class _Rows:
         some = np.maximum(weights, 1e-300)
         sums = np.bincount(position, self.weights * self.target, n)
         if self.loss == "squared":
-            away = self.target - (sums / some)[position]
+            values = sums / some
+            away = self.target - values[position]
             losses = np.bincount(position, self.weights * away**2, n)
         else:
             order = np.argsort(position, kind="stable")  # each part by ascending target
             below = np.cumsum(self.weights[order])
             ends = np.cumsum(weights)
-            middle = np.searchsorted(below, (ends - weights / 2) * (1 - 1e-12))
-            medians = self.target[order[np.minimum(middle, len(order) - 1)]]
-            away = np.abs(self.target - medians[position])
+            half = ends - weights / 2
+            middle = np.searchsorted(below, half * (1 - 1e-12))
+            middle = np.minimum([middle, middle + 1], len(order) - 1)
+            low, high = self.target[order[middle]]
+            tied = (below[middle[0]] <= half * (1 + 1e-12)) & (weights > 0)
+            values = np.where(tied, (low + high) / 2, low)  # as `best_value`
+            away = np.abs(self.target - values[position])
             losses = np.bincount(position, self.weights * away, n)
-        return _Decided(losses / self.constant, weights)
+        return _Decided(losses / self.constant, weights, values)
 
     def least(self, share: float) -> float:
         """The least weight that a rule decides, of which rounding takes nothing: that of the share,
@@ -531,6 +543,22 @@ class _Literals:
         return unpack(words[None], int(self.pattern.max()) + 1)[0][self.pattern]
 
 
+def _sides(constraints: Constraints, rules: Conjunctions) -> Ints:
+    """1 for rules that may only be above those behind them, -1 for those that may only be below."""
+    falls, rises = constraints.allows(rules, 2).T.astype(np.int64)
+    return rises - falls
+
+
+def _monotone(sides: NDArray[Any], values: Floats) -> bool:
+    """Whether no rule of side 1 has a lower value than one behind it, and none of side -1 a
+    greater.
+    """
+    top = np.maximum.accumulate(values[::-1])[::-1][1:]
+    bottom = np.minimum.accumulate(values[::-1])[::-1][1:]
+    up, down = sides[:-1] > 0, sides[:-1] < 0
+    return not ((up & (values[:-1] < top)) | (down & (values[:-1] > bottom))).any()
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """The data of a fit, and the literals on its rows.
@@ -539,6 +567,7 @@ class _Task:
         first: the expert's rules.
         fixed: what these decide; and the other rows, as one.
         rows: that they leave.
+        sides: of the literals, empty without `monotone`, see `regression_kernels.savings`.
         required: for each required column that they do not use, the literals on it.
         start: the list to start from.
     """
@@ -550,6 +579,7 @@ class _Task:
     fixed: _Decided
     rows: _Rows
     literals: _Literals
+    sides: Ints
     required: Sequence[Bools]
     start: tuple[Rule, ...] = ()
 
@@ -569,30 +599,62 @@ class _Task:
             checks.instance(
                 "propositions", options.propositions, PropositionPool, "PropositionPool.of"
             )
-            pool = options.propositions.with_schema(table.schema).distinct(table)
+            pool = options.propositions.with_schema(table.schema)
+            pool = pool.distinct(table, constraints.allows(pool, 2))
         checks.require(len(pool) > 0, "X has no column that varies: nothing can be learned")
         begun = None if model is None else first.behind(model, options.max_rules).conjunctions
         if begun is not None:
             # The search only knows rules made of its literals: those of the start join the pool.
             parts = propositions_in(begun.with_schema(pool.schema))
-            pool = PropositionPool.concatenate([pool, parts]).distinct(table)
+            pool = PropositionPool.concatenate([pool, parts])
+            pool = pool.distinct(table, constraints.allows(pool, 2))
         pool = pool.take(np.flatnonzero(constraints.allows(pool, 2).any(axis=1)))
-        checks.require(len(pool) > 0, "forbidden excludes every literal")
+        checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")
         pool = pool.take(np.argsort(pool.feature, kind="stable"))
         rows, held = _Rows.of(data, options.loss), Activations.of(pool, table)
         fixed = rows.parts(first.position[rows.order], len(first.rules) + 1)
+        fixed.values[fixed.weights == 0] = rows.parts(np.zeros_like(rows.order), 1).values
         rows = rows.take(first.rest[rows.order])
         unused = zip(constraints.using(pool), constraints.using(first.rules), strict=True)
         required = [literals for literals, known in unused if not known.any()]
         literals = _Literals.of(pool, held, rows.order)
-        task = cls(data, pool, constraints, first, fixed, rows, literals, required)
+        task = cls(
+            data, pool, constraints, first, fixed, rows, literals,
+            _sides(constraints, pool) if constraints.monotone else np.zeros(0, np.int64), required,
+        )  # fmt: skip
+        task.check_first()
         return task if begun is None else replace(task, start=task.begin(begun, held, options))
 
     @property
     def fewest(self) -> int:
         """The least number of rules."""
         return self.constraints.fewest(self.first.rules)
+
+    def check_first(self) -> None:
+        """Refuse expert rules whose values break `monotone`.
+
+        Raises:
+            ValueError: naming such a rule.
+        """
+        rules = self.first.rules
+        barred = ~self.constraints.allows(rules, 2).any(axis=1)
+        for k in np.flatnonzero(barred).tolist():
+            raise ValueError(
+                f"first has the rule {rules.describe(k)!r}, which has no admissible value under "
+                "forbidden and monotone; drop it"
+            )
+        sides = _sides(self.constraints, rules)
+        for k in range(len(sides)):
+            alone = np.zeros(len(sides) + 1 - k)
+            alone[0] = sides[k]
+            # Whatever rules come behind them, some value is as great, and some as small, as that of
+            # all the other rows.
+            if not _monotone(alone, self.fixed.values[k:]):
+                raise ValueError(
+                    f"first has the rule {rules.describe(k)!r}, whose value is on the wrong side "
+                    "of one behind it under monotone; drop it, or move it back"
+                )
 
     def begin(
         self, rules: Conjunctions, held: Activations, options: RegressionListPathOptions
@@ -605,7 +667,10 @@ class _Task:
         table, least = self.data.table, self.rows.least(options.min_support)
         one_each = table[np.unique(held.pattern, return_index=True)[1]]
         rules = rules.with_schema(table.schema)
-        made = made_of(self.pool, held.bits, rules, one_each)
+        of_pool, of_parts = (
+            self.constraints.allows(part, 2) for part in (self.pool, propositions_in(rules))
+        )
+        made = made_of(self.pool, held.bits, rules, one_each, (of_pool, of_parts))
         check_lengths(made, options.max_length, "max_length")
         left, kept = np.ones(len(self.rows.order), bool), list[Rule]()
 
@@ -685,7 +750,8 @@ class _List:
         rules: their literals.
         position: of the first rule that holds for each row, or the number of rules.
         parts: the rows that each rule and the default decide.
-        objective: to be minimised; infinite if a rule or the default decides too few rows.
+        objective: to be minimised; infinite if a rule or the default decides too few rows, or has
+            a value that `monotone` excludes.
     """
 
     rules: tuple[Rule, ...]
@@ -727,6 +793,7 @@ class _ListSearch:
         self.offset = float(
             self.task.fixed.losses[:-1].sum() + self.penalty * first.propositions.sum()
         )
+        self.first_sides = _sides(self.task.constraints, first)
         self.least = self.rows.least(self.options.min_support)
         weights = self.rows.weights
         self.terms = np.column_stack([weights, weights * self.rows.target])
@@ -740,9 +807,23 @@ class _ListSearch:
             position[self.literals.holds(rules[place])] = place
         parts = self.rows.parts(position, len(rules) + 1)
         enough = parts.weights.min() >= self.least or not rules
+        enough = enough and self.is_monotone(rules, parts.values)
         price = self.offset + self.penalty * sum(map(len, rules))
         objective = float(parts.losses.sum()) + price if enough else math.inf
         return _List(tuple(rules), position, parts, objective)
+
+    def side(self, rule: Rule) -> int:
+        """That of its literals, see `_sides`."""
+        return int(np.sign(self.task.sides[list(rule)].sum())) if len(self.task.sides) else 0
+
+    def is_monotone(self, rules: Sequence[Rule], values: Floats) -> bool:
+        """Whether the values of these rules and the default keep `monotone`, behind the expert's
+        rules.
+        """
+        if not len(self.task.sides):
+            return True
+        sides = [*self.first_sides, *map(self.side, rules), 0]
+        return _monotone(np.array(sides), np.append(self.task.fixed.values[:-1], values))
 
     def keep(self, found: _List) -> bool:
         """Take a list if it is better."""
@@ -763,6 +844,10 @@ class _ListSearch:
         far, to which the required columns are added.
         """
         given = self.list_of(self.task.start)
+        checks.require(
+            math.isfinite(given.objective),
+            "start has values for these rows that monotone excludes; fit it with monotone",
+        )
         with self.watch:
             self.watch.phase = "search"
             self.now = self.list_of(start)
@@ -801,7 +886,7 @@ class _ListSearch:
         rule, in the place of one, or in one more.
 
         Raises:
-            ValueError: if `min_support` leaves no list that uses them.
+            ValueError: if none is found that keeps `min_support` and `monotone`.
         """
         required = self.task.required
         for found in (best, self.list_of(())):
@@ -815,9 +900,8 @@ class _ListSearch:
                 return found
         names = [self.task.data.schema.names[column] for column in self.task.constraints.required]
         raise ValueError(
-            f"no list was found that uses {names}, the columns in required, and whose rules and "
-            f"default each decide min_support={self.options.min_support} of the weight, or a row; "
-            "lower it, or require fewer"
+            f"no list was found that uses the columns {names} in required under min_support="
+            f"{self.options.min_support} and monotone; relax them, or require fewer"
         )
 
     def grown(self, found: _List, literals: Bools) -> Iterator[_List]:
@@ -831,7 +915,7 @@ class _ListSearch:
             cases += [(rest, base) for base in ((), rule) if len(base) < longest]
         saved, place = np.empty(len(self.literals)), np.zeros(len(self.literals), np.int64)
         for rest, base in cases:
-            self.rate(rest)(np.flatnonzero(self.literals.holds(base)), saved, place)
+            self.rate(rest)(base, np.flatnonzero(self.literals.holds(base)), saved, place)
             best = int(np.where(literals, saved, -np.inf).argmax())
             at = int(place[best])
             longer = self.list_of((*rest.rules[:at], (*base, best), *rest.rules[at:]))
@@ -892,29 +976,48 @@ class _ListSearch:
         self.insertions += 1
         best = found
         # The sums of bins are not the loss of the rows, which chooses among the best.
-        count = _COMPARED if self.rows.loss == "absolute" else 1
+        bins = self.rows.loss == "absolute"
+        count = _COMPARED if bins or len(self.task.sides) else 1
         for rule, place in self.beam(found, count):
             longer = self.list_of((*found.rules[:place], rule, *found.rules[place:]))
             if longer.objective < best.objective - _TIE:
                 best = longer
         return best
 
-    def rate(self, found: _List) -> Callable[[Ints, Floats, Ints], None]:
-        """`regression_kernels.savings` for this list, a function of `rows`, `saved` and `place`."""
+    def rate(self, found: _List) -> Callable[[Rule, Ints, Floats, Ints], None]:
+        """`regression_kernels.savings` for this list, a function of a condition, its rows, `saved`
+        and `place`.
+        """
         from jaxrules.lists.regression_kernels import savings
 
         rows, literals = self.rows, self.literals
         totals = np.zeros((len(found.rules) + 1, int(rows.bins.max()) + 1, 2))
         np.add.at(totals, (found.position, rows.bins), self.terms)
 
-        def rate(some: Ints, saved: Floats, place: Ints) -> None:
+        sides, limits = np.zeros(0, np.int64), np.zeros((0, 2))
+        if len(self.task.sides):
+            sides = np.array([*map(self.side, found.rules), 0])
+            limits = self.limits(found)
+
+        def rate(rule: Rule, some: Ints, saved: Floats, place: Ints) -> None:
             savings(
                 some, literals.cells, literals.firsts, literals.runs, literals.ends,
                 literals.columns, self.terms, rows.bins, found.position, totals, self.least,
-                saved, place,
+                self.task.sides, self.side(rule), sides, limits, saved, place,
             )  # fmt: skip
 
         return rate
+
+    def limits(self, found: _List) -> Floats:
+        """The least and the greatest value that rules from each place of a list on may have under
+        `monotone`, (rules + 1, 2).
+        """
+        sides = np.array([*self.first_sides, *map(self.side, found.rules)])
+        values = np.append(self.task.fixed.values[:-1], found.parts.values[:-1])
+        least = np.where(sides < 0, values, -math.inf)
+        most = np.where(sides > 0, values, math.inf)
+        limits = [np.maximum.accumulate(least), np.minimum.accumulate(most)]
+        return np.array([[-math.inf, math.inf], *np.transpose(limits)])[self.before :]
 
     def beam(self, found: _List, count: int) -> list[tuple[Rule, int]]:
         """The best conjunctions and their positions, the best first."""
@@ -927,7 +1030,7 @@ class _ListSearch:
             for k, one in enumerate(beam):
                 if length > 1 and self.watch.stopped():
                     break
-                rate(one.rows, saved[k], place[k])
+                rate(one.rule, one.rows, saved[k], place[k])
             beam = self.extended(beam, saved, place, penalty)
             best += [(one.saved - penalty * length, one) for one in beam]
             if not beam:

@@ -52,7 +52,8 @@ Given = TypeVar("Given")
 
 KEPT_BY = {
     "required": "boosting, lire, ssrl, exact_list and regression_list",
-    "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl and exact_list",
+    "monotone": "boosting, glrm, rulefit, lire, lltboost, ltrnet, drnet, ssrl, exact_list and "
+    "regression_list",
     "first": "boosting, glrm, rulefit, lire, lltboost, ssrl, exact_list and regression_list",
 }
 """The learners that enforce a constraint; the errors of the other learners name them."""
