@@ -292,6 +292,7 @@ LEARNERS = {
             {
                 "": Search(("squared",)),
                 "absolute": Search(("squared",), {"loss": "absolute"}),
+                "read": Search(("squared",), {"local_penalty": 0.01}),
                 "width": Search(("squared",), {"beam_width": 2, "local_search": False}),
             },
             claims.regression_list,

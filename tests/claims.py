@@ -423,7 +423,8 @@ def regression_list(settings: Settings, fit: jr.Fit[Any]) -> Claims:
     left = loss(y - np.asarray(model.values)[first])
     share = left / (N_ROWS * fit.details["constant_loss"])
     penalty = settings["literal_penalty"] * model.conjunctions.propositions.sum()
-    yield Claim(fit.objective, share + penalty)
+    read = np.minimum(first + 1, len(model.conjunctions)).mean()
+    yield Claim(fit.objective, share + penalty + settings.get("local_penalty", 0.0) * read)
     yield Claim(fit.details["constant_loss"], least(y) / N_ROWS)
     yield Claim(left, sum(least(y[first == k]) for k in range(len(model.values))))
 

@@ -12,7 +12,7 @@ from jaxrules.lists import near_optimal
 Captures = frozenset[bytes]
 
 
-def all_lists(X, y, weights, max_rules, max_literals, penalty, defaults):
+def all_lists(X, y, weights, max_rules, max_literals, penalty, defaults, local=0.0):
     """The best objective of every set of captured sets of rows, by all
     sequences of all conditions.
     """
@@ -26,9 +26,8 @@ def all_lists(X, y, weights, max_rules, max_literals, penalty, defaults):
             got = rows & free
             if got.any():
                 best = max(weights[got & (y == k)].sum() for k in np.unique(y))
-                grow(
-                    free & ~got, left - 1, right + best - penalty * size, captures | {got.tobytes()}
-                )
+                best -= penalty * size + local * weights[free].sum()
+                grow(free & ~got, left - 1, right + best, captures | {got.tobytes()})
 
     grow(np.ones(len(y), bool), max_rules, 0.0, frozenset())
     return found
@@ -44,9 +43,10 @@ def captures_of(model: jr.RuleList, X) -> Captures:
     st.integers(2, 4),
     st.sampled_from([0.0, 0.02, 0.1, 0.3]),
     st.sampled_from([0.0, 0.5, 2.0]),
+    st.sampled_from([0.0, 0.01, 0.15]),
 )
 @settings(max_examples=60)
-def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty):
+def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty, local):
     rng = np.random.default_rng(seed)
     X, y = random_problem(seed, classes)
     weights = rng.integers(1, 4, len(y)).astype(float) if seed % 2 else np.ones(len(y))
@@ -65,12 +65,13 @@ def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty):
         max_length=max_literals,
         min_support=0.0,
         literal_penalty=penalty,
+        local_penalty=local,
         default="free" if free else "majority",
         sample_weight=weights,
         limit=10**6,
     )
     defaults = range(classes) if free else [int(np.bincount(y, weights).argmax())]
-    lists = all_lists(X, y, weights, max_rules, max_literals, penalty, defaults)
+    lists = all_lists(X, y, weights, max_rules, max_literals, penalty, defaults, local)
     optimum = max(lists.values())
     expected = {
         captures: value
@@ -87,7 +88,8 @@ def test_every_near_optimal_list_is_found_once(seed, classes, within, penalty):
     assert (np.diff(found.objectives) <= 0).all()
     for model, objective in zip(models, found.objectives, strict=True):
         model.validate()
-        assert objective_of(model, X, y, weights, penalty) == pytest.approx(objective)
+        read = local * jr.local_supports(model, X) @ weights
+        assert objective_of(model, X, y, weights, penalty) - read == pytest.approx(objective)
     predictions = np.stack([jr.predict(model, X) for model in models], axis=1)
     np.testing.assert_array_equal(
         found.possible(X),
@@ -207,6 +209,7 @@ def test_constraints_and_a_first_rule_hold_in_all_lists():
         monotone={"x2": 1},
         min_support=0.0,
         literal_penalty=1.0,
+        local_penalty=0.01,
     )
     assert len(found) > 1
     for i in range(len(found)):
@@ -217,7 +220,9 @@ def test_constraints_and_a_first_rule_hold_in_all_lists():
         assert 1 in {condition.feature for condition in rest}
         low, high = (np.where(np.arange(4) == 2, side, X) for side in (0.0, 1.0))
         assert (jr.predict(model, low) <= jr.predict(model, high)).all()
-        assert found.objectives[i] == objective_of(model, X, y, np.ones(len(y)), 1.0)
+        read = 0.01 * jr.local_supports(model, X).sum()
+        objective = objective_of(model, X, y, np.ones(len(y)), 1.0) - read
+        assert found.objectives[i] == pytest.approx(objective)
 
 
 def test_the_text_names_shares_and_the_best():

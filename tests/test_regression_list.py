@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import jaxrules as jr
 from jaxrules import plots
 from jaxrules.estimators import RegressionListRegressor
+from jaxrules.lists import regression_list
+from jaxrules.losses import squared
 from jaxrules.models.rule_models import best_value
 from pmml import Document
 
@@ -60,7 +62,9 @@ def small(seed: int) -> tuple[Any, Any, Any]:
     return X, y, random.integers(1, 4, 24).astype(float)
 
 
-def least_objective(X: Any, y: Any, weights: Any, penalty: float, loss: str, length: int) -> float:
+def least_objective(
+    X: Any, y: Any, weights: Any, penalty: float, loss: str, length: int, local: float = 0.0
+) -> float:
     """Over all lists of at most two rules of at most so many literals; every rule and the default
     decide a row.
     """
@@ -77,7 +81,9 @@ def least_objective(X: Any, y: Any, weights: Any, penalty: float, loss: str, len
         if not all(part.any() for part in parts):
             return np.inf
         left = sum(loss_of(y[part], weights[part], loss) for part in parts)
-        return left + penalty * n_literals * whole
+        shares = [weights[part].sum() / weights.sum() for part in parts]
+        read = shares[0] + (len(parts) - 1) * sum(shares[1:])
+        return left + (penalty * n_literals + local * read) * whole
 
     for one, n in sets:
         best = min(best, value([one, ~one], n))
@@ -88,15 +94,16 @@ def least_objective(X: Any, y: Any, weights: Any, penalty: float, loss: str, len
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize("length", [1, 2])
-def test_the_best_small_list_is_nearly_always_found(loss: Any, length: int) -> None:
+@pytest.mark.parametrize("local", [0.0, 0.02, 0.1])
+def test_the_best_small_list_is_nearly_always_found(loss: Any, length: int, local: float) -> None:
     found = 0
     for seed in range(12):
         X, y, weights = small(seed)
         options: dict[str, Any] = {"max_rules": 2, "max_length": length, "loss": loss}
         fit = jr.regression_list.fit(
-            X, y, weights, literal_penalty=0.03, min_support=0.0, **options
+            X, y, weights, literal_penalty=0.03, local_penalty=local, min_support=0.0, **options
         )
-        least = least_objective(X, y, weights, 0.03, loss, length)
+        least = least_objective(X, y, weights, 0.03, loss, length, local)
         assert fit.objective >= least - 1e-9
         found += fit.objective <= least + 1e-9
     assert found >= 11
@@ -186,18 +193,26 @@ def recomputed(fit: Any, X: Any, y: Any, weights: Any) -> float:
     parts = [place == k for k in range(len(model.values))]
     left = sum(loss_of(y[part], weights[part], model.loss) for part in parts)
     price = fit.details.literal_penalty * model.conjunctions.propositions.sum()
+    read = jr.local_supports(model, X) @ weights / weights.sum()
+    price += dict(model.options)["local_penalty"] * read
     return float(left / loss_of(y, weights, model.loss) + price)
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from(["squared", "absolute"]), st.booleans())
-def test_a_list_behind_an_experts_rules_and_from_a_start(seed: int, loss: Any, two: bool) -> None:
+@given(
+    st.integers(0, 10_000), st.sampled_from(["squared", "absolute"]), st.booleans(),
+    st.sampled_from([0.0, 0.02]),
+)  # fmt: skip
+def test_a_list_behind_an_experts_rules_and_from_a_start(
+    seed: int, loss: Any, two: bool, local: float
+) -> None:
     X, y, weights = small(seed)
     c, schema = jr.Condition, jr.as_table(X).schema
     rules = [[c.at_least(0, 1.0), c.below(2, 1.0)], [c.at_least(1, 1.0)]]
     first = jr.Conjunctions.build(schema, rules[: 1 + two])
     options: dict[str, Any] = {
         "first": first, "loss": loss, "max_rules": 4, "min_support": 0.0, "literal_penalty": 0.02,
+        "local_penalty": local,
     }  # fmt: skip
     fit = jr.regression_list.fit(X, y, weights, **options)
     n = len(first)
@@ -207,7 +222,7 @@ def test_a_list_behind_an_experts_rules_and_from_a_start(seed: int, loss: Any, t
     assert fit.objective == pytest.approx(recomputed(fit, X, y, weights))
     # The list behind them is the one that is learned of the rows that they leave.
     left = ~first.satisfied(jr.as_table(X)).any(axis=1)
-    if two and np.ptp(y[left]) > 0:
+    if two and not local and np.ptp(y[left]) > 0:
         rest, whole = loss_of(y[left], weights[left], loss), loss_of(y, weights, loss)
         alone = jr.regression_list.fit(
             X[left], y[left], weights[left],
@@ -230,6 +245,35 @@ def test_a_list_behind_an_experts_rules_and_from_a_start(seed: int, loss: Any, t
     for start in (other, own):
         more = jr.regression_list.fit(X, y, weights, start=start, **options)
         assert more.objective <= fit.objective + 1e-12
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 2**20), st.sampled_from(["squared", "absolute"]))
+def test_what_an_insertion_saves_is_the_fall_of_the_objective(
+    seed: int, drawn: int, loss: Any
+) -> None:
+    """At the best of all positions, with the price of reading."""
+    X, y, weights = small(seed)
+    y = np.round(y)  # few values, so that the bins are exact
+    options = regression_list.RegressionListOptions(
+        loss=loss, literal_penalty=0.0, local_penalty=0.05, min_support=0.0
+    )
+    data = options.training_data(X, y, weights, squared)
+    run = options.run()
+    task = regression_list._Task.of(data, options, run)
+    search = regression_list._ListSearch(task, options, run, 0.0)
+    random = np.random.default_rng(drawn)
+    now = search.list_of([(int(a),) for a in random.permutation(len(task.literals))[:2]])
+    if not np.isfinite(now.objective):
+        return
+    saved, place = np.empty(len(task.literals)), np.zeros(len(task.literals), np.int64)
+    search.rate(now)((), np.arange(24), saved, place)
+    for a in range(len(task.literals)):
+        lists = [search.list_of((*now.rules[:k], (a,), *now.rules[k:])) for k in range(3)]
+        falls = np.array([now.objective - one.objective for one in lists]) * task.rows.constant
+        assert saved[a] == pytest.approx(falls.max())
+        if np.isfinite(saved[a]):
+            assert falls[place[a]] == pytest.approx(falls.max())
 
 
 def test_a_start_is_what_the_search_cannot_find() -> None:

@@ -95,16 +95,11 @@ class ExactListPathOptions(ProblemOptions):
     Attributes:
         method: "search", branch-and-bound; "mip", a mixed-integer program (CVXPY and HiGHS), for
             small problems and as a check. "auto" searches.
-        local_penalty: at least 0, what the objective loses for every rule that a row reads before
-            its prediction, as a share of the row's weight: .01 if one rule less to read, on
-            average, is worth one percent of the accuracy. `jaxrules.local_support` is their mean
-            number.
     """
 
     method: Literal["auto", "search", "mip"] = option(
         checks.choice, default="auto", known=("auto", "search", "mip")
     )
-    local_penalty: float = option(checks.penalty, default=0.0)
 
 
 @options
@@ -324,8 +319,9 @@ def near_optimal(
     Finds every list whose objective is at least optimum - within |optimum|: every sequence of at
     most `max_rules` conditions of the pool, each of which captures some rows, with the best label
     for these rows. **Equal captures are merged**: of conditions that cover the same rows, the
-    shortest stays; of lists whose rules capture the same sets of rows, in any order, the one with
-    the fewest literals stays.
+    shortest stays; of lists whose rules capture the same sets of rows, in any order, the best
+    stays: the one with the fewest literals or, with a `local_penalty`, the lowest price of literals
+    and reading.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -382,11 +378,7 @@ def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
     pooling = run.child(_CONDITIONS_SHARE)
     sample = sample_in_time(data, run, options.seed) if options.rules is None else None
     run.shortened |= sample is not None
-    problem = ListProblem.of(data, options, run, pooling.stopped, sample)
-    if not isinstance(options, ExactListPathOptions):
-        return problem
-    local = options.local_penalty
-    return replace(problem, candidates=replace(problem.candidates, local_penalty=local))
+    return ListProblem.of(data, options, run, pooling.stopped, sample)
 
 
 def _penalty(

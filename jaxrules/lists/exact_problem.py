@@ -20,7 +20,7 @@ from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import SMALL_PENALTY, Left
 from jaxrules.lists.prefixes import in_some_seconds
-from jaxrules.lists.reading import ListOptions, default_label
+from jaxrules.lists.reading import PricedListOptions, default_label
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions, PropositionPool
 from jaxrules.rules.constraints import Constraints, rules_for
@@ -39,7 +39,7 @@ _MOST_ENTRIES = 1 << 33
 
 
 @options
-class PoolOptions(ListOptions):
+class PoolOptions(PricedListOptions):
     """What all functions of `jaxrules.exact_list` have in common.
 
     Attributes:
@@ -61,7 +61,7 @@ class PoolOptions(ListOptions):
 
     learner = "exact_list"
     renamed: ClassVar[Mapping[str, str]] = {
-        **ListOptions.renamed,
+        **PricedListOptions.renamed,
         "max_literals": "max_length",
         "conditions": "rules",
     }
@@ -267,7 +267,7 @@ class ListProblem:
             data=data[first.rest],
             literals=literals,
             max_cut_points=most,
-            candidates=candidates,
+            candidates=replace(candidates, local_penalty=options.local_penalty),
             max_rules=options.max_rules - len(first.rules),
             max_length=options.max_length,
             first=first,

@@ -5,9 +5,10 @@ list that is good enough are dropped, by the bound of the exact search (`jaxrule
 The label of a rule is the best one for the rows that it captures, and every rule captures some.
 
 **Equal captures are merged.** Two lists are equal if their rules capture the same sets of rows, in
-any order: then they predict the same for every training row, with the same probabilities. The one
-with the fewest literals represents all of them. The same holds for prefixes: any continuation of
-one is a continuation of the other.
+any order: then they predict the same for every training row, with the same probabilities. The best
+represents all of them: the one with the fewest literals or, with a local penalty, the one with the
+lowest price of literals and reading. The same holds for prefixes: any continuation of one is a
+continuation of the other.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _keeps(side: int, value: float, bottom: float, top: float) -> bool:
 @_part
 def _best_place(
     own: Floats, totals: Floats, before: Floats, least: float, tie: float, union: Floats,
-    rest: Floats, side: int, sides: Ints, limits: Floats,
+    rest: Floats, side: int, sides: Ints, limits: Floats, reached: Floats, local: float,
 ) -> tuple[float, int]:  # fmt: skip
     """What a rule saves at its best position, and the position; -inf for none.
 
@@ -85,11 +85,13 @@ def _best_place(
         least, tie: the least weight of a rule; what rounding may change.
         union, rest: room for sums, (bins, 2).
         side: of the rule.
-        sides, limits: see `savings`.
+        sides, limits, local: see `savings`.
+        reached: the weight that reaches each position, (groups,).
     """
     union[:] = 0.0
     weight, change, best, place = 0.0, 0.0, -np.inf, 0
     bottom, top, bound = np.inf, -np.inf, len(sides) > 0
+    spared = 0.0  # the weight of the rule's rows, once for every rule that they no longer read
     # A rule at position g takes its rows from group g and all later ones.
     for g in range(len(totals) - 1, -1, -1):
         taken, left = 0.0, 0.0
@@ -109,9 +111,11 @@ def _best_place(
                 if not _keeps(sides[g], value, bottom, top):
                     break
                 bottom, top = min(bottom, value), max(top, value)
+        if g < len(totals) - 1:
+            spared += weight
         if weight >= least and weight > 0.0:
             loss, value = _fitted(union)
-            worth = change - loss
+            worth = change - loss - local * (reached[g] - spared)
             if bound and not (
                 _keeps(side, value, bottom, top)
                 and min(bottom, value) >= limits[g, 0] - _SLACK
@@ -140,6 +144,7 @@ def savings(
     side: int,
     sides: Ints,
     limits: Floats,
+    local: float,
     saved: Floats,
     place: Ints,
 ) -> None:
@@ -163,6 +168,7 @@ def savings(
         sides: of every group; a rule of side 1 may not have a lower value than one behind it.
         limits: the least and the greatest value that rules from each position on may have,
             (groups, 2).
+        local: the price of a rule that a row reads, times the weight of the row.
         saved: the result, (literals,); -inf where no position leaves every rule enough rows.
         place: the best position, (literals,).
     """
@@ -176,10 +182,12 @@ def savings(
         np.zeros((n_bins, 2)),
         np.zeros((n_bins, 2)),
     )
-    before, tie = np.zeros(n_groups), 0.0
+    before, reached, tie = np.zeros(n_groups), np.zeros(n_groups + 1), 0.0
     for g in range(n_groups):
         before[g], _ = _fitted(totals[g])
         tie += 1e-12 * abs(before[g])  # positions that rounding alone separates are as good
+    for g in range(n_groups - 1, -1, -1):
+        reached[g] = reached[g + 1] + totals[g, :, 0].sum()
     last = -1
     for a in range(len(columns)):
         f = columns[a]
@@ -198,5 +206,5 @@ def savings(
                 continue
             both = side + literal_sides[a]
         saved[a], place[a] = _best_place(
-            own, totals, before, least, tie, union, rest, both, sides, limits
+            own, totals, before, least, tie, union, rest, both, sides, limits, reached, local
         )
