@@ -260,6 +260,7 @@ LEARNERS = {
             {
                 "beam": Search(("zero-one",)),
                 "exact": Search(("zero-one",), {"subproblem": "exact", "max_length": 3}),
+                "read": Search(("zero-one",), {"local_penalty": 0.02}),
                 "penalty by noise": Search(("zero-one",), {"literal_penalty": None}),
                 "certificate": Search(("zero-one",), {"certificate": True, "max_length": 3}, True),
             },

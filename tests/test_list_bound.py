@@ -41,7 +41,7 @@ def conditions(max_length=FEATURES):
                 yield int(np.packbits(holds, bitorder="little")[0]), columns, sides
 
 
-def best_objective(X, y, weights, penalty, max_rules, max_length=FEATURES, allows=None):
+def best_objective(X, y, weights, penalty, max_rules, max_length=FEATURES, allows=None, local=0.0):
     """The best objective over all lists whose default is the heaviest class, by trying every
     condition with every label at every place.
     """
@@ -61,7 +61,8 @@ def best_objective(X, y, weights, penalty, max_rules, max_length=FEATURES, allow
         value = right(free, default)
         for covers, columns, sides in rules if left else []:
             if free & covers:
-                rest = best(free & ~covers, left - 1) - penalty * len(columns)
+                read = sum(right(free, label) for label in range(n_classes))
+                rest = best(free & ~covers, left - 1) - penalty * len(columns) - local * read
                 value = max(
                     value,
                     *(
@@ -75,14 +76,15 @@ def best_objective(X, y, weights, penalty, max_rules, max_length=FEATURES, allow
     return best((1 << len(CELLS)) - 1, max_rules)
 
 
-def groups_of(X, y, weights):
+def groups_of(X, y, weights, local=0.0):
     """The distinct rows as `Examples` of the literals x_j = 0 and x_j = 1."""
     rows, cell = np.unique(X, axis=0, return_inverse=True)
     counts = np.zeros((len(rows), int(y.max()) + 1))
     np.add.at(counts, (cell, y), weights)
     return Examples(
-        np.concatenate([rows == 0, rows == 1], axis=1).T, counts, int(counts.sum(axis=0).argmax())
-    )
+        np.concatenate([rows == 0, rows == 1], axis=1).T, counts, int(counts.sum(axis=0).argmax()),
+        local_penalty=local,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
@@ -90,9 +92,10 @@ def test_counting_is_never_below_any_list(classes):
     met = 0
     for seed in range(100):
         X, y, weights, penalty = random_problem(seed, classes)
+        local = (0.0, 0.0, 0.03)[seed % 3]
         for max_rules in (1, 2, 3):
-            bound = list_bound.counted_bound(groups_of(X, y, weights), penalty, max_rules)
-            best = best_objective(X, y, weights, penalty, max_rules)
+            bound = list_bound.counted_bound(groups_of(X, y, weights, local), penalty, max_rules)
+            best = best_objective(X, y, weights, penalty, max_rules, local=local)
             assert bound >= best - 1e-9 * weights.sum()
             met += bound <= best + 1e-9 * weights.sum()
     assert met > 20  # it is no empty statement
@@ -121,19 +124,23 @@ def test_counting_knows_which_labels_are_allowed():
 def test_insertion_finds_the_best_single_rule():
     for seed in range(20):
         X, y, weights, penalty = random_problem(seed, 2 + seed % 2)
-        bound = list_bound.inserted_bound(groups_of(X, y, weights), penalty, None, lambda: False)
-        best = best_objective(X, y, weights, penalty, 1)
+        groups, local = groups_of(X, y, weights, seed % 3 * 0.02), seed % 3 * 0.02
+        bound = list_bound.inserted_bound(groups, penalty, None, lambda: False)
+        best = best_objective(X, y, weights, penalty, 1, local=local)
         assert best <= bound + 1e-9 <= best + 1e-4 * weights.sum()
 
 
-@given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 4), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
-def test_a_fit_with_certificate_is_the_best_list(seed, classes, max_rules, max_length):
+@given(
+    st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 4), st.integers(1, 3),
+    st.sampled_from([0.0, 0.01, 0.1, 0.4]),
+)  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_a_fit_with_certificate_is_the_best_list(seed, classes, max_rules, max_length, local):
     X, y, weights, penalty = random_problem(seed, classes)
-    best = best_objective(X, y, weights, penalty, max_rules, max_length)
+    best = best_objective(X, y, weights, penalty, max_rules, max_length, local=local)
     fit = jr.ssrl.fit(
         X, y, weights, max_rules=max_rules, max_length=max_length, literal_penalty=penalty,
-        certificate=True,
+        local_penalty=local, certificate=True,
     )  # fmt: skip
     assert fit.status == "optimal"
     assert fit.objective == pytest.approx(best, abs=1e-9 * weights.sum())
@@ -142,9 +149,9 @@ def test_a_fit_with_certificate_is_the_best_list(seed, classes, max_rules, max_l
     first = fit.model.conjunctions.satisfied(jr.as_table(X))
     decided = np.column_stack([first, np.ones(len(y), bool)]).argmax(axis=1)
     right = weights[fit.model.labels[decided] == y].sum()
-    assert fit.objective == pytest.approx(
-        right - penalty * fit.model.conjunctions.propositions.sum()
-    )
+    read = local * jr.local_supports(fit.model, X) @ weights
+    literals = fit.model.conjunctions.propositions.sum()
+    assert fit.objective == pytest.approx(right - penalty * literals - read)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +165,12 @@ def test_an_early_end_leaves_a_true_bound(monkeypatch, name, value):
     for seed in range(40):
         X, y, weights, penalty = random_problem(seed, 2 + seed % 3)
         max_rules = 1 + seed % 4
+        local = seed % 5 * 0.01
         fit = jr.ssrl.fit(
-            X, y, weights, max_rules=max_rules, literal_penalty=penalty, certificate=True
-        )
-        best = best_objective(X, y, weights, penalty, max_rules)
+            X, y, weights, max_rules=max_rules, literal_penalty=penalty, local_penalty=local,
+            certificate=True,
+        )  # fmt: skip
+        best = best_objective(X, y, weights, penalty, max_rules, local=local)
         assert fit.bound >= best - 1e-9 * weights.sum()
         assert fit.bound >= fit.objective
         assert (fit.status == "optimal") == (fit.bound <= fit.objective + 1e-9 * weights.sum())

@@ -16,6 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
+from test_exact_list import all_conditions as all_short_conditions
+from test_exact_list import best_list, majority, random_problem
+from test_exact_list import objective_of as list_objective
 
 import jaxrules as jr
 from compiling import compilations
@@ -32,7 +35,7 @@ from jaxrules.lists.insertion import (
 from jaxrules.lists.literals import literals_of
 
 
-def random_examples(seed, rows=40, literals=6, classes=2):
+def random_examples(seed, rows=40, literals=6, classes=2, local=0.0):
     """Rows with a class that depends on the literals, noisily."""
     rng = np.random.default_rng(seed)
     satisfied = rng.random((literals, rows)) < rng.uniform(0.2, 0.8, (literals, 1))
@@ -42,7 +45,8 @@ def random_examples(seed, rows=40, literals=6, classes=2):
         (satisfied[0] * 1 + satisfied[1]) % classes,
     )
     counts = (label[:, None] == np.arange(classes)).astype(float)
-    return Examples(satisfied, counts, int(counts.sum(axis=0).argmax()))
+    default = int(counts.sum(axis=0).argmax())
+    return Examples(satisfied, counts, default, local_penalty=local)
 
 
 def all_conditions(examples):
@@ -66,10 +70,13 @@ def search_of(examples, find=by_beam, **options):
 
 
 def rows_right(examples, rules):
-    """f and its part c by the definition: rows one by one, rules one by one."""
+    """f, less the price of reading, and its part c by the definition: rows one by one, rules one by
+    one.
+    """
     by_rule = by_default = 0.0
     for i in range(examples.n_rows):
         for condition, label in zip(rules.conditions, rules.labels, strict=True):
+            by_default -= examples.local_penalty
             if all(examples.literals[j, i] for j in condition):
                 by_rule += examples.counts[i, label]
                 break
@@ -78,22 +85,22 @@ def rows_right(examples, rules):
     return by_rule, by_default
 
 
-@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4))
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4), st.sampled_from([0, 0.1]))
 @settings(max_examples=40)
-def test_objective_is_the_definition(seed, m, classes):
+def test_objective_is_the_definition(seed, m, classes, local):
     rng = np.random.default_rng(seed)
-    rules = random_rules(rng, random_examples(seed, classes=classes), m)
+    rules = random_rules(rng, random_examples(seed, classes=classes, local=local), m)
     expected = sum(rows_right(rules.examples, rules)) - 0.5 * sum(map(len, rules.conditions))
     assert rules.objective() == pytest.approx(expected)
     assert rules.merged().objective() == pytest.approx(expected)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4))
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(2, 4), st.sampled_from([0, 0.1]))
 @settings(max_examples=30)
-def test_gain_is_the_change_of_the_objective(seed, m, classes):
+def test_gain_is_the_change_of_the_objective(seed, m, classes, local):
     """With alpha = 1 and the default charged where it decides, G is f after minus f before."""
     rng = np.random.default_rng(seed)
-    rules = random_rules(rng, random_examples(seed, classes=classes), m)
+    rules = random_rules(rng, random_examples(seed, classes=classes, local=local), m)
     first = rules.first()
     condition = tuple(sorted(rng.choice(len(rules.examples.literals), 2, replace=False).tolist()))
     gains = gains_of(
@@ -141,12 +148,16 @@ def test_modular_bounds_bound_and_are_tight(seed, known, m):
 
 @pytest.mark.parametrize("few_rows", [0, 512], ids=["bits", "products"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_exact_search_equals_brute_force(few_rows, classes, monkeypatch):
+@pytest.mark.parametrize("where", ["host", "priced", "priced on a mesh"])
+def test_exact_search_equals_brute_force(few_rows, classes, where, monkeypatch):
     monkeypatch.setattr(Examples, "FEW_ROWS", few_rows)
+    if where == "priced on a mesh":
+        mesh = jax.make_mesh((1,), ("rows",))
+        monkeypatch.setattr(jr.tools.placement, "mesh", lambda: mesh)
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        m = seed % 4
-        rules = random_rules(rng, random_examples(seed, classes=classes), m)
+        m, local = seed % 4, 0.0 if where == "host" else (0.02, 0.08)[seed // 4 % 2]
+        rules = random_rules(rng, random_examples(seed, classes=classes, local=local), m)
         examples, first = rules.examples, rules.first()
         mask = first == m if seed % 2 else np.ones(examples.n_rows, bool)
         alpha = 1.0 if seed % 3 else 0.7
@@ -837,6 +848,54 @@ def test_a_path_with_the_default_penalty_has_the_probabilities_of_the_default_fi
     assert not np.allclose(given.model.probabilities, fit.model.probabilities)
     given_path = learner.path(X, y, max_rules=2, literal_penalty=4.0)[-1]
     np.testing.assert_array_equal(given_path.model.probabilities, given.model.probabilities)
+
+
+@pytest.mark.parametrize("local", [0.005, 0.02, 0.08])
+def test_a_local_penalty_is_in_the_objective(local):
+    found = 0
+    for seed in range(12):
+        X, y = random_problem(seed, 2 + seed % 2)
+        rng = np.random.default_rng(seed)
+        weights = [np.ones(30), rng.integers(1, 5, 30).astype(float), rng.uniform(0.2, 2, 30)]
+        weights = weights[seed % 3]
+        first = jr.Conjunctions.build(jr.as_table(X).schema, [[jr.Condition.at_least(2, 1.0)]])
+        options = {"max_length": 1, "literal_penalty": 0.5, "local_penalty": local}
+        most = best_list(
+            X, y, weights, all_short_conditions(X, 1), 2, 0.5, majority(y, weights), local
+        )
+        path = jr.ssrl.path(X, y, weights, max_rules=3, **options)
+        fits = [
+            jr.ssrl.fit(X, y, weights, max_rules=2, **options),
+            *path,
+            jr.ssrl.fit(X, y, weights, max_rules=3, first=first, **options),
+            jr.ssrl.fit(X, y, weights, max_rules=3, required=["x1"], **options),
+            jr.ssrl.fit(X, y, weights, max_rules=3, time_limit=0, **options),
+        ]
+        for fit in fits:
+            read = local * jr.local_supports(fit.model, X) @ weights
+            value = list_objective(fit.model, X, y, weights, 0.5) - read
+            assert fit.objective == pytest.approx(value)
+            assert fit.history[-1].objective == pytest.approx(fit.objective)
+        assert fits[0].objective <= most + 1e-6
+        found += fits[0].objective >= most - 1e-6
+        again = jr.ssrl.fit(X, y, weights, max_rules=3, start=path[-1], **options)
+        assert again.objective >= path[-1].objective >= path[0].objective
+    assert found >= 10
+    chosen = jr.ssrl.cross_validate(
+        X, y, literal_penalties=[0.5], max_rules=2, n_folds=2, local_penalty=0.9
+    )
+    assert not len(chosen.model.conjunctions)  # reading costs more than it can bring
+
+
+def test_reading_changes_the_order():
+    # Both rules are needed, in any order; the one for most rows comes first.
+    X = np.repeat(np.eye(3)[:, :2], (80, 200, 300), axis=0)
+    y = np.repeat([1, 2, 0], (80, 200, 300))
+    fit = jr.ssrl.fit(X, y, max_rules=2, max_length=1, literal_penalty=1.0, local_penalty=0.01)
+    assert fit.model.labels.tolist() == [2, 1, 0]
+    assert fit.objective == pytest.approx(580 - 2 - 0.01 * (200 + 380 * 2))
+    with pytest.raises(TypeError, match="local_penalty"):
+        jr.ssrl.published(X, y, local_penalty=0.01)
 
 
 def test_the_best_literals_of_a_mesh_are_those_of_the_host() -> None:

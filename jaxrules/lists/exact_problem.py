@@ -15,7 +15,7 @@ from jaxrules.data.table import Label, Table
 from jaxrules.learning.options import option, options
 from jaxrules.learning.training import TrainingData
 from jaxrules.learning.warm_start import given_start
-from jaxrules.lists.candidates import ListCandidates, candidates_of, rules_read
+from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import SMALL_PENALTY, Left
@@ -137,9 +137,9 @@ class ListProblem:
         """The contribution of the expert's rules to the objective: all other rows read them,
         too.
         """
-        decided, candidates = self.first.decided, self.candidates
-        read = rules_read(np.concatenate([decided, candidates.counts.sum(axis=0, keepdims=True)]))
-        return self.first.objective(candidates.penalty) - candidates.local_penalty * read
+        candidates = self.candidates
+        left = float(candidates.counts.sum())
+        return self.first.objective(candidates.penalty, candidates.local_penalty, left)
 
     def model(
         self, choice: tuple[int, ...], options: Settings, shrinkage: float | None

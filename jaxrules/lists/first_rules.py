@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jaxrules.data.table import Label, Table, effective_row
 from jaxrules.learning.training import TrainingData
+from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.reading import ListOptions
 from jaxrules.models.rule_models import OrderedRules, RuleList, first_satisfied
 from jaxrules.rules.conditions import Conjunctions
@@ -127,12 +128,13 @@ class FirstRules(ExpertRules):
         unit = effective_row(class_weights)
         return cls(rules, position, labels, decided[:-1], right, unit)
 
-    def objective(self, penalty: float) -> float:
+    def objective(self, penalty: float, local_penalty: float = 0.0, left: float = 0.0) -> float:
         """Their part of the objective: the weight that they classify correctly minus the penalty of
-        their literals.
+        their literals, and of reading them, also by the weight that they have `left`.
         """
         right = self.decided[np.arange(len(self.rules)), self.labels].sum()
-        return float(right - penalty * self.rules.propositions.sum())
+        read = rules_read(np.append(self.decided.sum(axis=1), left)[:, None])
+        return float(right - penalty * self.rules.propositions.sum() - local_penalty * read)
 
     def before(
         self, rules: Conjunctions, labels: NDArray[np.int32], decided: NDArray[np.float64],

@@ -4,14 +4,18 @@ A list has m rules; row i is decided by its first satisfied rule, F_i (m for the
 the rule "condition c, label l" at position k changes the (distorted) number of correct rows by
 
     G(c, k, l) = sum over rows i covered by c of w_i(k, l) - literal_penalty |c|,
+                 - local_penalty (rules that rows read more)
     w_i(k, l)  = alpha [F_i >= k] (n_il - s_i) - [i in mask] n_id,
 
 where n_il is the weight of label l in row i, s_i = n_i,label(F_i) for rows decided by a rule, else
 0, d is the default label, and the mask marks the rows charged for the default label (SSRL Eq. 24 to
-26, Lemma 6). One pass over the rows gives G at all positions and labels: rows are sorted by F in
-blocks, the last position first, and the cover of a condition is counted block by block; the partial
-sum at the end of a position's blocks belongs to that position. Blocks of equal rows are bits,
-counted exactly; rows with weights use a float32 product, exact below 2^24.
+26, Lemma 6). The rule is read by all rows that reach k, and spares those that it covers all later
+rules that they read now.
+
+One pass over the rows gives G at all positions and labels: rows are sorted by F in blocks, the last
+position first, and the cover of a condition is counted block by block; the partial sum at the end
+of a position's blocks belongs to that position. Blocks of equal rows are bits, counted exactly;
+rows with weights use a float32 product, exact below 2^24.
 
 On one device numba counts and NumPy does the rest: a program would compile for longer than most
 fits take, and its many small steps take longer on an accelerator, too. On a mesh, a beam search is
@@ -83,6 +87,7 @@ class Examples:
         allowed: bool, shape (classes, literals): which literals a rule of each
             label may have; None for all.
         sample: the rows that a beam search counts; None for all.
+        local_penalty: of a rule that a row reads, times the weight of the row.
     """
 
     literals: Bools
@@ -90,6 +95,7 @@ class Examples:
     default: int
     allowed: Bools | None = None
     sample: DrawnExamples | None = None
+    local_penalty: float = 0.0
 
     FEW_ROWS: ClassVar[int] = 512
     """Up to this many distinct rows, products over the distinct rows are faster than bit counts
@@ -103,6 +109,11 @@ class Examples:
     @property
     def n_classes(self) -> int:
         return self.counts.shape[1]
+
+    @functools.cached_property
+    def weights(self) -> Floats:
+        """Of the rows."""
+        return np.asarray(self.counts.sum(axis=1))
 
     @functools.cached_property
     def labels(self) -> NDArray[np.intp] | None:
@@ -133,7 +144,8 @@ class Examples:
     def sampled(self, rows: NDArray[np.intp], classes: NDArray[np.intp], weight: float) -> Examples:
         """The same rows, with drawn ones for beam searches; see `DrawnExamples`."""
         counts = (classes[:, None] == np.arange(self.n_classes)).astype(np.float64)
-        drawn = Examples(np.take(self.literals, rows, axis=1), counts, self.default, self.allowed)
+        literals = np.take(self.literals, rows, axis=1)
+        drawn = replace(self, literals=literals, counts=counts)
         return replace(self, sample=DrawnExamples(drawn, rows, weight))
 
 
@@ -255,7 +267,15 @@ def gains_of(
     right = np.append(by_position[np.arange(m), list(rule_labels)], 0.0)
     behind = np.cumsum((by_position - right[:, None])[::-1], axis=0)[::-1]
     charged = counts[mask[rows], examples.default].sum()
-    return np.asarray(alpha * behind - charged)
+    gains = np.asarray(alpha * behind - charged)
+    if examples.local_penalty:
+        reached, covered_from = (
+            np.cumsum(np.bincount(one, weights, m + 1)[::-1])[::-1]
+            for one, weights in ((first, examples.weights), (at, examples.weights[rows]))
+        )
+        spared = np.append(np.cumsum(covered_from[:m][::-1])[::-1], 0.0)
+        gains -= examples.local_penalty * (reached - spared)[:, None]
+    return gains
 
 
 # The input of the kernels
@@ -272,7 +292,7 @@ class _InsertionProblem(NamedTuple):
     literals: Array  # uint32 (words, literals) of bits, or float32 (rows, literals)
     covers: Array  # the same by literal: whole rows are gathered faster than columns
     everything: Array  # uint32 (words,) of bits, or float32 (rows,): all rows but the padding
-    # int32 (blocks,); or float32 (blocks, 2 classes + 1, rows of all devices), what covering each
+    # int32 (blocks,); or float32 (blocks, 2 classes + 2, rows of all devices), what covering each
     # row changes
     cell: Array
     # int32 (positions + 1,): blocks before the end of the last position, of the one before, ...
@@ -286,6 +306,8 @@ class _InsertionProblem(NamedTuple):
     penalty: Array
     limit: Array  # most literals
     at_least: Array  # insertions must gain more than this
+    local: Array  # price of a rule that a row reads, divided by alpha
+    reading: Array  # float32 (positions,): that of all rows that reach it; like `ends`
 
 
 class _Scores(NamedTuple):
@@ -296,22 +318,25 @@ class _Scores(NamedTuple):
     gain: Array
     purity: Array  # positive weight minus half of the negative
     accuracy: Array  # weighted relative accuracy
-    potential: Array  # the positive weight at the first position: no refinement gains more
+    # the positive weight at the first position, and what reading saves at most: no refinement
+    # gains more
+    potential: Array
 
 
-def _worth(cells: Array, default: Array) -> tuple[list[Array], list[Array], Array]:
+def _worth(cells: Array, default: Array, counted: bool) -> tuple[list[Array], list[Array], Array]:
     """From sums over the rows from a position on: by label, the sums of n_l - s and of its positive
     part, both divided by alpha, and the charged weight.
 
     Args:
         cells: bits are counted in 2 classes + 2 cells: first rows that no rule classifies
             correctly, by class, and those of the default class that are charged; then the same for
-            correct rows. For rows with weights, the cells are the result already.
+            correct rows. For rows with weights, the cells are the result already, and the weight.
         default: code of the default label.
+        counted: whether bits are.
     """
-    classes = (len(cells) - 1) // 2
-    if len(cells) % 2:
-        return list(cells[:classes]), list(cells[classes:-1]), cells[-1]
+    classes = len(cells) // 2 - 1
+    if not counted:
+        return list(cells[:classes]), list(cells[classes:-2]), cells[-2]
     wrong, right, charged = cells[:classes], cells[classes + 1 : -1], cells[classes] + cells[-1]
     lost = sum(right) + cells[-1]
     gains = [
@@ -341,11 +366,13 @@ def _on_device(problem: Subproblem) -> _InsertionProblem:
     # For the weighted relative accuracy: unless the ratio is cut to 1, a condition that covers all
     # rows scores 0. The charge of a row does not depend on the position, so that all positions have
     # the charge of all rows, which is the last running sum.
-    gains, above, charged = _worth(np.cumsum(blocks.cells, axis=1), examples.default)
+    gains, above, charged = _worth(np.cumsum(blocks.cells, axis=1), examples.default, counted)
     positive = alpha * np.stack(above)
     ratio = positive / np.maximum(
         np.maximum(positive - alpha * np.stack(gains) + charged[-1], positive), 1e-9
     )
+    local = examples.local_penalty / alpha
+    reading = local * np.cumsum(np.bincount(m - problem.first, examples.weights, m + 1))
     # Positions beyond m are padding, which no kernel reads: the loops end at `positions` = m + 1.
     room = problem.max_rules - m
     found = _InsertionProblem(
@@ -362,6 +389,8 @@ def _on_device(problem: Subproblem) -> _InsertionProblem:
         np.float32(problem.penalty),
         np.int32(problem.limit),
         np.float32(problem.at_least),
+        np.float32(local),
+        np.pad(reading, (0, room + 1)).astype(np.float32),
     )
     if on_host():
         return found
@@ -414,8 +443,9 @@ def _weighted_blocks(problem: Subproblem) -> _Blocks:
     gain = examples.counts - right[:, None]
     charged = (problem.mask * examples.counts[:, examples.default])[:, None]
     # Per row, divided by alpha: what a rule of each label gains, the positive part after the charge
-    # (for bounds), and the charge itself
-    values = np.hstack([gain, np.maximum(gain - charged / problem.alpha, 0.0), charged])
+    # (for bounds), the charge itself, and the weight if reading has a price
+    weight = (examples.weights * (examples.local_penalty > 0))[:, None]
+    values = np.hstack([gain, np.maximum(gain - charged / problem.alpha, 0.0), charged, weight])
     size = _WEIGHTED * _devices()
     capacity = -(-n // size) + problem.max_rules
     row, _, blocks = _sorted_rows(m - first, rows, m + 1, size, capacity, n)
@@ -490,7 +520,7 @@ def score(conditions: Array, rows: Array, problem: _InsertionProblem) -> _Scores
         *count(
             conditions, rows, problem.literals, problem.cell, problem.ends, problem.ratio,
             problem.labels, problem.positions, problem.default, problem.alpha, problem.penalty,
-            problem.limit,
+            problem.limit, problem.local, problem.reading,
         )
     )  # fmt: skip
 
@@ -524,39 +554,41 @@ def _score(conditions: jax.Array, rows: jax.Array, problem: _InsertionProblem) -
         worth = problem.cell[block].reshape(-1, 1, devices, unit) * states[block][None]
         return cells + jnp.einsum("csdu,dul->csdl", worth, literals[block], precision="highest")
 
-    def add_position(
-        step: Any, sums: tuple[jax.Array, list[tuple[jax.Array, ...]]]
-    ) -> tuple[Any, list[Any]]:
-        cells, best = sums
+    def add_position(step: Any, sums: Any) -> Any:
+        cells, best, spared, most = sums
         cells = jax.lax.fori_loop(problem.ends[step], problem.ends[step + 1], add_block, cells)
-        gains, above, _ = _worth(cells.sum(axis=2), problem.default)
+        summed = cells.sum(axis=2)
+        gains, above, _ = _worth(summed, problem.default, bits)
+        covered = summed.sum(axis=0) if bits else summed[-1]
+        spared = spared + jnp.where(step > 0, covered, 0).astype(jnp.float32)
+        bonus = problem.local * spared - problem.reading[step]
+        gains, most = [one + bonus for one in gains], jnp.maximum(most, bonus)
         # Keep the best position of each label; one by one fuses better than an axis of labels.
         for label, old in enumerate(best):
             ratio = jnp.full(old[2].shape, problem.ratio[step, label])
             better = gains[label] > old[0]
             new = gains[label], above[label], ratio
             best[label] = tuple(jnp.where(better, a, b) for a, b in zip(new, old, strict=True))
-        return cells, best
+        return cells, best, spared, most
 
     classes, shape, kind = len(problem.labels), conditions.shape, jnp.int32 if bits else jnp.float32
-    cells = jnp.zeros((2 * classes + (2 if bits else 1), len(rows), devices, shape[1]), kind)
-    # Integers have no infinity. The first position in the loop replaces this value: at the end of
-    # the list no rule is right yet, so that no gain is negative there.
-    none = jnp.full(shape, -(2**30), kind), jnp.zeros(shape, kind), jnp.zeros(shape, jnp.float32)
-    cells, best = jax.lax.fori_loop(0, problem.positions, add_position, (cells, [none] * classes))
+    cells = jnp.zeros((2 * classes + 2, len(rows), devices, shape[1]), kind)
+    nothing = jnp.zeros(shape, jnp.float32)
+    # The first position in the loop replaces this value. Counts are exact in float32.
+    none = nothing - 2**30, jnp.zeros(shape, kind), nothing
+    cells, best, _, most = jax.lax.fori_loop(
+        0, problem.positions, add_position, (cells, [none] * classes, nothing, nothing - jnp.inf)
+    )
     gain, above, ratio = (jnp.stack(part) for part in zip(*best, strict=True))
     # Added over the devices, as in the loop
     cells = cells.sum(axis=2)
-    _, potential, charged = _worth(cells, problem.default)
+    _, potential, charged = _worth(cells, problem.default, bits)
     covered = cells.sum(axis=0) if bits else jnp.matmul(rows, problem.literals, precision="highest")
     before = (jax.lax.population_count(rows) if bits else rows).sum(axis=1)[:, None]
     length = conditions.sum(axis=1)[:, None] + 1
     fits = ~(conditions[None] & ~problem.labels[:, None]).any(axis=-1)
-    open_ = (
-        ((covered < before) & (length <= problem.limit))[None]
-        & problem.labels[:, None]
-        & fits[..., None]
-    )
+    narrower = (covered < before) & (length <= problem.limit)
+    open_ = narrower[None] & problem.labels[:, None] & fits[..., None]
     # G (Eq. 26), here without its penalty, and its positive and negative parts
     gain, positive = problem.alpha * gain - charged[None], problem.alpha * above
     negative, paid = positive - gain, (problem.penalty * length)[None]
@@ -564,7 +596,7 @@ def _score(conditions: jax.Array, rows: jax.Array, problem: _InsertionProblem) -
         gain - paid,
         positive - 0.5 * negative,
         positive - ratio * negative,
-        problem.alpha * jnp.stack(potential) - paid,
+        problem.alpha * (jnp.stack(potential) + most[None]) - paid,
     )
     return _Scores(*(jnp.where(open_, value, -jnp.inf) for value in scores))
 

@@ -166,8 +166,25 @@ def _top_k(values: Floats, top: Floats, place: NDArray[np.int64]) -> None:
             top[r, j], place[r, j] = value, i
 
 
+def _reads(n_states: int, n_literals: int, local: float) -> tuple[Floats, Floats]:
+    """`spared` and `most` of `_read` for every state."""
+    shape = n_states, n_literals
+    most = np.full(shape, -np.inf if local else 0.0, np.float32)
+    return np.zeros(shape, np.float32), most
+
+
 @_part
-def _gain(sums: Ints, default: int, lost: Ints, gain: Ints) -> None:
+def _add(cells: Any, total: Any) -> None:
+    """The sum of some cells, (cells, literals), into `total`."""
+    for j in range(len(total)):
+        total[j] = cells[0, j]
+    for c in range(1, len(cells)):
+        for j in range(len(total)):
+            total[j] += cells[c, j]
+
+
+@_part
+def _gain(sums: Ints, default: int, lost: Ints, gain: Floats) -> None:
     """`insertion._worth` of bits, into `gain`, (classes, literals)."""
     # Cells, by row of `sums`: wrong of class 0 to K - 1, wrong and charged (K), then the same for
     # correct rows (K + 1 to 2 K, 2 K + 1).
@@ -179,14 +196,14 @@ def _gain(sums: Ints, default: int, lost: Ints, gain: Ints) -> None:
             lost[j] += sums[K + 1 + k, j]
     for k in range(K):
         for j in range(L):
-            gain[k, j] = sums[k, j] + sums[K + 1 + k, j] - lost[j]
+            gain[k, j] = np.float32(sums[k, j] + sums[K + 1 + k, j] - lost[j])
     for j in range(L):
-        gain[default, j] += sums[K, j] + sums[2 * K + 1, j]
+        gain[default, j] += np.float32(sums[K, j] + sums[2 * K + 1, j])
 
 
 @_part
 def _keep(
-    gain: Any, above: Any, ratio: Floats, best: Any, best_above: Any, best_ratio: Any
+    gain: Floats, above: Any, ratio: Floats, best: Floats, best_above: Any, best_ratio: Floats
 ) -> None:
     """Keep the best position of each label; all arrays but `ratio` are (classes, literals)."""
     for k in range(len(gain)):
@@ -198,6 +215,29 @@ def _keep(
 
 
 @_part
+def _read(
+    covered: Any, later: bool, local: np.float32, reading: np.float32, gain: Floats, spared: Floats,
+    most: Floats,
+) -> None:  # fmt: skip
+    """Take the price of reading off the gains at a position, (classes, literals): all rows that
+    reach it read the rule, which spares those that it covers the `later` rule.
+
+    Args:
+        covered: the weight that reaches the position and is covered, (literals,).
+        reading: the price for all rows that reach it.
+        spared: what earlier positions spared, (literals,).
+        most: the greatest change of the gains at any position, (literals,).
+    """
+    for j in range(len(spared)):
+        if later:
+            spared[j] += np.float32(covered[j])
+        bonus = local * spared[j] - reading
+        most[j] = max(most[j], bonus)
+        for k in range(len(gain)):
+            gain[k, j] += bonus
+
+
+@_part
 def _finish(
     condition: Flags,
     before: Any,
@@ -206,6 +246,7 @@ def _finish(
     above: Any,
     ratio: Floats,
     potential: Any,
+    most: Floats,
     charged: Any,
     labels: Flags,
     alpha: np.float32,
@@ -237,7 +278,7 @@ def _finish(
             scores[0, k, j] = gain - paid
             scores[1, k, j] = positive - np.float32(0.5) * negative
             scores[2, k, j] = positive - ratio[k, j] * negative
-            scores[3, k, j] = alpha * np.float32(potential[k, j]) - paid
+            scores[3, k, j] = alpha * (np.float32(potential[k, j]) + most[j]) - paid
 
 
 def score_bits(conditions: Flags, rows: Bits, literals: Bits, *problem: Any) -> Floats:
@@ -245,12 +286,14 @@ def score_bits(conditions: Flags, rows: Bits, literals: Bits, *problem: Any) -> 
     labels = problem[3]
     (n_states, (K, L)), counts = (len(rows), labels.shape), np.int32
     cells = np.zeros((n_states, 2 * K + 2, L), counts)
-    best, above = np.full((n_states, K, L), _WORST, counts), np.zeros((n_states, K, L), counts)
+    best, above = np.full((n_states, K, L), _WORST, np.float32), np.zeros((n_states, K, L), counts)
     at, scores = np.zeros((n_states, K, L), np.float32), np.empty((4, K, n_states, L), np.float32)
-    few, covers_more = np.empty((K + 3, L), counts), np.ones(n_states, bool)
+    few, covers_more = np.empty((3, L), counts), np.ones(n_states, bool)
+    gain, read = np.empty((K, L), np.float32), _reads(n_states, L, problem[-2])
     _score_bits(
-        conditions, rows, literals, *problem, cells, best, above, at, few, covers_more, scores
-    )
+        conditions, rows, literals, *problem, cells, best, above, at, gain, few, *read, covers_more,
+        scores,
+    )  # fmt: skip
     return scores
 
 
@@ -268,17 +311,14 @@ def _score_bits(
     alpha: np.float32,
     penalty: np.float32,
     limit: int,
-    cells: Ints,
-    best: Ints,
-    above: Ints,
-    at: Floats,
-    few: Ints,
-    covers_more: Flags,
-    scores: Floats,
-) -> None:
+    local: np.float32,
+    reading: Floats,
+    cells: Ints, best: Floats, above: Ints, at: Floats, gain: Floats, few: Ints,
+    spared: Floats, most: Floats, covers_more: Flags, scores: Floats,
+) -> None:  # fmt: skip
     """`score_bits` into `scores`; the arrays before it are its own, see there."""
     (n_states, n_words), (K, L) = rows.shape, labels.shape
-    gain, lost, covered, charged = few[:K], few[K], few[K + 1], few[K + 2]
+    lost, covered, charged = few[0], few[1], few[2]
     # A block has `insertion._WORDS` = 8 words, a multiple of the 4 below.
     size = n_words // len(cell)
     for p in range(positions):
@@ -297,12 +337,16 @@ def _score_bits(
                                 + _n_ones(d & literals[w + 3, j])
                             )
         for s in range(n_states):
-            # Without another covered row the gains are those of the position before, and only a
-            # greater one would be kept. The flags start at 1 to replace `_WORST` in any case.
-            if not covers_more[s]:
+            # Without another covered row the gains are those of the position before, unless reading
+            # has a price, and only a greater one would be kept. The flags start at 1 to replace
+            # `_WORST` in any case.
+            if not covers_more[s] and local == 0.0:
                 continue
             covers_more[s] = False
             _gain(cells[s], default, lost, gain)
+            if local > 0.0:
+                _add(cells[s], covered)
+                _read(covered, p > 0, local, reading[p], gain, spared[s], most[s])
             _keep(gain, cells[s, :K], ratio[p], best[s], above[s], at[s])
     for s in range(n_states):
         before = np.int64(0)
@@ -310,18 +354,22 @@ def _score_bits(
             before += np.int64(_n_ones(rows[s, w]))
         for j in range(L):
             charged[j] = cells[s, K, j] + cells[s, 2 * K + 1, j]
-            covered[j] = cells[s, 0, j]
-        for c in range(1, 2 * K + 2):
-            for j in range(L):
-                covered[j] += cells[s, c, j]
+        _add(cells[s], covered)
         _finish(
-            conditions[s], before, covered, best[s], above[s], at[s], cells[s, :K],
+            conditions[s], before, covered, best[s], above[s], at[s], cells[s, :K], most[s],
             charged, labels, alpha, penalty, limit, scores[:, :, s],
         )  # fmt: skip
 
 
+def score_rows(conditions: Flags, rows: Floats, literals: Floats, *problem: Any) -> Floats:
+    """`insertion.score` for rows with weights, (4, classes, states, literals)."""
+    read = _reads(len(rows), literals.shape[1], problem[-2])
+    scores: Floats = _score_rows(conditions, rows, literals, *problem, *read)
+    return scores
+
+
 @_jit
-def score_rows(
+def _score_rows(
     conditions: Flags,
     rows: Floats,
     literals: Floats,
@@ -334,10 +382,15 @@ def score_rows(
     alpha: np.float32,
     penalty: np.float32,
     limit: int,
+    local: np.float32,
+    reading: Floats,
+    spared: Floats,
+    most: Floats,
 ) -> Floats:
-    """`insertion.score` for rows with weights, (4, classes, states, literals)."""
+    """`score_rows`; the last two arrays are its own."""
     (n_states, n_rows), (K, L) = rows.shape, labels.shape
-    cells = np.zeros((n_states, 2 * K + 1, L), np.float32)
+    cells = np.zeros((n_states, 2 * K + 2, L), np.float32)
+    gain = np.empty((K, L), np.float32)
     covered = np.zeros((n_states, L), np.float32)
     best = np.full((n_states, K, L), _WORST, np.float32)
     above, at = np.zeros((n_states, K, L), np.float32), np.zeros((n_states, K, L), np.float32)
@@ -348,7 +401,7 @@ def score_rows(
                 for i in range(size):
                     if rows[s, block * size + i]:
                         row = literals[block * size + i]
-                        for c in range(2 * K + 1):
+                        for c in range(2 * K + 2):
                             value = cell[block, c, i]
                             if value:
                                 for j in range(L):
@@ -356,11 +409,15 @@ def score_rows(
                         for j in range(L):
                             covered[s, j] += row[j]
         for s in range(n_states):
-            _keep(cells[s, :K], cells[s, K : 2 * K], ratio[p], best[s], above[s], at[s])
+            gain[:] = cells[s, :K]
+            if local > 0.0:
+                _read(cells[s, 2 * K + 1], p > 0, local, reading[p], gain, spared[s], most[s])
+            _keep(gain, cells[s, K : 2 * K], ratio[p], best[s], above[s], at[s])
     scores = np.empty((4, K, n_states, L), np.float32)
     for s in range(n_states):
         _finish(
             conditions[s], rows[s].sum(), covered[s], best[s], above[s], at[s],
-            cells[s, K : 2 * K], cells[s, 2 * K], labels, alpha, penalty, limit, scores[:, :, s],
+            cells[s, K : 2 * K], most[s], cells[s, 2 * K], labels, alpha, penalty, limit,
+            scores[:, :, s],
         )  # fmt: skip
     return scores

@@ -13,8 +13,9 @@ Then m_l rules with label l gain at most h_l(m_l) = min(m_l G_l, P_l) - penalty 
 
     f <= base + max over m_l >= 0, sum m_l = M <= k, of min(sum_l h_l(m_l), P - penalty M).
 
-h_l is concave: the best sum of M rules takes the M largest increments. Without limits on rules this
-is CORELS' bound by equivalent points, less one literal a label.
+With a local penalty mu, every row reads the first rule: lists with rules have at most mu times the
+weight of all rows less. h_l is concave: the best sum of M rules takes the M largest increments.
+Without limits on rules this is CORELS' bound by equivalent points, less one literal a label.
 
 **Insertion** (`inserted_bound`). For lists of one rule: the best of all conjunctions, by the exact
 search for a rule to insert.
@@ -22,7 +23,8 @@ search for a rule to insert.
 **Search** (`searched_bound`). If there are few conditions, branch-and-bound over the first rules of
 a list (`jaxrules.lists.prefixes`) lowers the bound, to the optimum if it ends. A rule of m literals
 that covers less weight than their penalty costs more than it can gain, so that an optimal list has
-none: such conditions are left out.
+none: such conditions are left out. With a local penalty its rows may also read up to k - 1 rules
+less: the weight must be less than the penalty / (1 + mu (k - 1)).
 
 >>> import numpy as np
 >>> counts = np.array([[5.0, 0.0], [0.0, 4.0], [3.0, 1.0]])  # groups x classes
@@ -85,7 +87,8 @@ def counted_bound(groups: Examples, penalty: float, max_rules: int) -> float:
     # Increments below zero are left out: with them neither part of the minimum rises.
     best = np.cumsum(sorted(increments, reverse=True)[:max_rules])
     shared = float(gain.max(axis=1).sum()) - penalty * np.arange(1, len(best) + 1)
-    return float(counts[:, d].sum() + np.minimum(best, shared).max(initial=0.0))
+    read = groups.local_penalty * float(counts.sum())
+    return float(counts[:, d].sum() + (np.minimum(best, shared) - read).max(initial=0.0))
 
 
 def inserted_bound(
@@ -103,6 +106,7 @@ def inserted_bound(
     _, gain = exactly(problem, stopped, most_blocks=most_blocks)
     total = float(groups.counts.sum())
     whole = total < 2**24 and (groups.counts == np.round(groups.counts)).all()
+    whole = whole and not groups.local_penalty
     # Gains are float32: exact for whole weights, else each of the added weights is rounded once.
     rounding = 0.0 if whole else float(np.finfo(np.float32).eps) * groups.n_rows * total
     return float(groups.counts[:, groups.default].sum() + max(gain, 0.0) + rounding)
@@ -157,6 +161,8 @@ def bounding_candidates(
     default: int,
     penalty: float,
     max_length: int | None,
+    local_penalty: float = 0.0,
+    max_rules: int = 1,
 ) -> ListCandidates | None:
     """All conditions that an optimal list can have; None if they are too many to search, or if
     there is no time.
@@ -166,6 +172,8 @@ def bounding_candidates(
         table, class_weights: the rows, and the weight of every class in each, (rows, classes).
         constraints: what rules may say. Required columns are ignored, which can only raise a bound.
         default: the code of the default label.
+        penalty, local_penalty: of a literal, and of a rule that a row reads.
+        max_length, max_rules: the most literals of a rule, and rules of a list.
     """
     if len(pool) * table.n_rows > _MOST_ENTRIES or len(pool) > _MOST_CONDITIONS:
         return None
@@ -178,8 +186,9 @@ def bounding_candidates(
         defaults=np.arange(class_weights.shape[1]) == default,
         max_length=len(pool) if max_length is None else min(max_length, len(pool)),
         least=0.0,
-        per_literal=penalty,
+        per_literal=penalty / (1 + local_penalty * (max_rules - 1)),
         most=_MOST_CONDITIONS,
         stopped=stopped,
     )
-    return candidates if candidates.complete else None
+    priced = replace(candidates, local_penalty=local_penalty)
+    return priced if candidates.complete else None

@@ -922,7 +922,8 @@ class _ListSearch:
         more rule, but those whose rules decide too few rows.
         """
         longest, rules = self.options.max_length or len(self.literals), found.rules
-        cases = [(found, ())] if len(rules) < self.max_rules else []
+        room = len(rules) < self.max_rules
+        cases: list[tuple[_List, Rule]] = [(found, ())] if room else []
         for k, rule in enumerate(rules):
             rest = self.list_of((*rules[:k], *rules[k + 1 :]))
             cases += [(rest, base) for base in ((), rule) if len(base) < longest]

@@ -5,6 +5,7 @@ Conditions consist of literals. SSRL learns the list of at most nu rules that ma
 
     f(R) = correct rows - literal_penalty * literals  =  c(R) + d(R) - literal_penalty * literals,
 
+and with a `local_penalty`, less this price for every rule that a row reads before its prediction;
 with c the number of rows that the rules classify correctly, and d the number that the default label
 does. By Lemma 1, c is sequence submodular, and d is supermodular (the paper's d, submodular, counts
 all other rows). d is replaced with one of two modular lower bounds, tight at the list of the
@@ -49,6 +50,7 @@ from jaxrules.learning.in_time import with_rules
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, content_order
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
+from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists
 from jaxrules.lists.insertion import (
@@ -71,7 +73,13 @@ from jaxrules.lists.list_bound import (
 )
 from jaxrules.lists.literals import literals_of
 from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
-from jaxrules.lists.reading import ListOptions, default_label, limit, list_data
+from jaxrules.lists.reading import (
+    ListOptions,
+    PricedListOptions,
+    default_label,
+    limit,
+    list_data,
+)
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions, PropositionPool
 from jaxrules.rules.constraints import Constraints
@@ -197,7 +205,7 @@ class _Lists(ListOptions):
 
 
 @options
-class _SSRLShared(_Lists):
+class _SSRLShared(_Lists, PricedListOptions):
     """What `fit`, `path` and `cross_validate` have in common.
 
     Attributes:
@@ -355,7 +363,7 @@ def _in_time(
             n_literals=int(found.rules.propositions.sum()),
             rounds=0,
             insertions=0,
-            greedy_objective=found.objective(penalty.value),
+            greedy_objective=found.objective(penalty.value, options.local_penalty),
             literal_penalty=penalty.value,
             bounded_by="counting" if options.certificate else "",
             chosen=penalty.chosen,
@@ -366,7 +374,7 @@ def _in_time(
     bound = float(data.weights.sum()) if options.certificate else None
     return list_in_time(
         fit, data, sample, options, run, details, needs=("jaxrules.lists.insertion_kernels",),
-        bound=bound,
+        local_penalty=options.local_penalty, bound=bound,
     )  # fmt: skip
 
 
@@ -736,7 +744,10 @@ class _SSRLTask:
         default = int(totals.argmax()) if self.default is None else self.default
         weights = weights * self.first.rest
         search = _Search(
-            self.for_beam(self.examples(weights, default), weights, options), options, run,
+            self.for_beam(
+                replace(self.examples(weights, default), local_penalty=options.local_penalty),
+                weights, options,
+            ), options, run,
             self.find, room=room, required=self.constraints.using(self.pool), first=self.first,
             start=start, promising=promising,
         )  # fmt: skip
@@ -784,6 +795,7 @@ class _SSRLTask:
         candidates = bounding_candidates(
             self.pool, self.data.table[rest], class_weights[rest], self.constraints, run.stopped,
             default=default, penalty=penalty, max_length=options.max_length,
+            local_penalty=options.local_penalty, max_rules=search.max_rules,
         )  # fmt: skip
         if candidates is None:
             if search.max_rules == 1 and not run.stopped():
@@ -882,8 +894,12 @@ class _InsertedRules:
         )
 
     def objective(self) -> float:
-        """f, Eq. 14."""
-        return self.right() - self.penalty * sum(map(len, self.conditions))
+        """f, Eq. 14, less the price of reading."""
+        value, local = self.right() - self.penalty * sum(map(len, self.conditions)), 0.0
+        if self.examples.local_penalty:
+            decided = np.bincount(self.first(), self.examples.weights, len(self) + 1)
+            local = self.examples.local_penalty * rules_read(decided[:, None])
+        return value - local
 
     def insert(self, rule: Insertion) -> _InsertedRules:
         """This list with one more rule."""
@@ -914,7 +930,9 @@ class _InsertedRules:
         if not len(self):
             return self
         rows = Activations.of_matrix(np.stack(self.covers, axis=1))
-        examples = Examples(rows.by_rule, rows.totals(self.examples.counts), self.examples.default)
+        examples = replace(
+            self.examples, literals=rows.by_rule, counts=rows.totals(self.examples.counts)
+        )
         return _InsertedRules(
             examples, self.penalty, self.conditions, self.labels, tuple(rows.by_rule)
         )
@@ -942,7 +960,9 @@ class _Search:
         self.examples, self.options, self.watch, self.find = examples, options, run, find
         self.required = required  # for each required column, the literals on it
         self.penalty: float = options.literal_penalty or 0.0
-        self.offset = 0.0 if first is None else first.objective(self.penalty)
+        prices = self.penalty, examples.local_penalty
+        left = float(examples.counts.sum())
+        self.offset = 0.0 if first is None else first.objective(*prices, left)
         self.before = 0 if first is None else len(first.rules)
         self.max_rules = options.max_rules - self.before
         # few sizes of kernels: lists of one to four rules share them, those of five to eight, ...
