@@ -23,8 +23,9 @@ from problems import X as PEOPLE
 
 OBJECTIVES = (
     "boosting-corrective-squared", "boosting-optimal-exponential", "drnet-zero-one",
-    "exact_list-search-zero-one", "glrm-beam-poisson", "lire-combo-logistic", "lire-combo-squared",
-    "lltboost-squared", "ltrnet-soft-logistic", "regression_list-squared", "rulefit-squared",
+    "exact_list-read-zero-one", "exact_list-search-zero-one", "glrm-beam-poisson",
+    "lire-combo-logistic", "lire-combo-squared", "lltboost-squared", "ltrnet-soft-logistic",
+    "regression_list-read-squared", "regression_list-squared", "rulefit-squared",
     "ssrl-penalty by noise-zero-one",
 )  # fmt: skip
 _random = np.random.default_rng(0)

@@ -601,7 +601,8 @@ class _BlockSums:
         rows, weight: the number of rows with a weight, and of their weights.
         loss: of the losses.
         right: of the weights of correctly predicted rows; NaN for numbers.
-        covered: for LIRE, of the weights of the rows that satisfy each rule, shape (rules,).
+        covered: for LIRE, of the weights of the rows that satisfy each rule, shape (rules,); for
+            lists, of the rules read times the weight.
     """
 
     rows: int
@@ -626,7 +627,10 @@ class _BlockSums:
         lost = total * risk(*of_rows, loss=loss)
         right = total * accuracy(*of_rows) if model.schema.classes is not None else math.nan
         covered = 0.0
-        if not isinstance(model, RuleList) and _learner_of(model) == "lire":
+        if isinstance(model, (RuleList, RegressionList)):
+            read = np.minimum(model.position(table) + 1, len(model.conjunctions))
+            covered = float(weights @ read)
+        elif _learner_of(model) == "lire":
             covered = weights @ model.conjunctions.satisfied(table)
         return cls(len(weights), total, lost, right, covered)
 
@@ -664,15 +668,20 @@ def _rated(model: Any, source: Source, sample: _Sample, loss: Any, run: Run) -> 
 
 def _objective(fit: Fit[Any], sample: _BlockSums, rated: _BlockSums) -> float:
     """The objective of the fit to the sample on the rated rows, at the same penalties."""
+    local: float = dict(fit.model.options).get("local_penalty", 0.0)
     if isinstance(fit.model, RegressionList):
         # A share of the loss of the constant on the sample, plus penalties.
         constant = fit.details["constant_loss"]
-        return fit.objective + (rated.loss / rated.weight - sample.loss / sample.weight) / constant
+        change = (rated.loss / rated.weight - sample.loss / sample.weight) / constant
+        read = rated.covered / rated.weight - sample.covered / sample.weight
+        return fit.objective + change + local * float(read)
     if isinstance(fit.model, RuleList):
         if fit.sense == "min":  # DRNet: the error
             return 1 - rated.right / rated.weight
-        # The other lists maximise correct rows less a penalty, which is the same on all rows.
-        return rated.right - (sample.right - fit.objective)
+        # The other lists maximise correct rows less the price of reading, and a penalty, which is
+        # the same on all rows.
+        read = float(rated.covered - sample.covered)
+        return rated.right - (sample.right - fit.objective) - local * read
     # Penalties are what the objective has beside the mean loss of the sample. They stay, except
     # those that depend on the rows.
     learner, smaller = _learner_of(fit.model), sample.weight / rated.weight
