@@ -1393,7 +1393,7 @@ def test_rules_are_not_checked_again_where_they_hold_already(
 def test_the_scale_of_numbers_changes_nothing(scale: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (60, 3)), rng.normal(size=60)
-    y += 2.0 * (X[:, 0] > 0)
+    y += 3.0 * (X[:, 0] > 0)
     rules = jr.Conjunctions.build(
         jr.as_table(X).schema, [[jr.Condition.above(f, v)] for f in range(3) for v in (0, 1)]
     )
