@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss, best_constant, squared
+from jaxrules.losses import Loss, best_constant, require, softmax, squared
 
 Array = NDArray[np.float64]
 Sequence = NDArray[np.int64]
@@ -109,33 +110,60 @@ class LossCost:
     centre: Array | float = 0.0
     constant: float = 0.0
 
+    @property
+    def width(self) -> int:
+        """The number of coefficients of a feature, which a step changes together."""
+        return 1
+
+    @property
+    def n_coefficients(self) -> int:
+        return self.width * self.X.shape[1]
+
     def __call__(self, models: Array) -> Array:
-        """The costs of models, shape (..., features) -> (...)."""
+        """The costs of models, shape (..., coefficients) -> (...)."""
         flat = models.reshape(-1, models.shape[-1])
         scores = self._scores(flat)
-        losses = (
-            self.loss.value(self.y, scores + self._best_intercepts(scores)[:, None]) @ self.shares
-        )
+        losses = self._losses(scores + self._best_intercepts(scores)[..., None]) @ self.shares
         ridge = self.l2_penalty * ((flat + self.centre) ** 2).sum(axis=1) + self.constant
         costs: Array = (losses + ridge).reshape(models.shape[:-1])
         return costs
 
     def around(self, start: Array) -> LossCost:
         """The cost as a function of the change b - start."""
-        offset, centre = self.offset + self.X @ start, self.centre + start
+        offset, centre = self._scores(start[None])[0], self.centre + start
         return dataclasses.replace(self, offset=offset, centre=centre)
 
     def restricted(self, features: Sequence) -> LossCost:
         """The cost where only these features may differ from zero."""
-        centre = np.broadcast_to(self.centre, self.X.shape[1])
-        fixed = self.l2_penalty * float((np.delete(centre, features) ** 2).sum())
+        centre = np.broadcast_to(self.centre, self.n_coefficients)
+        kept = blocks(features, self.width)
+        fixed = self.l2_penalty * float((np.delete(centre, kept) ** 2).sum())
         return dataclasses.replace(
-            self, X=self.X[:, features], centre=centre[features], constant=self.constant + fixed
+            self, X=self.X[:, features], centre=centre[kept], constant=self.constant + fixed
         )
 
     def intercepts(self, models: Array) -> Array:
         """The best intercept of every model, shape (models,)."""
         return self._best_intercepts(self._scores(models))
+
+    def terms(self, scores: Array) -> tuple[Array, Array, Array]:
+        """The losses of the rows, shape (models, ..., rows), from scores of shape (models, width,
+        ..., rows); their gradients, of the shape of the scores; and their Hessians, which have the
+        axis of the width twice.
+        """
+        one = scores[:, 0]
+        value, slope, curvature = self.loss.terms(np.broadcast_to(self.y, one.shape), one)
+        return value, slope[:, None], curvature[:, None, None]
+
+    def conjugates(self, slopes: Array) -> Array:
+        """The conjugates of the losses, shape (models, ..., rows), at slopes as of `terms`."""
+        conjugate = require(self.loss, "conjugate", "the proof of a path")
+        values: Array = conjugate(np.broadcast_to(self.y, slopes[:, 0].shape), slopes[:, 0])
+        return values
+
+    def _losses(self, scores: Array) -> Array:
+        values: Array = self.loss.value(self.y, scores)
+        return values
 
     def _scores(self, models: Array) -> Array:
         return models @ self.X.T + self.offset
@@ -182,6 +210,149 @@ class LossCost:
         # Value and gradient at the reference are those of the cost itself.
         constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
         return QuadraticCost(Q, g, float(constant))
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxCost(LossCost):
+    """The same for K classes together: l is the softmax loss of the K scores of a row, which are
+    x_i'B for a matrix B with a row of K coefficients per feature, and of K intercepts.
+
+    A number added to a row of B changes no loss: rows sum to 0. A model is a flat array that has,
+    feature by feature, the K - 1 numbers of its row in the orthonormal `basis` of such rows. Scores
+    and intercepts are in this basis too.
+
+    Attributes:
+        y: +1 for the row's class, -1 for the others, shape (rows, K).
+        l2_penalty: on |A + B|^2. Twice that of the logistic cost, so that two classes, whose rows
+            of B are (-v, v) / 2, are the logistic problem of v.
+        offset: shape (K - 1, rows).
+    """
+
+    @property
+    def width(self) -> int:
+        return self.y.shape[1] - 1
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal columns that sum to 0, shape (K, K - 1)."""
+        order = np.arange(self.width + 1.0)
+        contrasts = np.diag(order) - np.triu(np.ones((len(order), len(order))), 1)
+        return contrasts[:, 1:] / np.sqrt(order[1:] * (order[1:] + 1))
+
+    def in_basis(self, rows: Array) -> Array:
+        """Models of shape (..., features, K), whose rows sum to 0, as flat arrays."""
+        return (rows @ self.basis).reshape(*rows.shape[:-2], -1)
+
+    def by_class(self, numbers: Array) -> Array:
+        """The K numbers of a feature or of intercepts from those in the basis, (..., K - 1) ->
+        (..., K); equal numbers stay equal.
+        """
+        # Sums by hand: a product of matrices may round the same row in two ways.
+        parts = [numbers[..., c, None] * own for c, own in enumerate(self.basis.T)]
+        return np.asarray(sum(parts))
+
+    def terms(self, scores: Array) -> tuple[Array, Array, Array]:
+        flat = scores.reshape(*scores.shape[:2], -1)
+        shares = np.tile((1 + self.y.T) / 2, flat.shape[2] // len(self.y))
+        f = self.basis @ flat
+        f -= f.max(axis=1, keepdims=True)
+        p = np.exp(f)
+        total = p.sum(axis=1, keepdims=True)
+        p /= total
+        value = np.log(total[:, 0]) - (shares * f).sum(axis=1)
+        slope = self.basis.T @ (p - shares)
+        # The covariance of the basis under p, centred: no difference of numbers that are nearly 1
+        centred = self.basis[..., None] - (self.basis.T @ p)[:, None]
+        curvature = np.einsum("nkar,nkbr->nabr", p[:, :, None] * centred, centred)
+        rest = scores.shape[2:]
+        return (
+            value.reshape(-1, *rest),
+            slope.reshape(scores.shape),
+            curvature.reshape(*scores.shape[:2], *scores.shape[1:2], *rest),
+        )
+
+    def conjugates(self, slopes: Array) -> Array:
+        """The negative entropies of slopes + y, infinite where these are no probabilities."""
+        flat = slopes.reshape(*slopes.shape[:2], -1)
+        shares = np.tile((1 + self.y.T) / 2, flat.shape[2] // len(self.y))
+        p = shares + self.basis @ flat
+        outside = (p < -64 * np.finfo(np.float64).eps).any(axis=1)
+        p = np.maximum(p, 0.0)
+        entropy = (p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)
+        values: Array = np.where(outside, np.inf, entropy)
+        return values.reshape(-1, *slopes.shape[2:])
+
+    def quadratic(self, reference: Array) -> QuadraticCost:
+        scores = self._scores(reference[None])
+        _, slope, curvature = self.terms(scores + self._best_intercepts(scores)[..., None])
+        weighted = self.shares * curvature[0]  # (width, width, rows)
+        # Half of the Hessian, (width, features, width, features), as in `LossCost`
+        Q = ((weighted[:, :, None] * self.X.T) @ self.X).transpose(0, 2, 1, 3)
+        if self.intercept:
+            crossed = weighted @ self.X
+            gained = np.tensordot(inverses(weighted.sum(axis=-1)), crossed, axes=1)
+            Q = Q - np.tensordot(crossed, gained, axes=(0, 0))
+        size = self.n_coefficients
+        Q = Q.transpose(1, 0, 3, 2).reshape(size, size) / 2
+        Q = (Q + Q.T) / 2 + self.l2_penalty * np.eye(size)
+        half_gradient = (self.X.T @ (self.shares * slope[0]).T).ravel() / 2
+        g = Q @ reference - half_gradient - self.l2_penalty * (reference + self.centre)
+        constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
+        return QuadraticCost(Q, g, float(constant))
+
+    def _scores(self, models: Array) -> Array:
+        """Shape (models, width, rows)."""
+        rows = models.reshape(len(models), -1, self.width).transpose(0, 2, 1)
+        return rows @ self.X.T + self.offset
+
+    def _losses(self, scores: Array) -> Array:
+        return self.terms(scores)[0]
+
+    def _best_intercepts(self, scores: Array) -> Array:
+        """By damped Newton steps, shape (models, width)."""
+        best = np.zeros(scores.shape[:2])
+        if not self.intercept:
+            return best
+        best = best_constant(self.loss, self.y, self.shares) @ self.basis - scores @ self.shares
+        for _ in range(INTERCEPT_ITERATIONS):
+            _, slopes, curvatures = self.terms(scores + best[..., None])
+            newton = inverses(curvatures @ self.shares, 1e-300) @ (slopes @ self.shares)[..., None]
+            # A step that changes scores by at most r is damped to log(1 + r): then the loss falls,
+            # as its third derivatives are at most r times the second (Sun and Tran-Dinh 2019).
+            reach = np.ptp(self.by_class(newton[..., 0]), axis=1)[:, None]
+            step = newton[..., 0] * np.log1p(reach) / np.where(reach > 0, reach, 1.0)
+            best = best - step
+            if (np.abs(step) <= 1e-14 * (1 + np.abs(best))).all():
+                break
+        return best
+
+
+def softmax_cost(
+    X: Array, codes: Sequence, classes: int, shares: Array, l2_penalty: float, intercept: bool
+) -> SoftmaxCost:
+    """The cost of `classes` classes with these codes, and the ridge of `LossCost` for two."""
+    y = np.where(codes[:, None] == np.arange(classes), 1.0, -1.0)
+    return SoftmaxCost(softmax, X, y, shares, 2 * l2_penalty, intercept)
+
+
+def blocks(features: Sequence, width: int) -> Sequence:
+    """The positions of the coefficients of features, `width` each."""
+    return np.asarray((features[..., None] * width + np.arange(width)).reshape(-1), np.int64)
+
+
+def inverses(matrices: Array, least: float = 0.0) -> Array:
+    """The inverses of positive semidefinite matrices, shape (..., n, n), on their range; or with
+    eigenvalues of at least `least`, if that is positive.
+    """
+    if matrices.shape[-1] == 1:
+        eigenvalues, vectors = matrices[..., 0], np.ones((1, 1))
+    else:
+        eigenvalues, vectors = np.linalg.eigh(matrices)
+    positive = eigenvalues > 0
+    inverse = np.where(positive, 1 / np.where(positive, eigenvalues, 1.0), 0.0)
+    if least:
+        inverse = 1 / np.maximum(eigenvalues, least)
+    return np.asarray((vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2))
 
 
 def mean_squared_error(

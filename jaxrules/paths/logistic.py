@@ -1,4 +1,4 @@
-"""Paths for costs that are not quadratic (logistic, Poisson): sequential quadratic models.
+"""Paths for costs that are not quadratic (logistic, Poisson, softmax): sequential quadratic models.
 
 Local improvement searches the quadratic model of the cost around the end of the last path for a
 sequence of features. Damped Newton steps then make the path along it optimal for the cost itself,
@@ -41,7 +41,7 @@ class SequentialCertificate(LayeredCertificate[Changes]):
         model there.
         """
         steps, weights = problem.steps, problem.step_weights
-        first = Changes(np.zeros(steps, np.int64), np.zeros((steps, problem.n_features)))
+        first = Changes(np.zeros(steps, np.int64), np.zeros((steps, cost.n_coefficients)))
 
         def objective(path: Changes) -> float:
             return float(weights @ cost(path.models))
@@ -91,7 +91,7 @@ def search(
                 break
             found = local.improve(
                 models, weights, path.features[None], batch=batch, iterations=iterations,
-                seed=seed, stopped=stopped,
+                seed=seed, stopped=stopped, width=cost.width,
             )  # fmt: skip
             path, last = newton_path(cost, weights, found[0], stopped), value
             value = certificate.offer(path)
@@ -118,7 +118,7 @@ def newton_path(
     """The least-cost path from zero along a sequence of features, by damped Newton steps on the
     changes; if stopped, the best so far.
     """
-    models = np.zeros((len(sequence), cost.X.shape[1]))
+    models = np.zeros((len(sequence), cost.n_coefficients))
     objective = float(step_weights @ cost(models))
     for _ in range(NEWTON_STEPS):
         quadratic = _models(cost, models, stopped)
@@ -126,7 +126,7 @@ def newton_path(
             break
         # The quadratic models share value and slope with the costs at the current path: unless it
         # is a minimum, short steps towards their optimum lower the cost.
-        target = best_path(quadratic, step_weights, sequence)
+        target = best_path(quadratic, step_weights, sequence, cost.width)
         size = 1.0  # halved until the cost falls
         while size > 1e-10:
             candidate = models + size * (target - models)

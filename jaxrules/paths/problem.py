@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost, Sequence
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, QuadraticCost, Sequence, blocks
 from jaxrules.solvers.layered import LayeredCertificate
 
 IntegerSteps = Literal["any", "unit"]
@@ -25,7 +25,7 @@ class Changes(NamedTuple):
 
     Attributes:
         features: what each step changes, shape (steps,).
-        models: b_1 - b_0, ..., b_K - b_0, shape (steps, features).
+        models: b_1 - b_0, ..., b_K - b_0, shape (steps, coefficients).
     """
 
     features: Sequence
@@ -45,6 +45,8 @@ class PathProblem:
             contain 0.
         end: the change that the last model must have, shape (features,), reachable in these steps;
             or None.
+        width: the number of coefficients of a feature, which a step changes together; more than one
+            only without side conditions.
     """
 
     cost: QuadraticCost
@@ -53,6 +55,7 @@ class PathProblem:
     lower: Array | float = -np.inf
     upper: Array | float = np.inf
     end: Array | None = None
+    width: int = 1
 
     @property
     def steps(self) -> int:
@@ -60,7 +63,7 @@ class PathProblem:
 
     @property
     def n_features(self) -> int:
-        return len(self.cost.linear)
+        return len(self.cost.linear) // self.width
 
     @property
     def fewest_steps(self) -> int:
@@ -88,8 +91,8 @@ class PathProblem:
     def along(self, sequence: Sequence) -> Changes:
         """The least-cost path along a sequence of features, without side conditions."""
         if not len(sequence):
-            return Changes(sequence, np.zeros((0, self.n_features)))
-        return Changes(sequence, best_path(self.cost, self.step_weights, sequence))
+            return Changes(sequence, np.zeros((0, len(self.cost.linear))))
+        return Changes(sequence, best_path(self.cost, self.step_weights, sequence, self.width))
 
     def certificate(self) -> LayeredCertificate[Changes]:
         """The certificate before any search: the greedy path, and the least cost of any model in
@@ -142,13 +145,25 @@ def path_along(sequence: Sequence, changes: Array, n_features: int) -> Array:
     return np.cumsum(steps, axis=0)
 
 
-def best_path(cost: QuadraticCost, step_weights: Array, sequence: Sequence) -> Array:
-    """The least-cost path from zero along a sequence of features: b_1, ..., b_K, shape
-    (steps, features).
+def best_path(
+    cost: QuadraticCost, step_weights: Array, sequence: Sequence, width: int = 1
+) -> Array:
+    """The least-cost path from zero along a sequence of features, each of which has `width`
+    coefficients: b_1, ..., b_K, shape (steps, coefficients).
 
     The closed form of Eq. (10)'s inner problem, for one cost or one per step. If H is singular
     (repeated columns, steps of weight zero), the solution of least norm is taken.
     """
+    if width > 1:
+        # A step of several coefficients is as many steps, of which only the last has a weight.
+        weights = np.zeros((len(sequence), width))
+        weights[:, -1] = step_weights
+        if cost.curvature.ndim > 2:
+            cost = QuadraticCost(
+                *(np.repeat(part, width, axis=0) for part in (cost.curvature, cost.linear)), 0.0
+            )
+        models = best_path(cost, weights.ravel(), blocks(sequence, width))
+        return models[width - 1 :: width]
     P, G, _ = weighted_sums(cost.restricted(sequence), step_weights)
     order = np.arange(len(sequence))
     # Changes j and k are both part of the models from step max(j, k) on.
@@ -211,9 +226,9 @@ def greedy_path(problem: PathProblem) -> Changes:
         low, high = np.ceil(low), np.floor(high)
     curvature = np.diag(cost.curvature)
     safe = np.where(curvature > 0, curvature, 1.0)
-    model = np.zeros(d)
+    model = np.zeros(len(cost.linear))
     sequence = np.zeros(problem.steps, np.int64)
-    models = np.zeros((problem.steps, d))
+    models = np.zeros((problem.steps, len(model)))
     for k in range(problem.steps):
         later = problem.steps - 1 - k
         # Along one coefficient, the cost is least at b_i - (Qb - g)_i / Q_ii.
@@ -222,10 +237,15 @@ def greedy_path(problem: PathProblem) -> Changes:
             best = np.round(best)
         elif kind == "unit":
             best = model + np.clip(np.round(best - model), -1, 1)
-        best = np.clip(best, low, high)
+        if problem.width == 1:
+            best = np.clip(best, low, high)
         if end is not None and steps_between(model, end, kind) > later:  # no step to spare
             best = end if kind != "unit" else model + np.sign(end - model)
-        candidates = np.where(np.eye(d, dtype=bool), best, model)
+        candidates = (
+            np.where(np.eye(d, dtype=bool), best, model)
+            if problem.width == 1
+            else _with_one_block(cost, model, problem.width)
+        )
         values = cost(candidates)
         if end is not None:
             values[steps_between(candidates, end, kind) > later] = np.inf
@@ -234,6 +254,20 @@ def greedy_path(problem: PathProblem) -> Changes:
             model = candidates[sequence[k]]
         models[k] = model
     return Changes(sequence, models)
+
+
+def _with_one_block(cost: QuadraticCost, model: Array, width: int) -> Array:
+    """The model with the coefficients of one feature at their best, shape
+    (features, coefficients).
+    """
+    d = len(model) // width
+    every = np.arange(d)
+    own = cost.curvature.reshape(d, width, d, width)[every, :, every]
+    gradient = cost.gradient(model).reshape(d, width)
+    candidates = np.repeat(model[None], d, axis=0)
+    steps = np.linalg.pinv(own, RANK_TOLERANCE, hermitian=True) @ gradient[..., None]
+    candidates.reshape(d, d, width)[every, every] -= steps[..., 0]
+    return candidates
 
 
 def steps_between(models: Array | float, end: Array, kind: IntegerSteps | None) -> Sequence:
