@@ -1,5 +1,5 @@
-"""Certified paths for convex costs that are not quadratic (logistic, Poisson): branch and bound
-over the sequence of features.
+"""Certified paths for convex costs that are not quadratic (logistic, Poisson, softmax): branch and
+bound over the sequence of features.
 
 **Least costs.** For a prefix of a sequence, the least cost V of its models is a convex problem in
 the changes and in the intercepts of the models. Damped Newton steps solve it. They also prove a
@@ -26,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.losses import require
-from jaxrules.paths.costs import RANK_TOLERANCE, Array, LossCost, Sequence
+from jaxrules.paths.costs import RANK_TOLERANCE, Array, LossCost, Sequence, inverses
 from jaxrules.paths.logistic import newton_path
 from jaxrules.paths.problem import Changes, PathProblem
 from jaxrules.paths.supports import LARGEST_BIT, bits
@@ -66,7 +65,7 @@ def search(
     """
     certificate.relative = GAP
     # The cost of standing still sets the scale of rounding where the optimum is 0.
-    start = float(cost(np.zeros((1, cost.X.shape[1])))[0]) * problem.step_weights.sum()
+    start = float(cost(np.zeros((1, cost.n_coefficients)))[0]) * problem.step_weights.sum()
     certificate.absolute = max(certificate.absolute, 1e-10 * abs(start))
     if certificate.closed or stopped():
         return
@@ -77,23 +76,30 @@ def search(
 
 
 class _LeastCosts(NamedTuple):
-    changes: Array  # shape (prefixes, steps)
-    intercepts: Array  # of the models, shape (prefixes, models)
+    changes: Array  # shape (prefixes, width, steps)
+    intercepts: Array  # of the models, shape (prefixes, width, models)
     lower: Array  # lower bounds on the least costs, shape (prefixes,)
 
 
 class _Solver:
-    """Least costs of models that are linear in a few changes, many problems at once."""
+    """Least costs of models that are linear in a few changes, many problems at once.
+
+    A row has a score, slope and change for each of the coefficients of a feature, `width` in all,
+    on the axis after that of the problems, and a matrix of curvatures.
+    """
 
     def __init__(self, cost: LossCost) -> None:
         self.cost = cost
         self.rows = np.ascontiguousarray(cost.X.T)  # shape (features, rows)
-        self.centre = np.broadcast_to(np.asarray(cost.centre, np.float64), len(self.rows))
-        self.conjugate = require(cost.loss, "conjugate", "the proof of a path")
+        centre = np.broadcast_to(np.asarray(cost.centre, np.float64), cost.n_coefficients)
+        self.centre = centre.reshape(-1, cost.width).T  # shape (width, features)
+        self.offset = np.broadcast_to(cost.offset, (cost.width, len(cost.y)))[:, None]
         # With the slope 0 the tangents are the losses' least values: the bound of any model.
-        self.floor = cost.constant - float(cost.shares @ self.conjugate(cost.y, 0.0 * cost.y))
-        # The best intercept of the model that stands still
-        self.intercept = float(cost.intercepts(np.zeros((1, len(self.rows))))[0])
+        none = np.zeros((1, cost.width, len(cost.y)))
+        self.floor = cost.constant - float(cost.conjugates(none)[0] @ cost.shares)
+        # The best intercepts of the model that stands still, shape (width, 1)
+        still = cost.intercepts(np.zeros((1, cost.n_coefficients)))
+        self.intercept = still.reshape(cost.width, 1)
 
     def models(
         self,
@@ -113,13 +119,13 @@ class _Solver:
             enough: a prefix whose bound reaches this is left, shape (prefixes,).
         """  # fmt: skip
         count, steps = columns.shape
-        models, n = len(weights), len(self.cost.y)
+        models, n, width = len(weights), len(self.cost.y), self.cost.width
         found = start or _LeastCosts(
-            np.zeros((count, steps)), np.full((count, models), self.intercept),
+            np.zeros((count, width, steps)), np.zeros((count, width, models)) + self.intercept,
             np.full(count, -np.inf),
         )  # fmt: skip
         found = _LeastCosts(*(part.copy() for part in found))
-        size = max(1, CELLS // max(models * steps * n, 1))
+        size = max(1, CELLS // max(models * steps * width**2 * n, 1))
         for first in range(0, count, size):
             some = slice(first, first + size)
             self._solve(columns[some], activation, weights, found, some, enough[some])
@@ -142,7 +148,7 @@ class _Solver:
         todo = np.arange(len(x))
         for _ in range(NEWTON_STEPS):
             # What is tried now: the last point plus a part of its Newton step
-            share = np.where(np.isfinite(value[todo]), size[todo], 0.0)[:, None]
+            share = np.where(np.isfinite(value[todo]), size[todo], 0.0)[:, None, None]
             at = x[todo] + share * steps[0][todo], u[todo] + share * steps[1][todo]
             tried, bound, further = self._newton(columns[todo], activation, weights, *at)
             lower[todo] = np.fmax(lower[todo], bound)
@@ -162,67 +168,69 @@ class _Solver:
         self, columns: Sequence, activation: Array, weights: Array, x: Array, u: Array
     ) -> tuple[Array, Array, tuple[Array, Array]]:
         """The value, a lower bound and the Newton step at the changes x and the intercepts u."""
-        cost, l2 = self.cost, self.cost.l2_penalty
+        cost, width = self.cost, x.shape[1]
         Z = self.rows[columns]  # (prefixes, steps, rows)
-        active = activation * x[:, None]  # (prefixes, models, steps)
-        scores = active @ Z + u[..., None] + cost.offset
+        scores = self._linear(activation, x, Z) + u[..., None] + self.offset
         with np.errstate(over="ignore", invalid="ignore"):
-            values, slopes, curvatures = cost.loss.terms(
-                np.broadcast_to(cost.y, scores.shape), scores
-            )
+            values, slopes, curvatures = cost.terms(scores)
             total = (values @ cost.shares) @ weights
             by_row = weights[:, None] * cost.shares
             g, h = by_row * slopes, by_row * curvatures
-            transposed = Z.transpose(0, 2, 1)
-            gradient = (activation * (g @ transposed)).sum(axis=1)
-            crossed = h @ transposed  # h'Z, (prefixes, models, steps)
-            gram = (h[:, :, None] * Z[:, None]) @ transposed[:, None]
+            gradient, hessian = _derivatives(activation, Z, g, h)
             if cost.intercept:
                 # The intercepts are eliminated: u moves by -(g'1 + h'Z v) / h'1 for a change v.
-                mass, pull = h.sum(axis=-1), g.sum(axis=-1)
-                inverse = np.where(mass > 0, 1 / np.where(mass > 0, mass, 1.0), 0.0)
-                gradient -= (activation * crossed * (pull * inverse)[..., None]).sum(axis=1)
-                gram -= crossed[..., :, None] * (crossed * inverse[..., None])[..., None, :]
-            hessian = (gram * (activation[:, :, None] * activation[:, None])).sum(axis=1)
+                # Models come first; of a model's matrix, rows are intercepts, columns changes.
+                crossed = (h @ Z.transpose(0, 2, 1)[:, None, None]).transpose(0, 3, 1, 2, 4)
+                crossed = crossed * activation[:, None, None]
+                crossed = crossed.reshape(*crossed.shape[:3], -1)
+                mass = h.sum(axis=-1).transpose(0, 3, 1, 2)
+                pull = g.sum(axis=-1).transpose(0, 2, 1)[..., None]
+                inverse = inverses(np.where(np.isfinite(mass), mass, 0.0))
+                across = crossed.swapaxes(-1, -2) @ inverse
+                gradient -= (across @ pull).sum(axis=1).reshape(gradient.shape)
+                hessian -= (across @ crossed).sum(axis=1)
             same = (columns[:, :, None] == columns[:, None]).astype(np.float64)
-            if l2:
-                centre = self.centre[columns]
-                gradient += (
-                    2
-                    * l2
-                    * (
-                        weights @ activation * centre
-                        + (weights[:, None] * activation * (active @ same)).sum(axis=1)
-                    )
-                )
-                hessian += 2 * l2 * same * ((activation.T * weights) @ activation)
-        order = np.arange(x.shape[1])
-        diagonal = hessian[:, order, order]
-        # Regular systems for dependent columns, below the tolerance of the certificate
-        hessian[:, order, order] += np.where(diagonal > 0, 1e-13 * diagonal, 1.0)
-        usable = np.isfinite(hessian).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
-        hessian[~usable], gradient[~usable] = np.eye(x.shape[1]), 0.0
-        dx = -np.linalg.solve(hessian, gradient[..., None])[..., 0]
-        moved = activation * dx[:, None]
+            if cost.l2_penalty:
+                active = activation * x[:, :, None]
+                by_ridge = weights @ activation * self._centre(columns)
+                by_ridge += (weights[:, None] * activation * (active @ same[:, None])).sum(axis=2)
+                gradient += 2 * cost.l2_penalty * by_ridge
+                of_one = same * ((activation.T * weights) @ activation)
+                hessian += 2 * cost.l2_penalty * np.kron(np.eye(width), of_one)
+        dx, usable = _newton_step(gradient, hessian)
         du = np.zeros_like(u)
         if cost.intercept:
-            du = -(pull + (crossed * moved).sum(axis=-1)) * inverse
-        change = moved @ Z + du[..., None]
+            moved = crossed @ dx.reshape(len(x), 1, -1, 1)
+            du = -(inverse @ (pull + moved))[..., 0].swapaxes(1, 2)
+        change = self._linear(activation, dx, Z) + du[..., None]
         with np.errstate(over="ignore", invalid="ignore"):
-            bound = self._tangents(scores + change, slopes + curvatures * change) @ weights
+            bent = (curvatures * change[:, None]).sum(axis=2)
+            bound = self._tangents(scores + change, slopes + bent) @ weights
             bound = bound + self._ridge(columns, activation, weights, same, x + dx)
             total = total + self._ridge(columns, activation, weights, same, x)
         good = usable & np.isfinite(bound)
+        usable = usable[:, None, None]
         return (
             np.where(np.isfinite(total), total, np.inf),
             np.where(good, bound, -np.inf),
-            (np.where(usable[:, None], dx, 0.0), np.where(usable[:, None], du, 0.0)),
+            (np.where(usable, dx, 0.0), np.where(usable, du, 0.0)),
         )
+
+    def _centre(self, columns: Sequence) -> Array:
+        """a at the columns of the changes, shape (prefixes, width, steps)."""
+        return self.centre[:, columns].swapaxes(0, 1)
+
+    def _linear(self, activation: Array, changes: Array, Z: Array) -> Array:
+        """The scores of the models with these changes, shape (prefixes, width, models, rows)."""
+        active = activation * changes[:, :, None]
+        count, width, models, length = active.shape
+        scores = active.reshape(count, width * models, length) @ Z
+        return np.asarray(scores.reshape(count, width, models, -1))
 
     def _tangents(self, scores: Array, theta: Array) -> Array:
         """The mean over the rows of the tangents to the losses with the slopes theta, at scores."""
-        conjugates = self.conjugate(np.broadcast_to(self.cost.y, theta.shape), theta)
-        tangents: Array = (theta * scores - conjugates) @ self.cost.shares
+        inside = (theta * scores).sum(axis=1) - self.cost.conjugates(theta)
+        tangents: Array = inside @ self.cost.shares
         return tangents
 
     def _ridge(
@@ -230,14 +238,40 @@ class _Solver:
     ) -> Array:
         """sum_k weights_k (l2 |a + b_k|^2 + constant)."""
         cost = self.cost
-        fixed = weights.sum() * (cost.constant + cost.l2_penalty * float(self.centre @ self.centre))
+        fixed = weights.sum() * (cost.constant + cost.l2_penalty * float((self.centre**2).sum()))
         if not cost.l2_penalty:
             return np.full(len(x), fixed)
-        active = activation * x[:, None]
+        active = activation * x[:, :, None]
         # |a + b|^2 = |a|^2 + sum_j x_j (2 a_j + b_j), a_j and b_j at the column of change j
-        parts = active * (2 * self.centre[columns][:, None] + active @ same)
-        ridge: Array = cost.l2_penalty * (parts.sum(axis=-1) @ weights) + fixed
+        parts = active * (2 * self._centre(columns)[:, :, None] + active @ same[:, None])
+        ridge: Array = cost.l2_penalty * (parts.sum(axis=(1, 3)) @ weights) + fixed
         return ridge
+
+
+def _derivatives(activation: Array, Z: Array, g: Array, h: Array) -> tuple[Array, Array]:
+    """By the changes: the gradient, shape (prefixes, width, steps), and the Hessian, a matrix per
+    prefix, from the slopes g and curvatures h of the rows Z.
+    """
+    transposed = Z.transpose(0, 2, 1)
+    gradient = (activation * (g @ transposed[:, None])).sum(axis=2)
+    gram = (h[..., None, :] * Z[:, None, None, None]) @ transposed[:, None, None, None]
+    gram *= activation[:, :, None] * activation[:, None]
+    count, width, steps = gradient.shape
+    hessian = gram.sum(axis=3).transpose(0, 1, 3, 2, 4)
+    return gradient, hessian.reshape(count, width * steps, width * steps)
+
+
+def _newton_step(gradient: Array, hessian: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """The step, of the shape of the gradient, and for which prefixes it is one. Changes the Hessian
+    in place.
+    """
+    flat, order = gradient.reshape(len(gradient), -1), np.arange(hessian.shape[1])
+    diagonal = hessian[:, order, order]
+    # Regular systems for dependent columns, below the tolerance of the certificate
+    hessian[:, order, order] += np.where(diagonal > 0, 1e-13 * diagonal, 1.0)
+    usable = np.isfinite(hessian).all(axis=(1, 2)) & np.isfinite(flat).all(axis=1)
+    hessian[~usable], flat[~usable] = np.eye(len(order)), 0.0
+    return -np.linalg.solve(hessian, flat[..., None]).reshape(gradient.shape), usable
 
 
 class _ConvexLayer(NamedTuple):
@@ -267,7 +301,7 @@ class _ConvexPrefixes(layered.LayeredProblem[_ConvexLayer, Changes]):
         # counts as one of another feature.
         self.no_repeats = len(self.features) > 1 and bool((np.diff(self.weights) >= 0).all())
         # States between two looks at the clock: each has a problem per feature.
-        work = max(len(self.features), 1) * self.depth**2 * len(cost.y)
+        work = max(len(self.features), 1) * (self.depth * cost.width) ** 2 * len(cost.y)
         self.chunk = int(np.clip(CHUNK_CELLS // work, 1, 100))
         self.masks, self.rest, self.least = self._table(certificate)
 
@@ -351,7 +385,8 @@ class _ConvexPrefixes(layered.LayeredProblem[_ConvexLayer, Changes]):
         count, d = len(sequences), len(self.features)
         settled = incumbent - GAP * abs(incumbent)
         weights = self.weights[: step + 1]
-        before = _LeastCosts(np.zeros((count, 0)), np.zeros((count, 0)), np.zeros(count))
+        none = np.zeros((count, self.cost.width, 0))
+        before = _LeastCosts(none, none, np.zeros(count))
         if step:
             before = self.solver.models(
                 sequences, np.tri(step), weights[:-1], None, np.full(count, np.inf)
@@ -368,12 +403,11 @@ class _ConvexPrefixes(layered.LayeredProblem[_ConvexLayer, Changes]):
         open_ = np.flatnonzero(bounds < settled)
         if len(open_):
             at = parents[open_]
-            last = (
-                before.intercepts[at, -1:] if step else np.full((len(at), 1), self.solver.intercept)
-            )
+            at_rest = np.zeros((len(at), self.cost.width, 1))
+            last = before.intercepts[at][..., -1:] if step else at_rest + self.solver.intercept
             start = _LeastCosts(
-                np.column_stack([before.changes[at], np.zeros(len(at))]),
-                np.column_stack([before.intercepts[at], last]),
+                np.concatenate([before.changes[at], at_rest], axis=-1),
+                np.concatenate([before.intercepts[at], last], axis=-1),
                 np.full(len(at), -np.inf),
             )
             solved = self.solver.models(

@@ -204,7 +204,7 @@ def _candidates(
     step.
     """
     order = jnp.repeat(jnp.arange(len(sequence)), width)
-    sequence = (sequence[:, None] * width + jnp.arange(width)).reshape(-1)
+    sequence = (sequence[:, None] * width + jnp.arange(width)[None]).reshape(-1)
     kept = (order[:, None] != chosen[None]).all(axis=1)
     # H_jk = P_max(j, k) [i_j, i_k] of the kept steps; the others get rows of the identity.
     later = jnp.maximum(order[:, None], order[None])
