@@ -1138,9 +1138,9 @@ def _probabilities(model: RuleEnsemble, scores: Any) -> Array:
             return sigmoid(np.concatenate(both, axis=1))
         return jax.nn.sigmoid(jnp.concatenate(both, axis=1))
     if model.link == "softmax":
-        return _shares(scores) if on_host else jax.nn.softmax(scores, axis=1)
+        return shares_of(scores) if on_host else jax.nn.softmax(scores, axis=1)
     if on_host:  # normalise the class probabilities by their logarithms: all may be tiny
-        return _shares(_log_sigmoid(margins))
+        return shares_of(_log_sigmoid(margins))
     return jax.nn.softmax(jax.nn.log_sigmoid(margins), axis=1)
 
 
@@ -1163,7 +1163,7 @@ def _log_sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @np.errstate(under="ignore", over="ignore")
-def _shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """exp(score) divided by its sum over the row, shape (rows, classes)."""
     # The largest exponent is 0, so that the sum is at least 1 and nothing overflows.
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))

@@ -21,13 +21,21 @@ from jaxrules.data.table import (
     binary_target,
     check_order,
     check_sample_weight,
+    class_target,
     refuse_large,
     regression_target,
     with_target,
 )
 from jaxrules.learning.options import FitOptions, option, options
 from jaxrules.losses import check_target, logistic, poisson, squared
-from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence
+from jaxrules.paths.costs import (
+    Array,
+    LossCost,
+    QuadraticCost,
+    Sequence,
+    SoftmaxCost,
+    softmax_cost,
+)
 from jaxrules.paths.model import (
     CoordinatePath,
     ModelSequence,
@@ -45,7 +53,7 @@ from jaxrules.paths.problem import (
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Settings
 
-CostName = Literal["squared", "logistic", "poisson"]
+CostName = Literal["squared", "logistic", "poisson", "softmax"]
 ByColumn = Mapping[str, float] | Mapping[int, float] | ArrayLike | None
 """A number for each column: by name or position, or as an array."""
 Coefficients = ModelSequence | ByColumn
@@ -63,9 +71,11 @@ class ModelOptions(FitOptions):
 
     Attributes:
         start: b_0, an old model to update (Fig. 3): coefficients by column name, as an array, or a
-            path, for its last model. None for all zeros.
+            path, for its last model. None for all zeros. For the softmax cost, each column has a
+            coefficient per class: an array has shape (columns, classes).
         forbidden: columns, by name or position, that no step may change; they may be constant.
-        l2_penalty: added to the cost, times |b|^2.
+        l2_penalty: added to the cost, times |b|^2, which the softmax cost doubles: with two
+            classes, it would be the logistic cost.
         intercept: every model has its best intercept, which is not a step.
         standardise: divide the columns, and the target of the squared cost, by their standard
             deviations; coefficients, bounds and costs are then in these units.
@@ -90,7 +100,7 @@ class _Parts(TypedDict):
     output_scale: Array
     schema: Schema
     columns: tuple[EncodedColumn, ...]
-    link: Literal["identity", "log"]
+    link: Literal["identity", "log", "softmax"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +112,8 @@ class ModelSpace:
         schema, columns: of the coefficients.
         centre, scale: of the columns: values enter as (x - centre) / scale.
         output_centre, output_scale: of the target.
-        start: b_0, shape (columns,).
+        start: b_0, shape (columns,), or (columns, classes) for the softmax cost, which takes models
+            of this shape as flat arrays.
         allowed: the columns that steps may change, ascending.
     """
 
@@ -149,7 +160,10 @@ class ModelSpace:
             constant = deviations <= _CONSTANT * np.abs(values).max(axis=0)
             scale = np.where(constant, 1.0, deviations)
         values = (values - centre) / scale
-        read = {"squared": _read_numbers, "logistic": _read_classes, "poisson": _read_counts}[cost]
+        read = {
+            "squared": _read_numbers, "logistic": _read_classes, "poisson": _read_counts,
+            "softmax": _read_several,
+        }[cost]  # fmt: skip
         priced, schema, output_centre, output_scale = read(y, table, values, shares, options)
         space = cls(
             priced, schema, columns, centre, scale, output_centre, output_scale,
@@ -185,10 +199,19 @@ class ModelSpace:
     @property
     def cost_of_changes(self) -> QuadraticCost | LossCost:
         """c as a function of the changes of the allowed columns from the start."""
-        return self.cost.around(self.start).restricted(self.allowed)
+        return self.cost.around(self._flat(self.start)).restricted(self.allowed)
+
+    def _flat(self, models: Array) -> Array:
+        """Models as the cost takes them, shape (..., coefficients)."""
+        return self.cost.in_basis(models) if isinstance(self.cost, SoftmaxCost) else models
 
     def models(self, changes: Array) -> Array:
-        """b_0, ..., b_K from the changes of the allowed columns, shape (steps + 1, columns)."""
+        """b_0, ..., b_K from the changes of the allowed columns, shape (steps + 1, columns), or
+        (steps + 1, columns, classes).
+        """
+        if isinstance(self.cost, SoftmaxCost):
+            by_column = changes.reshape(len(changes), -1, self.cost.width)
+            changes = self.cost.by_class(by_column)
         models = np.repeat(self.start[None], len(changes) + 1, axis=0)
         models[1:, self.allowed] += changes
         return models
@@ -203,61 +226,86 @@ class ModelSpace:
         )
 
     def sequence(self, models: Array) -> ModelSequence:
-        """Any sequence of models, shape (steps + 1, columns)."""
+        """Any sequence of models, shape as of `models`."""
         return ModelSequence(**self._parts(models))
 
     def _parts(self, models: Array) -> _Parts:
-        slopes = models * (self.output_scale / self.scale)
-        counts = isinstance(self.cost, LossCost) and self.cost.loss.link == "log"
-        offset = self.cost.intercepts(models) if isinstance(self.cost, LossCost) else 0.0
+        offset: Array | float = 0.0
+        link: Literal["identity", "log", "softmax"] = "identity"
+        slopes, flat = models, self._flat(models)
+        if isinstance(self.cost, LossCost):
+            link = "log" if self.cost.loss.link == "log" else "identity"
+            offset = self.cost.intercepts(flat)
+        if isinstance(self.cost, SoftmaxCost):
+            link, offset = "softmax", self.cost.by_class(offset)
+            slopes = models.swapaxes(1, 2)  # columns come last
+        slopes = slopes * (self.output_scale / self.scale)
         return {
             "models": models,
             # What the centring of the columns and of the target adds to the score of x itself
             "intercepts": self.output_centre + offset - slopes @ self.centre,
-            "costs": np.asarray(self.cost(models)),
+            "costs": np.asarray(self.cost(flat)),
             "scale": self.scale,
             "output_scale": np.array(self.output_scale),
             "schema": self.schema,
             "columns": self.columns,
-            "link": "log" if counts else "identity",
+            "link": link,
         }
 
     def coefficients(self, given: Coefficients, name: str) -> Array:
         """The user's model: None (zeros), a path (its last model), by column name, or an array.
+        Coefficients by class are shifted to the sum 0 of every column, which changes no
+        probability.
 
         Raises:
             ValueError: naming the argument, for a wrong length, unknown names or
                 values that are not finite.
         """
+        several = isinstance(self.cost, SoftmaxCost)
         if given is None:
-            return np.zeros(self.n_columns)
+            return np.zeros((self.n_columns, *self._by_class))
         if isinstance(given, ModelSequence):
             if given.columns != self.columns or given.schema.names != self.schema.names:
                 raise ValueError(f"{name} was built for columns other than those of X")
+            if several and given.schema.classes != self.schema.classes:
+                raise ValueError(
+                    f"{name} has the classes {given.schema.classes}, but y has "
+                    f"{self.schema.classes}"
+                )
             given = np.asarray(given.models[-1])
         model = self.by_column(given, name, 0.0)
         if not np.isfinite(model).all():
             raise ValueError(f"{name} has NaN or infinite values")
-        return model
+        return model - model.mean(axis=1, keepdims=True) if several else model
+
+    @property
+    def _by_class(self) -> tuple[int, ...]:
+        """The shape of the coefficients of a column."""
+        return (self.cost.width + 1,) if isinstance(self.cost, SoftmaxCost) else ()
 
     def by_column(self, given: ByColumn, name: str, default: float) -> Array:
         """One number per column from a mapping (others get the default), a number or an array."""
         if isinstance(given, Mapping):
-            values = np.full(self.n_columns, default)
+            values = np.full((self.n_columns, *self._by_class), default)
             for key, value in given.items():
                 one = checks.array(f"{name}[{key!r}]", value)
+                wanted = f"{self._by_class[0]} numbers, one per class" if self._by_class else (
+                    "one number"
+                )  # fmt: skip
                 checks.require(
-                    one.ndim == 0, f"{name}[{key!r}] must be one number, got shape {one.shape}"
+                    one.shape == self._by_class,
+                    f"{name}[{key!r}] must be {wanted}, got shape {one.shape}",
                 )
                 values[self.column(key, name)] = one
             return values
         values = checks.array(name, given)
         if values.ndim == 0 and name in ("lower", "upper"):
             values = np.full(self.n_columns, float(values))
-        if values.shape != (self.n_columns,):
+        if values.shape != (self.n_columns, *self._by_class):
+            each = f", with one per class {self.schema.classes} each" if self._by_class else ""
             raise ValueError(
-                f"{name} must have {self.n_columns} values, one per column {self.names}, got shape "
-                f"{values.shape}"
+                f"{name} must have {self.n_columns} values, one per column {self.names}{each}, got "
+                f"shape {values.shape}"
             )
         return values.copy()
 
@@ -330,6 +378,10 @@ class ModelSpace:
             ValueError: for bounds that exclude each other or the start, and an end that no path
                 reaches.
         """
+        cost = self.cost_of_changes
+        if isinstance(cost, SoftmaxCost):  # without side conditions
+            quadratic = cost.quadratic(np.zeros(cost.n_coefficients))
+            return PathProblem(quadratic, step_weights, width=cost.width)
         low, high = self._bounds(lower, upper)
         for name, given in (("start", self.start), ("end", end)):
             model = self.start if given is None else self.coefficients(given, name)
@@ -340,7 +392,6 @@ class ModelSpace:
         change = None if end is None else self._reachable(end, kind, len(step_weights))
         # Searches see changes from the start: the bounds move with it.
         low, high = ((bound - self.start)[self.allowed] for bound in (low, high))
-        cost = self.cost_of_changes
         if isinstance(cost, LossCost):
             cost = cost.quadratic(np.zeros(len(self.allowed)))
         return PathProblem(cost, step_weights, kind, low, high, change)
@@ -382,12 +433,40 @@ def _read_classes(
     y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
 ) -> _Read:
     """The logistic cost, the schema with the classes, and the target's centre and scale."""
+    count = len(class_target(y, table.n_rows, options.positive)[1])
+    if count > 2:
+        raise ValueError(
+            f'y has {count} classes, but cost="logistic" is for two; use cost="softmax" for all of '
+            "them, or fit one class against the rest, e.g. y == label"
+        )
     target, classes = binary_target(y, table.n_rows, options.positive)
     if not 0 < shares @ target < 1:
         raise ValueError(
             "sample_weight is zero for every row of one class; both classes need weight"
         )
     cost = LossCost(logistic, values, 2 * target - 1, shares, options.l2_penalty, options.intercept)
+    return cost, table.schema.with_classes(classes), 0.0, 1.0
+
+
+def _read_several(
+    y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
+) -> _Read:
+    """The softmax cost, the schema with the classes, and the target's centre and scale."""
+    codes, classes = class_target(y, table.n_rows, options.positive)
+    if len(classes) == 2:
+        raise ValueError(
+            'y has two classes, but cost="softmax" is for more; use cost="logistic", the same '
+            "problem with one coefficient per column"
+        )
+    absent = [str(classes[k]) for k in np.flatnonzero(np.bincount(codes, shares) == 0)]
+    if absent:
+        raise ValueError(
+            f"sample_weight is zero for every row of the classes {absent}; give them some weight, "
+            "or drop their rows"
+        )
+    cost = softmax_cost(
+        values, codes, len(classes), shares, options.l2_penalty, options.intercept
+    )
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 

@@ -4,7 +4,7 @@ the problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import takewhile
@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrules.data.table import EncodedColumn, TableLike, holds_classes
+from jaxrules.data.table import EncodedColumn, TableLike, holds_classes, target_array
 from jaxrules.learning.cross_validation import (
     arguments_of,
     fit_of_best_setting,
@@ -73,9 +73,10 @@ class _PathShared(ModelOptions):
             condition, real ones with an end or with bounds); "mip" solves small problems with any
             side conditions by mixed-integer programming; "local" improves random sequences, for
             hundreds of columns, without a certificate.
-        cost: "squared", the mean squared error, "logistic", the mean of log(1 + exp(-y f)), or
-            "poisson", half of the mean deviance of counts with the log link; None for "logistic" if
-            y holds classes (see `jaxrules.data.table.holds_classes`), else for "squared".
+        cost: "squared", the mean squared error, "logistic", the mean of log(1 + exp(-y f)) of two
+            classes, "softmax", the mean log-loss of more classes, or "poisson", half of the mean
+            deviance of counts with the log link; None for "logistic" or "softmax" if y holds
+            classes (see `jaxrules.data.table.holds_classes`), else for "squared".
         integer_steps: steps of "any" integer size (S_SLIM, Section 5.1) or of one point ("unit",
             S'_SLIM); None for real ones.
         lower: lower bounds on the coefficients of all models: one number, by column name, or an
@@ -131,7 +132,8 @@ class _PathShared(ModelOptions):
 
     def for_target(self, y: ArrayLike) -> Self:
         """The same, with the cost for y."""
-        return replace(self, cost=self.cost or ("logistic" if holds_classes(y) else "squared"))
+        of_classes: CostName = "softmax" if len(np.unique(target_array(y))) > 2 else "logistic"
+        return replace(self, cost=self.cost or (of_classes if holds_classes(y) else "squared"))
 
     @property
     def known_cost(self) -> CostName:
@@ -185,7 +187,9 @@ def fit(
     """The coordinate path b_1, ..., b_K with the least sum_k alpha_k c(b_k), Eq. (7) and (9).
 
     Every step changes one coefficient. Models are lists of coefficients in column order: a numeric
-    column has one, a categorical column one for the 0/1 indicator of each category.
+    column has one, a categorical column one for the 0/1 indicator of each category. With the
+    softmax cost, each of these has a row of coefficients, one per class, which a step changes
+    together.
 
     >>> import numpy as np
     >>> X, y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float), np.array([0, 1, 3, 5.0] * 5)
@@ -198,8 +202,8 @@ def fit(
 
     Args:
         X: array, dataframe or Table, shape (rows, features).
-        y: the target, shape (rows,): numbers, two classes for the logistic cost, or counts (numbers
-            of at least 0) for the Poisson cost.
+        y: the target, shape (rows,): numbers, two classes for the logistic cost, more for the
+            softmax cost, or counts (numbers of at least 0) for the Poisson cost.
         sample_weight: weight of every row, shape (rows,).
 
     Returns:
@@ -272,8 +276,10 @@ def cross_validate(
     """
     options = options.for_target(y)
     run = options.run()
-    longest, loss = options.to(PathFitOptions), loss_by_name(options.known_cost)
-    data = options.training_data(X, y, sample_weight, loss, binary=True, constant=True)
+    longest, cost = options.to(PathFitOptions), options.known_cost
+    several = cost == "softmax"
+    loss = loss_by_name("logistic" if several else cost)
+    data = options.training_data(X, y, sample_weight, loss, binary=not several, constant=True)
     columns = encoded_columns(data.table)
     return fit_of_best_setting(
         fit,
@@ -320,6 +326,13 @@ def _problem(space: ModelSpace, options: PathFitOptions) -> PathProblem:
     Raises:
         ValueError: for side conditions that contradict each other, or that the method lacks.
     """
+    if options.cost == "softmax":  # whose coefficients have other shapes than bounds and ends
+        given = {
+            "integer_steps": options.integer_steps is not None,
+            "end": options.end is not None,
+            "lower or upper": options.lower is not None or options.upper is not None,
+        }
+        _refuse_for_cost(options.cost, given, options.method)
     problem = space.problem(
         options.alpha,
         kind=options.integer_steps,
@@ -487,6 +500,16 @@ def prove(
         )  # fmt: skip
 
 
+def _refuse_for_cost(cost: CostName | None, present: Mapping[str, bool], method: Method) -> None:
+    """Refuse side conditions, and mixed-integer programming, for all costs but the squared one."""
+    given = [name for name, is_given in present.items() if is_given]
+    if cost not in (None, "squared") and (given or method == "mip"):
+        what = given[0] if given else 'method="mip"'
+        raise ValueError(
+            f'cost="{cost}" cannot be combined with {what}; use cost="squared", or omit it'
+        )
+
+
 def check_method(problem: PathProblem, method: Method, cost: CostName | None) -> None:
     """Refuse what the method does not support.
 
@@ -499,11 +522,7 @@ def check_method(problem: PathProblem, method: Method, cost: CostName | None) ->
         "lower or upper": problem.bounded,
     }
     given = [name for name, is_given in present.items() if is_given]
-    if cost not in (None, "squared") and (given or method == "mip"):
-        what = given[0] if given else 'method="mip"'
-        raise ValueError(
-            f'cost="{cost}" cannot be combined with {what}; use cost="squared", or omit it'
-        )
+    _refuse_for_cost(cost, present, method)
     if method == "local" and given:
         raise ValueError(f'method="local" cannot be combined with {given[0]}; use method="mip"')
     if method == "exact" and problem.kind is None:

@@ -23,6 +23,7 @@ from jaxrules.models.rule_models import (
     explain,
     predict,
     predict_proba,
+    shares_of,
     sigmoid,
     to_latex,
     without_offset,
@@ -121,18 +122,22 @@ def _design_of_few(table: Table, columns: tuple[EncodedColumn, ...]) -> NDArray[
 class ModelSequence(Keeps):
     """A sequence of linear models b_0, ..., b_K, each with its cost.
 
-    The score of model k is ``intercepts[k] + output_scale * sum_j models[k, j] x_j / scale[j]``.
+    The score of model k is ``intercepts[k] + output_scale * sum_j models[k, j] x_j / scale[j]``,
+    with an entry per class if the link is "softmax".
 
     Attributes:
-        models: the coefficients in the units of fit, shape (steps + 1, columns).
-        intercepts: shape (steps + 1,), in the units of the target (of the log-odds).
+        models: the coefficients in the units of fit, shape (steps + 1, columns), or (steps + 1,
+            columns, classes).
+        intercepts: shape (steps + 1,) or (steps + 1, classes), in the units of the target (of the
+            log-odds).
         costs: c(b_0), ..., c(b_K), shape (steps + 1,).
         scale: divisor of each column, shape (columns,); ones without standardisation.
         output_scale: factor of the scores, shape (); 1 without standardisation.
         schema: of the table.
         columns: the feature, or category of a feature, of each column.
         link: of models of numbers: "identity", or "log" for scores that are logarithms of mean
-            counts. Of models of classes, scores are log-odds.
+            counts. Of models of two classes, scores are log-odds. "softmax" is for more classes:
+            scores are log-probabilities, up to a constant.
         options: the settings of the fit, as (name, value) pairs.
     """
 
@@ -143,7 +148,7 @@ class ModelSequence(Keeps):
     output_scale: NDArray[np.float64] = field(metadata={"dtype": np.float64})
     schema: Schema = field(metadata={"static": True})
     columns: tuple[EncodedColumn, ...] = field(metadata={"static": True})
-    link: Literal["identity", "log"] = field(
+    link: Literal["identity", "log", "softmax"] = field(
         default="identity", metadata={"static": True}, kw_only=True
     )
     options: Settings = field(default=(), metadata={"static": True}, kw_only=True)
@@ -167,8 +172,19 @@ class ModelSequence(Keeps):
     @property
     def moved(self) -> tuple[int, ...]:
         """The columns that change, in the order of their first change."""
-        changed = np.diff(np.asarray(self.models), axis=0) != 0
+        changed = self._any_class(np.diff(np.asarray(self.models), axis=0) != 0)
         return tuple(dict.fromkeys(np.nonzero(changed)[1].tolist()))
+
+    @property
+    def by_class(self) -> bool:
+        """Whether every column has a coefficient per class, as with the link "softmax"."""
+        return self.link == "softmax"
+
+    def _any_class(self, of_coefficients: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What holds for a coefficient of a column, with an entry per column in place of one per
+        class.
+        """
+        return of_coefficients.any(axis=-1) if self.by_class else of_coefficients
 
     def __post_init__(self) -> None:
         checks.instance("schema", self.schema, Schema, "jaxrules.as_table(X).schema")
@@ -190,19 +206,26 @@ class ModelSequence(Keeps):
         self._check()
 
     def _check(self) -> None:
-        checks.choice("link", self.link, ("identity", "log"))
+        checks.choice("link", self.link, ("identity", "log", "softmax"))
+        classes = self.schema.classes or ()
         checks.require(
-            self.link == "identity" or self.schema.classes is None,
+            self.link != "log" or not classes,
             "the link 'log' is for numbers, but the schema has classes",
         )
+        checks.require(
+            self.by_class == (len(classes) > 2),
+            f"the link 'softmax' is for more than two classes, and these need it; link is "
+            f"{self.link!r}, and the schema has {len(classes) or 'no'} classes",
+        )
+        each = (len(classes),) if self.by_class else ()
         checks.require(
             self.costs.ndim == 1 and len(self.costs) > 0,
             f"costs must have shape (steps + 1,), got {self.costs.shape}",
         )
         steps, width = len(self), len(self.columns)
         shapes = {
-            "models": (self.models, (steps + 1, width)),
-            "intercepts": (self.intercepts, (steps + 1,)),
+            "models": (self.models, (steps + 1, width, *each)),
+            "intercepts": (self.intercepts, (steps + 1, *each)),
             "scale": (self.scale, (width,)),
             "output_scale": (self.output_scale, ()),
         }
@@ -226,7 +249,7 @@ class ModelSequence(Keeps):
                 raise ValueError(f"columns name category {category!r}, which does not exist")
 
     def scores(self, X: TableLike, step: int | None = None) -> Array:
-        """The scores of model `step` (default: the last), shape (rows,)."""
+        """The scores of model `step` (default: the last), shape (rows,) or (rows, classes)."""
         model = self._step(step)
         traced = [X, self.models, self.intercepts]
         if any(isinstance(value, jax.core.Tracer) for value in traced):
@@ -237,22 +260,35 @@ class ModelSequence(Keeps):
                 raise ValueError(
                     f"X has {values.shape[1]} columns, but the models have {len(self.columns)}"
                 )
-            slopes = jnp.asarray(self.models)[model] * (self.output_scale / self.scale)
+            slopes = jnp.asarray(self.models)[model] * self._units
             with full_precision():
-                return values @ slopes.astype(values.dtype) + jnp.asarray(self.intercepts)[model]
+                scores = values @ slopes.astype(values.dtype)
+                intercept = jnp.asarray(self.intercepts)[model]
+                return scores + (intercept[None] if self.by_class else intercept)
         return self.host_scores(self._design(X), model)
 
     def host_scores(self, columns: NDArray[np.float64], model: int) -> NDArray[np.float64]:
-        """The scores of model number `model`, from a `design_matrix`, shape (rows,)."""
-        scores = np.full(len(columns), float(self.intercepts[model]))
+        """The scores of model number `model`, from a `design_matrix`, shape (rows,) or (rows,
+        classes).
+        """
+        intercept = np.asarray(self.intercepts[model], np.float64)
+        scores = np.tile(intercept, (len(columns), *(1,) * intercept.ndim))
         for j, slope in enumerate(self.slopes(model)):  # column order: a defined sum
-            if slope:
-                scores += columns[:, j] * slope
+            if np.any(slope):
+                scores += np.multiply.outer(columns[:, j], slope)
         return scores
 
     def slopes(self, step: int | None = None) -> NDArray[np.float64]:
-        """The coefficients of model `step` in the units of the data, shape (columns,)."""
-        return np.asarray(self.models[self._step(step)]) * (self.output_scale / self.scale)
+        """The coefficients of model `step` in the units of the data, shape (columns,) or (columns,
+        classes).
+        """
+        return np.asarray(self.models[self._step(step)]) * self._units
+
+    @property
+    def _units(self) -> NDArray[np.float64]:
+        """The factors of the coefficients of a model."""
+        units = np.asarray(self.output_scale / self.scale)
+        return units[:, None] if self.by_class else units
 
     def _design(self, X: TableLike) -> NDArray[np.float64]:
         return design_matrix(conform(X, self.schema), self.columns)
@@ -269,8 +305,11 @@ class ModelSequence(Keeps):
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The sequence in the paper's form (Fig. 4): a heading, and a row of texts per model.
 
-        One column per feature that changes, in order of first change; the cost is last.
+        One column per feature that changes, in order of first change; the cost is last. With
+        coefficients by class, a row has those of one feature: its name and a number per class.
         """
+        if self.by_class:
+            return self._table_by_class()
         moved = self.moved
         heading = ("", *(display.plain(self.names[j]) for j in moved), "cost")
         rows = []
@@ -280,9 +319,24 @@ class ModelSequence(Keeps):
             rows.append((f"b{k}", *cells, display.number(self.costs[k], 4)))
         return heading, rows
 
+    def _table_by_class(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        classes = self.schema.classes or ()
+        heading = ("", "", *(display.plain(str(label)) for label in classes), "cost")
+        rows = []
+        for k, model in enumerate(np.asarray(self.models)):
+            cost = display.number(self.costs[k], 4)
+            for number, j in enumerate(sorted(self._shown(k)) or [None]):
+                empty = [""] * (1 + len(classes))
+                cells = empty if j is None else [
+                    display.plain(self.names[j]), *(display.number(b, 4) for b in model[j]),
+                ]  # fmt: skip
+                rows.append((f"b{k}", *cells, cost) if not number else ("", *cells, ""))
+        return heading, rows
+
     def _shown(self, step: int) -> frozenset[int]:
         """The columns whose coefficients a row of the table shows: all but the zeros."""
-        return frozenset(np.flatnonzero(np.asarray(self.models)[step]).tolist())
+        shown = self._any_class(np.asarray(self.models)[step] != 0)
+        return frozenset(np.flatnonzero(shown).tolist())
 
     def __str__(self) -> str:
         heading, rows = self.table()
@@ -299,12 +353,19 @@ class ModelSequence(Keeps):
     def to_latex(self) -> str:
         """The table as a LaTeX tabular."""
         heading, rows = self.table()
+        named = int(self.by_class)  # columns of names
         texts = [
-            [rf"$\beta_{{{k}}}$", *(display.latex_number(c) if c else "" for c in cells)]
-            for k, (_, *cells) in enumerate(rows)
+            [
+                rf"$\beta_{{{label[1:]}}}$" if label else "",
+                *map(display.latex, cells[:named]),
+                *(display.latex_number(c) if c else "" for c in cells[named:]),
+            ]
+            for label, *cells in rows
         ]
         return display.latex_table(
-            f"l{'r' * (len(heading) - 1)}", [display.latex(name) for name in heading], texts
+            f"{'l' * (1 + named)}{'r' * (len(heading) - 1 - named)}",
+            [display.latex(name) for name in heading],
+            texts,
         )
 
     def _caption(self) -> str:
@@ -318,7 +379,7 @@ class ModelSequence(Keeps):
 @dataclass(frozen=True, eq=False)
 class CoordinatePath(ModelSequence):
     """A sequence of linear models, each of which differs from the previous one in at most one
-    coefficient.
+    coefficient, or, with the link "softmax", in the coefficients of one column.
 
     Attributes:
         features: the column that each step changes, int64, shape (steps,).
@@ -332,7 +393,7 @@ class CoordinatePath(ModelSequence):
 
     @property
     def values(self) -> Array:
-        """The new coefficient after each step, shape (steps,)."""
+        """The new coefficients after each step, shape (steps,) or (steps, classes)."""
         return self.models[np.arange(1, len(self) + 1), self.features]
 
     @property
@@ -346,14 +407,14 @@ class CoordinatePath(ModelSequence):
         return weighted_loss(self, self.step_weights)
 
     def _check(self) -> None:
-        """Also that every step changes at most one coefficient."""
+        """Also that every step changes at most the coefficients of one column."""
         super()._check()
         steps, width = len(self), len(self.columns)
         if np.shape(self.features) != (steps,) or np.shape(self.step_weights) != (steps,):
             raise ValueError(f"features and step_weights must have shape {(steps,)}")
         if not ((self.features >= 0) & (self.features < width)).all():
             raise ValueError("features must be columns of the models")
-        changed = np.diff(np.asarray(self.models), axis=0) != 0
+        changed = self._any_class(np.diff(np.asarray(self.models), axis=0) != 0)
         changed[np.arange(steps), self.features] = False
         if changed.any():
             raise ValueError("a step changes more than its own coefficient")
@@ -391,6 +452,10 @@ def _predict(
 
 def _outcomes(model: ModelSequence, scores: Array) -> Array:
     """The predictions for these scores, shape (rows,)."""
+    if model.by_class:
+        if not isinstance(scores, np.ndarray):  # traced: class codes, as below
+            return scores.argmax(axis=1).astype(jnp.int32)
+        return np.asarray(model.schema.classes)[scores.argmax(axis=1)]
     if model.schema.classes is None:
         if model.link == "identity":
             return scores
@@ -404,9 +469,17 @@ def _outcomes(model: ModelSequence, scores: Array) -> Array:
 def _(model: ModelSequence, X: TableLike, step: int | None = None) -> Array:
     if model.schema.classes is None:
         raise ValueError("model has no classes: it predicts numbers; use predict")
-    scores = model.scores(X, step)
+    return _probabilities(model, model.scores(X, step))
+
+
+def _probabilities(model: ModelSequence, scores: Array) -> Array:
+    """The class probabilities for these scores, shape (rows, classes)."""
     if isinstance(scores, np.ndarray):
+        if model.by_class:
+            return shares_of(scores)
         return np.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
+    if model.by_class:
+        return jax.nn.softmax(scores, axis=1)
     return jnp.stack([jax.nn.sigmoid(-scores), jax.nn.sigmoid(scores)], axis=1)
 
 
@@ -424,31 +497,33 @@ def _(
     table = conform(X, model.schema)
     values = design_matrix(table, model.columns)
     slopes = model.slopes(step)
-    used, names = np.flatnonzero(slopes), [display.plain(name) for name in model.names]
+    names = [display.plain(name) for name in model.names]
     scores = model.host_scores(values, model._step(step))
     predictions, classes = _outcomes(model, scores), model.schema.classes
-    intercept = Part("intercept", np.asarray(model.intercepts)[[model._step(step)]])
+    shares = None if classes is None else np.asarray(_probabilities(model, scores)).tolist()
+    # From here on with an entry per score, of which models of numbers or two classes have one
+    slopes, scores = slopes.reshape(len(slopes), -1), scores.reshape(len(values), -1)
+    used = np.flatnonzero(slopes.any(axis=1))
+    intercept = Part("intercept", np.asarray(model.intercepts)[model._step(step)].reshape(-1))
     explanations = []
     for i, row in enumerate(values):
         parts = [
-            Part(
-                f"{display.number(slopes[j])} x {names[j]} at {display.number(row[j])}",
-                slopes[[j]] * row[j],
-            )
+            Part(f"{_times(slopes[j], names[j])} at {display.number(row[j])}", slopes[j] * row[j])
             for j in used
         ]
-        parts.sort(key=lambda part: -abs(part.weight[0]))
-        shares = (
-            None
-            if classes is None
-            else dict(
-                zip(classes, sigmoid(np.array([-scores[i], scores[i]])).tolist(), strict=True)
-            )
-        )
+        parts.sort(key=lambda part: -np.abs(part.weight).max())
+        of_class = None if shares is None or classes is None else (
+            dict(zip(classes, shares[i], strict=True))
+        )  # fmt: skip
         explanations.append(
-            Explanation(predictions[i].item(), (intercept, *parts), scores[[i]], shares)
+            Explanation(predictions[i].item(), (intercept, *parts), scores[i], of_class)
         )
     return explanations
+
+
+def _times(slopes: NDArray[np.float64], name: str) -> str:
+    """A column with its coefficient, if it has only one."""
+    return f"{display.number(slopes[0])} x {name}" if len(slopes) == 1 else name
 
 
 @complexity.register
