@@ -112,8 +112,11 @@ def test_the_first_line_says_which_classes_integers_were_taken_for() -> None:
             assert not jr.boosting.fit(X, y, max_rules=1, **given).read_as
         assert not jr.boosting.fit(X, y.astype(str), max_rules=1).read_as
         assert not jr.boosting.fit(X, y > 1, max_rules=1).read_as
-    with pytest.raises(ValueError, match='binary.* choose the loss or cost "squared"'):
-        jr.paths.fit(X, y)
+    remedy = remedy.replace("loss", "cost")
+    with pytest.warns(UserWarning, match=f"look like counts .* pass {remedy}, or cost=.softmax"):
+        assert jr.paths.fit(X, y, steps=1).read_as == f"{told}; {remedy}"
+    with pytest.raises(ValueError, match='cost="softmax" for all of them.* use cost="squared"'):
+        jr.paths.fit(X, y, cost="logistic")
 
 
 def test_a_table_keeps_its_rule_for_missing_values() -> None:

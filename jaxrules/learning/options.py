@@ -532,15 +532,16 @@ def _marked(found: Any, relative_to: str) -> Any:
 
 
 def _reading(made: RunOptions, given: list[Any]) -> str:
-    """How a learner reads integers if no loss is given, see `jaxrules.learning.training.read_as`;
-    warns if they look like counts.
+    """How a learner reads integers if no loss (or cost) is given, see
+    `jaxrules.learning.training.read_as`; warns if they look like counts.
     """
-    loss, known = getattr(made, "loss", None), hasattr(made, "loss")
-    if len(given) != 3 or loss is not None or hasattr(made, "cost"):  # X, y, sample_weight
+    name, of_classes = ("cost", "softmax") if hasattr(made, "cost") else ("loss", "logistic")
+    loss, known = getattr(made, name, None), hasattr(made, name)
+    if len(given) != 3 or loss is not None:  # X, y, sample_weight
         return ""
-    remedy = 'loss="poisson" for counts, loss="squared" for numbers' if known else ""
+    remedy = f'{name}="poisson" for counts, {name}="squared" for numbers' if known else ""
     if known:
-        warn_of_counts(given[1], f'{remedy}, or loss="logistic" for classes')
+        warn_of_counts(given[1], f'{remedy}, or {name}="{of_classes}" for classes')
     return read_as(given[1], remedy)
 
 

@@ -437,7 +437,8 @@ def _read_classes(
     if count > 2:
         raise ValueError(
             f'y has {count} classes, but cost="logistic" is for two; use cost="softmax" for all of '
-            "them, or fit one class against the rest, e.g. y == label"
+            "them, or fit one class against the rest, e.g. y == label; if y holds numbers, use "
+            'cost="squared"'
         )
     target, classes = binary_target(y, table.n_rows, options.positive)
     if not 0 < shares @ target < 1:

@@ -117,7 +117,9 @@ def _global(model: Any, table: Table) -> Floats:
         return _scaled(decided_shares(model, table)[:-1] @ _shares(model.conjunctions))
     if isinstance(model, ModelSequence):
         total = np.zeros(len(model.schema.features))
-        spread = design_matrix(table, model.columns).std(axis=0) * np.abs(model.slopes())
+        # The mean absolute slope over the scores, as of ensembles
+        slopes = np.abs(model.slopes()).reshape(len(model.columns), -1).mean(axis=1)
+        spread = design_matrix(table, model.columns).std(axis=0) * slopes
         np.add.at(total, [index for index, _ in model.columns], spread)
         return _scaled(total)
     of_rules, of_terms = importances_of_parts(model, table)
@@ -145,6 +147,7 @@ def _local(model: Any, table: Table, row: Table) -> Floats:
         total = _shares(model.conjunctions)[:read].sum(axis=0)
         return np.asarray((said - usual) * _scaled(total), np.float64)
     if isinstance(model, ModelSequence):
+        checks.require(not model.by_class, "model must have a single score, not one per class")
         total, columns = np.zeros(len(model.schema.features)), model.columns
         moved = design_matrix(row, columns)[0] - design_matrix(table, columns).mean(axis=0)
         np.add.at(total, [index for index, _ in columns], moved * model.slopes())

@@ -459,6 +459,7 @@ def coefficient_path(
     """
     most = checks.integer("most", most, at_least=1)
     if isinstance(path, ModelSequence):
+        checks.require(not path.by_class, "path has models with a score per class")
         steps = np.arange(len(path) + 1)
         values = np.stack([path.slopes(k) for k in steps.tolist()])
         names, label = list(path.names), "step"

@@ -499,9 +499,11 @@ def _paths(
     constant = np.ptp(design_matrix(X, columns), axis=0) == 0  # in this fold
     names = column_names(X.schema, columns)
     steps = min(10, int(np.sum(~constant)))
-    cost: Literal["squared", "logistic"] = "squared" if target == "numbers" else "logistic"
+    costs: dict[Target, CostName] = {
+        "numbers": "squared", "two classes": "logistic", "classes": "softmax"
+    }  # fmt: skip
     path = fitting.fit(
-        X, y, steps=steps, method="local", cost=cost, standardise=True,
+        X, y, steps=steps, method="local", cost=costs[target], standardise=True,
         forbidden=[name for name, one in zip(names, constant, strict=True) if one], **options,
     ).model  # fmt: skip
     return {
@@ -630,7 +632,7 @@ METHODS: Mapping[str, Method] = {
         ("numbers",),
         ("squared",),
     ),
-    "paths": Method(_paths, "table", ("two classes", "numbers"), ("squared", "logistic")),
+    "paths": Method(_paths, "table", losses=("squared", "logistic")),
     "linear": Method(_linear, "matrix", losses=("squared", "logistic")),
     "cart": Method(_cart, "matrix", losses=("squared", "logistic", "poisson")),
     "gradient_boosting": Method(

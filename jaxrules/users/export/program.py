@@ -239,20 +239,21 @@ def _listed(
 @program_of.register
 def _(model: ModelSequence) -> Sum:
     model.validate()
-    columns = zip(model.columns, model.slopes().tolist(), model.names, strict=True)
+    slopes = model.slopes().reshape(len(model.columns), -1).tolist()
     terms = [
-        Term(index, code, (slope,), text=display.plain(name))
-        for (index, code), slope, name in columns
-        if slope
+        Term(index, code, tuple(own), text=display.plain(name))
+        for (index, code), own, name in zip(model.columns, slopes, model.names, strict=True)
+        if any(own)
     ]
     indicated = {index for index, code in model.columns if code == MISSING}
     features = enumerate(model.schema.features)
     # A path reads a column with missing values by an indicator of them; without one, it refuses
     # them.
     complete = {f for f, one in features if one.special_values is None} - indicated
-    refused, intercept = _refused(model.schema) | complete, (float(model.intercepts[-1]),)
-    link: Link = model.link if model.schema.classes is None else "logistic"
-    return Sum(model.schema, (), (), tuple(terms), refused, intercept, link)
+    refused, intercept = _refused(model.schema) | complete, np.ravel(model.intercepts[-1]).tolist()
+    two = model.schema.classes is not None and not model.by_class
+    link: Link = "logistic" if two else model.link
+    return Sum(model.schema, (), (), tuple(terms), refused, tuple(intercept), link)
 
 
 def _refused(schema: Schema) -> frozenset[int]:
