@@ -24,6 +24,8 @@ Sequence = NDArray[np.int64]
 RANK_TOLERANCE = 1e-12
 """A pivot below this fraction of its diagonal counts as zero: the column repeats earlier ones."""
 INTERCEPT_ITERATIONS = 100
+ROUNDING = 4 * np.finfo(np.float64).eps
+"""Of a mean of differences of probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +195,13 @@ class LossCost:
             best = np.where(settled, best, np.where(inside, newton, (low + high) / 2))
         return best
 
-    def quadratic(self, reference: Array) -> QuadraticCost:
-        """The second-order model around a reference, with the intercept minimised out."""
+    def quadratic(self, reference: Array, intercepts: Array | None = None) -> QuadraticCost:
+        """The second-order model around a reference, with the intercept minimised out; its best
+        intercepts, if they are known.
+        """
         scores = self._scores(reference[None])
-        scores = (scores + self._best_intercepts(scores)[:, None])[0]
+        known = self._best_intercepts(scores) if intercepts is None else intercepts
+        scores = scores[0] + known
         curvatures = self.shares * self.loss.curvature(self.y, scores)
         X = self.X
         if self.intercept and curvatures.sum() > 0:  # with u at its best, columns are centred
@@ -252,14 +257,7 @@ class SoftmaxCost(LossCost):
         return np.asarray(sum(parts))
 
     def terms(self, scores: Array) -> tuple[Array, Array, Array]:
-        flat = scores.reshape(*scores.shape[:2], -1)
-        shares = np.tile((1 + self.y.T) / 2, flat.shape[2] // len(self.y))
-        f = self.basis @ flat
-        f -= f.max(axis=1, keepdims=True)
-        p = np.exp(f)
-        total = p.sum(axis=1, keepdims=True)
-        p /= total
-        value = np.log(total[:, 0]) - (shares * f).sum(axis=1)
+        value, p, shares = self._likelihoods(scores)
         slope = self.basis.T @ (p - shares)
         # The covariance of the basis under p, centred: no difference of numbers that are nearly 1
         centred = self.basis[..., None] - (self.basis.T @ p)[:, None]
@@ -273,18 +271,19 @@ class SoftmaxCost(LossCost):
 
     def conjugates(self, slopes: Array) -> Array:
         """The negative entropies of slopes + y, infinite where these are no probabilities."""
-        flat = slopes.reshape(*slopes.shape[:2], -1)
-        shares = np.tile((1 + self.y.T) / 2, flat.shape[2] // len(self.y))
-        p = shares + self.basis @ flat
+        differences, shares = self._by_rows(slopes)
+        p = shares + differences
         outside = (p < -64 * np.finfo(np.float64).eps).any(axis=1)
         p = np.maximum(p, 0.0)
         entropy = (p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)
         values: Array = np.where(outside, np.inf, entropy)
         return values.reshape(-1, *slopes.shape[2:])
 
-    def quadratic(self, reference: Array) -> QuadraticCost:
+    def quadratic(self, reference: Array, intercepts: Array | None = None) -> QuadraticCost:
         scores = self._scores(reference[None])
-        _, slope, curvature = self.terms(scores + self._best_intercepts(scores)[..., None])
+        if intercepts is None:
+            intercepts = self._best_intercepts(scores)[0]
+        value, slope, curvature = self.terms(scores + intercepts[:, None])
         weighted = self.shares * curvature[0]  # (width, width, rows)
         # Half of the Hessian, (width, features, width, features), as in `LossCost`
         Q = ((weighted[:, :, None] * self.X.T) @ self.X).transpose(0, 2, 1, 3)
@@ -297,8 +296,24 @@ class SoftmaxCost(LossCost):
         Q = (Q + Q.T) / 2 + self.l2_penalty * np.eye(size)
         half_gradient = (self.X.T @ (self.shares * slope[0]).T).ravel() / 2
         g = Q @ reference - half_gradient - self.l2_penalty * (reference + self.centre)
-        constant = float(self(reference[None])[0]) + 2 * g @ reference - reference @ Q @ reference
+        ridge = self.l2_penalty * ((reference + self.centre) ** 2).sum() + self.constant
+        constant = value[0] @ self.shares + ridge + 2 * g @ reference - reference @ Q @ reference
         return QuadraticCost(Q, g, float(constant))
+
+    def _by_rows(self, numbers: Array) -> tuple[Array, Array]:
+        """Numbers in the basis, shape (models, width, ..., rows), by class, and the shares of the
+        classes in y, each of shape (models, K, ... times rows) or (K, ...).
+        """
+        flat = numbers.reshape(*numbers.shape[:2], -1)
+        return self.basis @ flat, np.tile((1 + self.y.T) / 2, flat.shape[2] // len(self.y))
+
+    def _likelihoods(self, scores: Array) -> tuple[Array, Array, Array]:
+        """The losses, and the probabilities and shares of the classes, as of `_by_rows`."""
+        f, shares = self._by_rows(scores)
+        f -= f.max(axis=1, keepdims=True)
+        p = np.exp(f)
+        total = p.sum(axis=1, keepdims=True)
+        return np.log(total[:, 0]) - (shares * f).sum(axis=1), p / total, shares
 
     def _scores(self, models: Array) -> Array:
         """Shape (models, width, rows)."""
@@ -306,7 +321,7 @@ class SoftmaxCost(LossCost):
         return rows @ self.X.T + self.offset
 
     def _losses(self, scores: Array) -> Array:
-        return self.terms(scores)[0]
+        return self._likelihoods(scores)[0]
 
     def _best_intercepts(self, scores: Array) -> Array:
         """By damped Newton steps, shape (models, width)."""
@@ -316,13 +331,14 @@ class SoftmaxCost(LossCost):
         best = best_constant(self.loss, self.y, self.shares) @ self.basis - scores @ self.shares
         for _ in range(INTERCEPT_ITERATIONS):
             _, slopes, curvatures = self.terms(scores + best[..., None])
-            newton = inverses(curvatures @ self.shares, 1e-300) @ (slopes @ self.shares)[..., None]
+            slope = slopes @ self.shares
+            newton = inverses(curvatures @ self.shares, 1e-300) @ slope[..., None]
             # A step that changes scores by at most r is damped to log(1 + r): then the loss falls,
             # as its third derivatives are at most r times the second (Sun and Tran-Dinh 2019).
             reach = np.ptp(self.by_class(newton[..., 0]), axis=1)[:, None]
             step = newton[..., 0] * np.log1p(reach) / np.where(reach > 0, reach, 1.0)
             best = best - step
-            if (np.abs(step) <= 1e-14 * (1 + np.abs(best))).all():
+            if (np.abs(slope) <= ROUNDING).all():
                 break
         return best
 

@@ -105,10 +105,12 @@ def search(
 def _models(cost: LossCost, models: Array, stopped: Callable[[], bool]) -> QuadraticCost | None:
     """The quadratic models of the cost around every step's own model; None if that is stopped."""
     found: list[QuadraticCost] = []
-    for model in models:
+    # Those of several classes take more steps than arithmetic: all models at once
+    intercepts = cost.intercepts(models) if cost.width > 1 else [None] * len(models)
+    for model, best in zip(models, intercepts, strict=True):
         if stopped():
             return None
-        found.append(cost.quadratic(model))
+        found.append(cost.quadratic(model, best))
     return QuadraticCost.stack(found)
 
 
