@@ -201,7 +201,8 @@ def rule_lists(draw: st.DrawFn) -> jr.RuleList:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> ModelSequence:
-    schema = draw(schemas(draw(st.sampled_from([None, *CLASSES[1]]))))
+    several = draw(st.booleans())
+    schema = draw(schemas(draw(st.sampled_from(CLASSES[3] if several else [None, *CLASSES[1]]))))
     columns = []
     for f, feature in enumerate(schema.features):
         columns += [EncodedColumn(f, code) for code in range(len(feature.categories or ()))]
@@ -211,9 +212,12 @@ def sequences(draw: st.DrawFn) -> ModelSequence:
     n = len(columns)
     scale = np.array([draw(st.sampled_from([1.0, 0.3, 7.0])) for _ in columns])
     models, intercepts = matrix(draw, 2, n), matrix(draw, 1, 2)[0]
+    if several:
+        models, intercepts = matrix(draw, 2 * n, 3).reshape(2, n, 3), matrix(draw, 2, 3)
     return ModelSequence(
-        models, intercepts, np.ones(2), scale, np.array(1.5), schema, tuple(columns)
-    )
+        models, intercepts, np.ones(2), scale, np.array(1.5), schema, tuple(columns),
+        link="softmax" if several else "identity",
+    )  # fmt: skip
 
 
 @st.composite

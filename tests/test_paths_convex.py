@@ -123,7 +123,9 @@ def test_bounds_of_single_problems_are_those_of_duality() -> None:
             best = float(weights @ cost(logistic.newton_path(cost, weights, sequence).models))
             assert lower <= best * (1 + 1e-10)
             assert lower == pytest.approx(best, rel=1e-8)
-        x, u = rng.normal(size=(2, 5, 1, steps)) * np.array([1.0, cost.intercept])[:, None, None, None]
+        x, u = (
+            rng.normal(size=(2, 5, 1, steps)) * np.array([1.0, cost.intercept])[:, None, None, None]
+        )
         value, bound, _ = solver._newton(columns, np.tri(steps), weights, x, u)
         assert (bound <= found.lower * (1 + 1e-9)).all()
         assert (value >= found.lower * (1 - 1e-9)).all()

@@ -669,6 +669,7 @@ KINDS_OF_MODELS: dict[str, Any] = {
         jr.boosting.fit, EXPOSED, loss="poisson", exposure=AMOUNTS, max_rules=3
     ),
     "path of classes": lambda: of_values(jr.paths.fit, LABELS, steps=1, method="local"),
+    "path of more classes": lambda: of_values(jr.paths.fit, COLOURS, steps=2, method="local"),
     "path of numbers": lambda: of_values(jr.paths.fit, AMOUNTS, steps=3, method="local"),
 }
 

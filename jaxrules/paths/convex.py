@@ -199,11 +199,11 @@ class _Solver:
                 hessian += 2 * cost.l2_penalty * np.kron(np.eye(width), of_one)
         dx, usable = _newton_step(gradient, hessian)
         du = np.zeros_like(u)
-        if cost.intercept:
-            moved = crossed @ dx.reshape(len(x), 1, -1, 1)
-            du = -(inverse @ (pull + moved))[..., 0].swapaxes(1, 2)
-        change = self._linear(activation, dx, Z) + du[..., None]
         with np.errstate(over="ignore", invalid="ignore"):
+            if cost.intercept:
+                moved = crossed @ dx.reshape(len(x), 1, -1, 1)
+                du = -(inverse @ (pull + moved))[..., 0].swapaxes(1, 2)
+            change = self._linear(activation, dx, Z) + du[..., None]
             bent = (curvatures * change[:, None]).sum(axis=2)
             bound = self._tangents(scores + change, slopes + bent) @ weights
             bound = bound + self._ridge(columns, activation, weights, same, x + dx)

@@ -233,12 +233,12 @@ class ModelSpace:
         offset: Array | float = 0.0
         link: Literal["identity", "log", "softmax"] = "identity"
         slopes, flat = models, self._flat(models)
-        if isinstance(self.cost, LossCost):
+        if isinstance(self.cost, SoftmaxCost):
+            link, offset = "softmax", self.cost.by_class(self.cost.intercepts(flat))
+            slopes = models.swapaxes(1, 2)  # columns come last
+        elif isinstance(self.cost, LossCost):
             link = "log" if self.cost.loss.link == "log" else "identity"
             offset = self.cost.intercepts(flat)
-        if isinstance(self.cost, SoftmaxCost):
-            link, offset = "softmax", self.cost.by_class(offset)
-            slopes = models.swapaxes(1, 2)  # columns come last
         slopes = slopes * (self.output_scale / self.scale)
         return {
             "models": models,
@@ -465,9 +465,7 @@ def _read_several(
             f"sample_weight is zero for every row of the classes {absent}; give them some weight, "
             "or drop their rows"
         )
-    cost = softmax_cost(
-        values, codes, len(classes), shares, options.l2_penalty, options.intercept
-    )
+    cost = softmax_cost(values, codes, len(classes), shares, options.l2_penalty, options.intercept)
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 

@@ -284,10 +284,7 @@ def _gains(
         axis=-2,
     )
     linear = jnp.concatenate(
-        [
-            on_axes((G[chosen[a]] - columns[a].T @ last).reshape(d, width), a)
-            for a in range(batch)
-        ],
+        [on_axes((G[chosen[a]] - columns[a].T @ last).reshape(d, width), a) for a in range(batch)],
         axis=-1,
     )
     scale = jnp.concatenate(
@@ -306,7 +303,5 @@ def _gains(
         schur = schur - factor[..., :, None] * row[..., None, :]
         return gain + right**2 * inverse, linear - factor * right[..., None], schur
 
-    gain, _, _ = jax.lax.fori_loop(
-        0, batch * width, eliminate, (jnp.zeros(shape), linear, schur)
-    )
+    gain, _, _ = jax.lax.fori_loop(0, batch * width, eliminate, (jnp.zeros(shape), linear, schur))
     return gain

@@ -159,9 +159,10 @@ def best_path(
         weights = np.zeros((len(sequence), width))
         weights[:, -1] = step_weights
         if cost.curvature.ndim > 2:
-            cost = QuadraticCost(
-                *(np.repeat(part, width, axis=0) for part in (cost.curvature, cost.linear)), 0.0
+            curvature, linear = (
+                np.repeat(part, width, axis=0) for part in (cost.curvature, cost.linear)
             )
+            cost = QuadraticCost(curvature, linear, 0.0)
         models = best_path(cost, weights.ravel(), blocks(sequence, width))
         return models[width - 1 :: width]
     P, G, _ = weighted_sums(cost.restricted(sequence), step_weights)

@@ -38,7 +38,8 @@ def feature_importance(model: Any, X: TableLike) -> tuple[ColumnImportance, ...]
 
     The importance of a rule (see `jaxrules.importance`) is shared equally by its columns, and that
     of a linear term belongs to its column (Friedman and Popescu 2008, Eq. 35, over all rows). In a
-    coordinate path it is the standard deviation of the column's contribution to the score.
+    coordinate path it is the standard deviation of the column's contribution to the score, the mean
+    over the classes if each has a score.
 
     Args:
         model: any model; or the result of `jaxrules.stability`, whose bootstrap fits give the

@@ -180,6 +180,17 @@ def models() -> dict[str, Any]:
         "rates": survival(),
         "classes": path,
         "numbers": ModelSequence(**sequence(), schema=schema(None)),
+        "by-class": CoordinatePath(
+            **sequence()
+            | {
+                "models": sequence()["models"][..., None] * np.array([1.0, -0.25, 1 / 3]),
+                "intercepts": np.sin(np.arange(9.0)).reshape(3, 3),
+            },
+            schema=schema(three),
+            features=np.array([3, 0]),
+            step_weights=np.array([1.0, 0.5]),
+            link="softmax",
+        ),
     }
 
 

@@ -38,6 +38,7 @@ from jaxrules.losses import Loss, logistic, squared
 from jaxrules.models import rule_models as models
 from jaxrules.models.metrics import Measure, complexity
 from jaxrules.paths import fitting
+from jaxrules.paths.data import CostName
 from jaxrules.paths.model import CoordinatePath, column_names, design_matrix, encoded_columns
 from jaxrules.tools.fits import Fit, Status
 from jaxrules.tools.runs import Deadline
