@@ -132,8 +132,10 @@ class _PathShared(ModelOptions):
 
     def for_target(self, y: ArrayLike) -> Self:
         """The same, with the cost for y."""
+        if self.cost is not None:
+            return self
         of_classes: CostName = "softmax" if len(np.unique(target_array(y))) > 2 else "logistic"
-        return replace(self, cost=self.cost or (of_classes if holds_classes(y) else "squared"))
+        return replace(self, cost=of_classes if holds_classes(y) else "squared")
 
     @property
     def known_cost(self) -> CostName:

@@ -502,7 +502,8 @@ def _(
     predictions, classes = _outcomes(model, scores), model.schema.classes
     shares = None if classes is None else np.asarray(_probabilities(model, scores)).tolist()
     # From here on with an entry per score, of which models of numbers or two classes have one
-    slopes, scores = slopes.reshape(len(slopes), -1), scores.reshape(len(values), -1)
+    if not model.by_class:
+        slopes, scores = slopes[:, None], scores[:, None]
     used = np.flatnonzero(slopes.any(axis=1))
     intercept = Part("intercept", np.asarray(model.intercepts)[model._step(step)].reshape(-1))
     explanations = []
