@@ -11,20 +11,21 @@ with the negative log-likelihood NLL a sum over rows, without the ridge. The siz
 the greatest sum of gain(j) - price(j) over its rules j. The ridge of the weights then gives what
 near-copies would have gained, see `best_size`.
 
-The price of a rule is `nats` times the scale of the likelihood: a loss that varies less than its
-likelihood says is one over a scale, as in quasi-likelihood (McCullagh and Nelder, "Generalized
-Linear Models", 1989, Sec. 9.2),
+The price of a rule is a number of nats times the scale of the likelihood: a loss that varies less
+than its likelihood says is one over a scale, as in quasi-likelihood (McCullagh and Nelder,
+"Generalized Linear Models", 1989, Sec. 9.2),
 
-    price(j) = nats sum g^2 / sum h
+    price(j) = nats s,    s = sum g^2 / sum h
 
 with the slopes g and curvatures h of the loss at the scores of j rules, whose sums are equal for a
 likelihood that is true. With classes that are nearly separated, the first rules leave a few nats,
 and all rows together vary by as little: what is a small gain for noisy classes is a large part of
-what is left. For squares the variance is estimated, and the price is `nats`.
+what is left. For squares the variance is estimated, and the scale is 1.
 
-`nats` is 1.25 for few rows, on which weak rules under a ridge lower the risk, and grows with the
+It takes 1.25 nats on few rows, on which weak rules under a ridge lower the risk, and grows with the
 rows to 8. On many rows a rule must beat the best of thousands by chance, which gains the logarithm
-of their number (Foster and George, "The Risk Inflation Criterion", 1994).
+of their number (Foster and George, "The Risk Inflation Criterion", 1994). A scale below 1 leaves
+less to chance: the growth is times the scale once more.
 """
 
 from __future__ import annotations
@@ -105,10 +106,11 @@ def scale(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
     return float(np.sum(weights @ slopes**2)) / max(whole, float(np.finfo(np.float64).tiny))
 
 
-def nats(weights: Floats) -> float:
-    """By how much a rule must raise the log-likelihood of rows with these weights."""
+def nats(weights: Floats, scale: float = 1.0) -> float:
+    """The nats that a rule takes on rows with these weights."""
     rows = max(float(weights.sum()), _FEW_ROWS)
-    return min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), _MOST)
+    most = min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), _MOST)
+    return PER_RULE + (most - PER_RULE) * min(scale, 1.0)
 
 
 def price_of_rule(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
@@ -119,7 +121,8 @@ def price_of_rule(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> flo
     """
     if loss.quadratic:  # whose scale the likelihood estimates
         return nats(weights)
-    return nats(weights) * scale(loss, y, scores, weights)
+    own = scale(loss, y, scores, weights)
+    return nats(weights, own) * own
 
 
 def worth_of_rule(before: Any, after: Any) -> Worth:

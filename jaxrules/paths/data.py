@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
@@ -61,6 +62,8 @@ MOST_STEPS = 10_000
 """The most steps of a path."""
 _LEAST_COUNT = 1e-300
 """In logarithms: the Poisson loss of a count of 0 falls towards 0."""
+_RIDGE_OF_CLASSES = 1e-3
+"""The default of the softmax cost."""
 _CONSTANT = 1e-12
 """A standard deviation below this share of the largest value is rounding."""
 
@@ -75,7 +78,8 @@ class ModelOptions(FitOptions):
             coefficient per class: an array has shape (columns, classes).
         forbidden: columns, by name or position, that no step may change; they may be constant.
         l2_penalty: added to the cost, times |b|^2, which the softmax cost doubles: with two
-            classes, it would be the logistic cost.
+            classes, it would be the logistic cost. None: 0, and .001 for the softmax cost, because
+            classes that columns separate have no finite best model.
         intercept: every model has its best intercept, which is not a step.
         standardise: divide the columns, and the target of the squared cost, by their standard
             deviations; coefficients, bounds and costs are then in these units.
@@ -85,9 +89,13 @@ class ModelOptions(FitOptions):
 
     start: Coefficients = None
     forbidden: Iterable[str | int] = ()
-    l2_penalty: float = option(checks.penalty, default=0.0)
+    l2_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
     intercept: bool = option(checks.flag, default=True)
     standardise: bool = option(checks.flag, default=False)
+
+    def ridge(self, default: float = 0.0) -> float:
+        """The ridge penalty."""
+        return default if self.l2_penalty is None else self.l2_penalty
 
 
 class _Parts(TypedDict):
@@ -445,7 +453,7 @@ def _read_classes(
         raise ValueError(
             "sample_weight is zero for every row of one class; both classes need weight"
         )
-    cost = LossCost(logistic, values, 2 * target - 1, shares, options.l2_penalty, options.intercept)
+    cost = LossCost(logistic, values, 2 * target - 1, shares, options.ridge(), options.intercept)
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 
@@ -465,7 +473,9 @@ def _read_several(
             f"sample_weight is zero for every row of the classes {absent}; give them some weight, "
             "or drop their rows"
         )
-    cost = softmax_cost(values, codes, len(classes), shares, options.l2_penalty, options.intercept)
+    cost = softmax_cost(
+        values, codes, len(classes), shares, options.ridge(_RIDGE_OF_CLASSES), options.intercept
+    )
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 
@@ -483,7 +493,7 @@ def _read_counts(
     # exp(f) - y f is least, y - y log y, at f = log y: measured from there no cost is negative.
     least = float(shares @ poisson.value(target, np.log(np.maximum(target, _LEAST_COUNT))))
     cost = LossCost(
-        poisson, values, target, shares, options.l2_penalty, options.intercept, constant=-least
+        poisson, values, target, shares, options.ridge(), options.intercept, constant=-least
     )
     return cost, table.schema, 0.0, 1.0
 
@@ -509,7 +519,7 @@ def _read_numbers(
             raise ValueError("y is constant and cannot be standardised; use standardise=False")
     target = (target - centre) / scale
     # No intercept: with the target and all columns centred, the best one is 0 for every model.
-    cost = LossCost(squared, values, target, shares, options.l2_penalty, False)
+    cost = LossCost(squared, values, target, shares, options.ridge(), False)
     return cost.quadratic(np.zeros(values.shape[1])), table.schema, centre, scale
 
 
