@@ -1,0 +1,175 @@
+"""As few rules as the data need: what defaults make of noise and of a step, and what it costs.
+
+    JAXRULES_DATA=/folder/with/manifest.json python benchmarks/few_rules.py
+        [--parts tries price lire] [--splits 2] [--learners boosting ...]
+
+- tries: the number of rules that `fit(X, y)` finds for noise, and for a step in one column (numbers
+  with noise of a tenth), eight normal columns, four draws.
+- price: boosting's sizes if each rule must be worth 1.25 times the scale of the likelihood, and by
+  the nats that grow with the rows (`jaxrules.ensembles.size`); test risks along one path.
+- lire: LIRE for numbers with the penalty of classes, 6 / rows of the constant's loss, and with the
+  default, which follows the noise.
+
+Risks are test log-loss or squared error, as geometric means of ratios over sets, with standard
+errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import jaxrules as jr
+from jaxrules.ensembles.size import PER_RULE, nats
+
+LEARNERS = ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "ssrl", "exact_list")
+OF_NUMBERS = ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "regression_list")
+LARGE = 4000
+
+
+def tries(learners: Sequence[str]) -> None:
+    print("\n| learner | target | rows | rules for noise | for a step |\n|---|---|---|---|---|")
+    for kind, names in (("classes", LEARNERS), ("numbers", OF_NUMBERS)):
+        for name in sorted(set(names) & set(learners)):
+            for rows in (200, 500, 1000, 3000):
+                found: dict[str, list[str]] = {"noise": [], "step": []}
+                for seed in range(4):
+                    rng = np.random.default_rng(seed)
+                    X = rng.normal(size=(rows, 8))
+                    step = X[:, 0] > 0.1234
+                    classes = {"noise": rng.integers(0, 2, rows), "step": step}
+                    numbers = {"noise": rng.normal(size=rows)}
+                    numbers["step"] = step + 0.1 * rng.normal(size=rows)
+                    for task, y in (classes if kind == "classes" else numbers).items():
+                        model = getattr(jr, name).fit(X, y).model
+                        found[task].append(str(jr.support(model)))
+                cells = " | ".join(", ".join(counts) for counts in found.values())
+                print(f"| {name} | {kind} | {rows} | {cells} |", flush=True)
+
+
+def tasks(kinds: tuple[str, ...], large: bool, splits: int) -> Iterator[tuple[str, Any, Any]]:
+    """Name, training rows and test rows of every split."""
+    without = {"adult_train", "gas_batch_standardised", "world_happiness"}
+    without |= {"fico_binary", "compas_binary"}  # the same rows once more
+    for name in sorted(set(jr.datasets.available()) - without):
+        data = jr.datasets.load(name)
+        if data.task not in kinds or (large and len(data) <= LARGE):
+            continue
+        for seed in range(splits):
+            order = np.random.default_rng(seed).permutation(len(data))
+            n = min(10_000 if large else 800, int(0.75 * len(data)))
+            yield name, data[np.sort(order[:n])], data[np.sort(order[n : n + 5000])]
+
+
+def risk(model: Any, train: Any, test: Any) -> float:
+    if test.task == "regression":
+        return float(np.mean((jr.predict(model, test.X) - np.asarray(test.y, float)) ** 2))
+    truth, least = test.y == np.unique(train.y)[1], 0.5 / len(train)
+    p = np.clip(jr.predict_proba(model, test.X)[:, 1], least, 1 - least)
+    return float(-np.mean(np.log(np.where(truth, p, 1 - p))))
+
+
+def ratio(named: list[tuple[str, float, float]]) -> str:
+    """The geometric mean of the second number over the first, over sets."""
+    names = sorted({name for name, _, _ in named})
+    logs = [np.mean([np.log(b / a) for name, a, b in named if name == one]) for one in names]
+    mean = float(np.exp(np.mean(logs)))
+    return f"{mean:.3f} +- {mean * np.std(logs, ddof=1) / np.sqrt(len(names)):.3f}"
+
+
+def scale(price: float, most: float) -> float:
+    """The scale s of price = s (1.25 + (most - 1.25) min(s, 1)), as `nats` has it."""
+    more = most - PER_RULE
+    if more <= 0 or price >= most:
+        return price / most
+    return (-PER_RULE + np.sqrt(PER_RULE**2 + 4 * more * price)) / (2 * more)
+
+
+class Sizes(NamedTuple):
+    """Sizes and test risks before and now, of at most 10 and at most 40 rules."""
+
+    name: str
+    task: str
+    sizes: tuple[tuple[int, int], ...]
+    risks: tuple[tuple[float, float], ...]
+
+
+def sizes(name: str, train: Any, test: Any) -> Sizes:
+    fits = jr.boosting.path(train.X, train.y, max_rules=40, missing="own_category")
+    gains, now = (np.array(fits[-1].details[it]) for it in ("gains", "prices"))
+    squared, most = train.task == "regression", nats(np.ones(len(train)))
+    before = np.array([PER_RULE * (1.0 if squared else scale(one, most)) for one in now])
+    places = [
+        tuple(int(np.argmax(np.cumsum((gains - price)[:limit]))) for price in (before, now))
+        for limit in (10, 40)
+    ]
+    risks = [risk(one.model, train, test) for one in fits]
+    return Sizes(
+        name,
+        train.task,
+        tuple((a + 1, b + 1) for a, b in places),
+        tuple((risks[a], risks[b]) for a, b in places),
+    )
+
+
+def prices(splits: int) -> None:
+    print("\n| rows | task | sets | at most 10: risk | rules | at most 40: risk | rules |")
+    print("|---|---|---|---|---|---|---|")
+    for large in (False, True):
+        found = [sizes(*task) for task in tasks(("binary", "regression"), large, splits)]
+        for kinds in (("binary", "regression"), ("regression",), ("binary",)):
+            some = [one for one in found if one.task in kinds]
+            cells = []
+            for k in range(2):
+                before, now = np.mean([one.sizes[k] for one in some], axis=0)
+                change = ratio([(one.name, *one.risks[k]) for one in some])
+                cells.append(f"{change} | {before:.1f}, now {now:.1f}")
+            rows, count = "10 000" if large else "800", len({one.name for one in some})
+            print(f"| {rows} | {' and '.join(kinds)} | {count} | {' | '.join(cells)} |", flush=True)
+
+
+def lire(splits: int) -> None:
+    found: list[tuple[str, float, float]] = []
+    rules, seconds = [], []
+    for name, train, test in tasks(("regression",), False, splits):
+        y = np.asarray(train.y, float)
+        before = max(0.005, 6 / len(y)) * float(np.var(y))
+        risks, counts, times = [], [], []
+        for penalty in (before, None):
+            begun = time.process_time()
+            model = jr.lire.fit(
+                train.X, y, global_penalty=penalty, missing="own_category", seed=0
+            ).model
+            times.append(time.process_time() - begun)
+            risks.append(risk(model, train, test))
+            counts.append(jr.support(model))
+        found.append((name, risks[0], risks[1]))
+        rules.append(counts)
+        seconds.append(times)
+    (a, b), (s, t) = np.mean(rules, axis=0), np.mean(seconds, axis=0)
+    print(f"\nLIRE, numbers: {ratio(found)}, {a:.1f} and now {b:.1f} rules, {s:.2f} and {t:.2f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parts = ("tries", "price", "lire")
+    parser.add_argument("--parts", nargs="*", default=parts, choices=parts)
+    every = sorted({*LEARNERS, *OF_NUMBERS})
+    parser.add_argument("--learners", nargs="*", default=every, choices=every)
+    parser.add_argument("--splits", type=int, default=2)
+    given = parser.parse_args()
+    for part in given.parts:
+        if part == "tries":
+            tries(given.learners)
+        else:
+            (prices if part == "price" else lire)(given.splits)
+
+
+if __name__ == "__main__":
+    main()
