@@ -59,6 +59,8 @@ _SEARCHING = 0.9
 """Share of the time of the folds for the searches, made side by side; the rest is for
 evaluation.
 """
+_ROUNDS = 6
+"""The most penalties that models ask for in turn."""
 
 
 @learner(LireOptions)
@@ -332,7 +334,7 @@ class _LireTask:
 
     def fit(self, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
         """The best models found at these penalties, one per output; if the noise decides about one
-        of them, the search continues with lower ones as long as the model indicates little noise.
+        of them, the search continues with others as long as the model indicates less, or more.
         """
         fit_one = self._fit_by_noise if self.options.chosen_by_noise else self._fit_output
         return one_against_rest(
@@ -340,21 +342,21 @@ class _LireTask:
         )
 
     def _fit_by_noise(self, data: TrainingData, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
-        """One fit per ridge (or gamma, for counts), each started from the model before; only the
-        last uses the requested search.
+        """One fit per ridge or gamma, each started from the model before; only the last uses the
+        requested search.
         """
         proves = self.options.search == "optimal"
         local = replace(self, options=replace(self.options, max_nodes=1)) if proves else self
-        said, lower, joint, names = "", prices, self.options.joint, self.options.chosen_by_noise
+        said, other, joint, names = "", prices, self.options.joint, self.options.chosen_by_noise
         constant = deviance(data, joint=joint)
-        while True:
-            prices, fit = lower, local._fit_output(data, lower, run)
+        for _ in range(_ROUNDS):
+            prices, fit = other, local._fit_output(data, other, run)
             left = deviance(data, fit.details["loss"], joint) / constant
             tried = " and ".join(f"{getattr(prices, name):.4g}" for name in names)
             verb = "leaves" if len(names) == 1 else "leave"
             said += f"{',' if said else ':'} {tried} {verb} {left:.0%}"
-            lower = self.options.prices_for_less_noise(self.data, prices, left)
-            if lower == prices or run.stopped():
+            other = self.options.prices_for_noise(self.data, prices, left)
+            if other == prices or run.stopped():
                 break
         if proves and not run.stopped():
             fit = self._fit_output(data, prices, run)

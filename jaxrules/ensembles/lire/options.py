@@ -62,8 +62,14 @@ _CHANCE = 8.0
 loss that a model leaves. The default gamma is at least this number of scales, divided by the number
 of rows.
 """
-_QUIETER = 0.8
-"""A model after which that gamma would fall below this share continues with it."""
+_FIRST = 0.5
+"""The share of the loss of numbers that the first gamma takes for noise: if it took all of it, few
+rows would hide a strong effect.
+"""
+_QUIETER, _NOISIER = 0.8, 1.1
+"""If gamma would fall below the first share, or rise above the second, after a model, the search
+continues with it.
+"""
 _GRID = np.geomspace(4, 0.2, 5)
 """Default values of gamma for paths and cross-validation, times the default of `fit`."""
 
@@ -98,14 +104,17 @@ class LirePrices(NamedTuple):
         return cls(gamma, 2 * gamma if lam is None else lam, ridge)
 
 
-def default_penalty(data: TrainingData, joint: bool = False, left: float = 1.0) -> float:
+def default_penalty(data: TrainingData, joint: bool = False, left: float | None = None) -> float:
     """The default gamma: more than a rule without effect explains by chance.
 
     Args:
-        left: for numbers and counts, the share of the constant's deviance that a model leaves.
+        left: for numbers and counts, the share of the constant's deviance that a model leaves; None
+            for the first gamma.
     """
     if not _follows(data.loss):
         return default_share(data) * data.constant_loss_of(joint)
+    if left is None:
+        left = _FIRST if data.loss == squared else 1.0
     shares = data.weights / data.weights.sum()
     mean = float(shares @ data.target)
     # The scale as sum g^2 / sum h, with slopes g and curvatures h, divided by the rows. Pearson's
@@ -320,9 +329,9 @@ class LireOptions(_Single):
             half a percent for any number of rows. Numbers and counts: at least half a percent of
             the mean loss (for counts, deviance) of the constant, and 8 s / n, because a rule may
             explain that by chance; s is twice the variance of numbers, and the variance of counts
-            over their mean, times the share of the loss that a model leaves: the search continues
-            with a lower gamma if that falls below .8 of the one before, and ``details["chosen"]``
-            says so. With gamma = 0, every rule joins that lowers the loss, or that holds for fewer
+            over their mean, times the share of the loss that a model leaves, at first half of it
+            for numbers: the search continues with another gamma if that falls below .8, or rises
+            above 1.1, of the one before, and ``details["chosen"]`` says so. With gamma = 0, every rule joins that lowers the loss, or that holds for fewer
             rows than the average rule of the model; only `max_rules`, `max_iterations` and
             `time_limit` then end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
@@ -385,9 +394,7 @@ class LireOptions(_Single):
             name for name, by in follow.items() if self.loss in by and getattr(self, name) is None
         ]
 
-    def prices_for_less_noise(
-        self, data: TrainingData, prices: LirePrices, left: float
-    ) -> LirePrices:
+    def prices_for_noise(self, data: TrainingData, prices: LirePrices, left: float) -> LirePrices:
         """The penalties after a model that leaves this share of the constant's loss (for counts, of
         its deviance).
         """
@@ -402,8 +409,8 @@ class LireOptions(_Single):
             elif left < share and ridge > less * unit:
                 ridge = less * unit
         if self.global_penalty is None and _follows(data.loss):
-            lower = default_penalty(data, left=left)
-            gamma = lower if lower < _QUIETER * gamma else gamma
+            other = default_penalty(data, left=left)
+            gamma = gamma if _QUIETER <= other / gamma <= _NOISIER else other
         elif self.global_penalty is None and ridge == small * unit:
             gamma = _SHARE * data.constant_loss_of(self.joint)
         return LirePrices.of(data, gamma, self.local_penalty, ridge, self.joint)
@@ -433,7 +440,7 @@ class _LirePenalties(_LireShared):
     def pairs(self, data: TrainingData) -> list[tuple[float, float]]:
         """gamma and lambda, from the largest gamma to the smallest."""
         middle = default_penalty(data, self.joint)
-        if data.loss == squared:  # that of pure noise, the default, excludes most rules
+        if data.loss == squared:  # the default is for more noise
             middle = default_share(data) * deviance(data)
         gammas = self.global_penalties or (_GRID * middle).tolist()
         lambdas = self.local_penalties or [2 * gamma for gamma in gammas]
