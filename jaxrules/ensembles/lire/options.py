@@ -331,9 +331,9 @@ class LireOptions(_Single):
             explain that by chance; s is twice the variance of numbers, and the variance of counts
             over their mean, times the share of the loss that a model leaves, at first half of it
             for numbers: the search continues with another gamma if that falls below .8, or rises
-            above 1.1, of the one before, and ``details["chosen"]`` says so. With gamma = 0, every rule joins that lowers the loss, or that holds for fewer
-            rows than the average rule of the model; only `max_rules`, `max_iterations` and
-            `time_limit` then end the fit.
+            above 1.1, of the one before, and ``details["chosen"]`` says so. With gamma = 0, every
+            rule joins that lowers the loss, or that holds for fewer rows than the average rule of
+            the model; only `max_rules`, `max_iterations` and `time_limit` then end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
             paper's experiments. With lambda = 0, this is L0-penalised selection.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
