@@ -53,6 +53,7 @@ from jaxrules.ensembles.noise import Ridge, first_ridge
 from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
 from jaxrules.ensembles.selection import gains, per_complexity, smallest_close
 from jaxrules.ensembles.size import (
+    PER_RULE,
     Worth,
     best_size,
     has_likelihood,
@@ -959,7 +960,8 @@ class _Training:
                 held, b, b0 = groups.held(before.rows), before.weights, before.intercept
                 b, b0 = self.refitted(before.rules, held, b, b0, groups.among, ridge)
                 _, relaxed = scored(before, b, b0)
-            price = price_of_rule(self.loss, target, scores, row_weights)
+            # Cross-fitting leaves the noise of many rows out already.
+            price = price_of_rule(self.loss, target, scores, row_weights, most=PER_RULE)
             worth.append(Worth(relaxed - new, old - new, price))
         return best_size([worth[: k + 1] for k in range(len(worth))])[0]
 

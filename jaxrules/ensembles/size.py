@@ -106,23 +106,26 @@ def scale(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
     return float(np.sum(weights @ slopes**2)) / max(whole, float(np.finfo(np.float64).tiny))
 
 
-def nats(weights: Floats, scale: float = 1.0) -> float:
+def nats(weights: Floats, scale: float = 1.0, most: float = _MOST) -> float:
     """The nats that a rule takes on rows with these weights."""
     rows = max(float(weights.sum()), _FEW_ROWS)
-    most = min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), _MOST)
+    most = min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), most)
     return PER_RULE + (most - PER_RULE) * min(scale, 1.0)
 
 
-def price_of_rule(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
+def price_of_rule(
+    loss: Loss, y: Floats, scores: Floats, weights: Floats, most: float = _MOST
+) -> float:
     """By how much the last rule of these scores must raise the log-likelihood.
 
     Args:
         y, scores, weights: as for `negative_log_likelihood`.
+        most: the most nats.
     """
     if loss.quadratic:  # whose scale the likelihood estimates
-        return nats(weights)
+        return nats(weights, most=most)
     own = scale(loss, y, scores, weights)
-    return nats(weights, own) * own
+    return nats(weights, own, most) * own
 
 
 def worth_of_rule(before: Any, after: Any) -> Worth:
