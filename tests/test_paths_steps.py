@@ -225,7 +225,7 @@ def test_progress_has_two_parts(data: Any) -> None:
         ({"method": "magic"}, ValueError, "method must be"),
         ({"forbidden": ["zzz"]}, ValueError, "forbidden names 'zzz'"),
         ({"missing": "refuse"}, ValueError, "missing"),
-        ({"y": ["p", "q", "r"] * 20}, ValueError, "y "),
+        ({"y": ["p", "q", "r"] * 20, "cost": "logistic"}, ValueError, "y "),
         ({"y": ["p"] + ["q"] * 59}, ValueError, "only one row of class"),
     ],
 )
