@@ -286,8 +286,8 @@ class ModelSequence(Keeps):
 
     @property
     def _units(self) -> NDArray[np.float64]:
-        """The factors of the coefficients of a model."""
-        units = np.asarray(self.output_scale / self.scale)
+        """The factors of the coefficients of a model; traced in a traced model."""
+        units: NDArray[np.float64] = self.output_scale / self.scale
         return units[:, None] if self.by_class else units
 
     def _design(self, X: TableLike) -> NDArray[np.float64]:
