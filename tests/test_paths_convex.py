@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from path_oracles import brute_force, proved
 
 import jaxrules as jr
 from jaxrules import paths
@@ -19,7 +20,6 @@ from jaxrules.losses import poisson, squared
 from jaxrules.paths import convex, local, logistic
 from jaxrules.paths.costs import LossCost
 from jaxrules.paths.problem import PathProblem
-from jaxrules.solvers.layered import never
 
 LOSSES = {"logistic": logistic_loss, "poisson": poisson, "squared": squared}
 
@@ -61,21 +61,6 @@ def problem_of(seed: int, most: int = 3) -> tuple[LossCost, np.ndarray]:
         (np.arange(steps) % 2 == (steps - 1) % 2).astype(float),  # every other step counts
     )  # fmt: skip
     return cost, weights[int(rng.integers(4))]
-
-
-def proved(cost: LossCost, weights: np.ndarray, stopped: Any = never) -> Any:
-    problem = PathProblem(cost.quadratic(np.zeros(cost.X.shape[1])), weights)
-    certificate = logistic.SequentialCertificate.of(cost, problem)
-    convex.search(problem, certificate, cost, stopped)
-    return certificate
-
-
-def brute_force(cost: LossCost, weights: np.ndarray) -> float:
-    """The least objective, by Newton's method along every sequence."""
-    return min(
-        float(weights @ cost(logistic.newton_path(cost, weights, np.array(sequence)).models))
-        for sequence in itertools.product(range(cost.X.shape[1]), repeat=len(weights))
-    )
 
 
 def check_proof(seed: int, most: int = 3) -> None:

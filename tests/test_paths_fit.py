@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from path_oracles import check_quadratic
 from scipy.optimize import minimize
 
 import jaxrules as jr
@@ -455,19 +456,7 @@ def test_logistic_cost_and_its_quadratic_model() -> None:
                 else losses(0.0)
             )
 
-        reference = rng.normal(size=3)
-        assert cost(reference[None])[0] == pytest.approx(value(reference), rel=1e-9)
-        model = cost.quadratic(reference)
-        assert model(reference) == pytest.approx(value(reference), rel=1e-9)
-        for _ in range(3):  # the error is of third order
-            direction = rng.normal(size=3)
-            error = [
-                abs(model(reference + h * direction) - cost(reference + h * direction))
-                for h in (0.02, 0.01)
-            ]
-            assert error[1] <= error[0] / 6
-        far = 50 * np.eye(3)
-        assert np.isfinite(cost(far)).all()
+        check_quadratic(cost, value, rng, (0.02, 0.01), 6)
 
 
 @pytest.mark.parametrize("method", ["exact", "local"])

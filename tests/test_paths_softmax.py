@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from path_oracles import brute_force, check_quadratic, proved
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import jaxrules as jr
 from jaxrules import paths
 from jaxrules.losses import logistic as logistic_loss
-from jaxrules.paths import convex, local, logistic
+from jaxrules.paths import local
 from jaxrules.paths.costs import LossCost, SoftmaxCost, softmax_cost
 from jaxrules.paths.problem import PathProblem
-from jaxrules.solvers.layered import never
 
 
 def drawn(seed: int, classes: int | None = None, most: int = 3) -> tuple[SoftmaxCost, np.ndarray]:
@@ -39,21 +39,6 @@ def drawn(seed: int, classes: int | None = None, most: int = 3) -> tuple[Softmax
         cost = cost.around(0.3 * rng.normal(size=cost.n_coefficients))
     weights = (np.ones(steps), rng.random(steps) + 0.1, 2.0 ** np.arange(steps))
     return cost, weights[seed % 3]
-
-
-def proved(cost: LossCost, weights: np.ndarray, stopped: Any = never) -> Any:
-    problem = PathProblem(cost.quadratic(np.zeros(cost.n_coefficients)), weights, width=cost.width)
-    certificate = logistic.SequentialCertificate.of(cost, problem)
-    convex.search(problem, certificate, cost, stopped)
-    return certificate
-
-
-def newton_optimum(cost: LossCost, weights: np.ndarray) -> float:
-    """The least objective, by Newton's method along every sequence."""
-    return min(
-        float(weights @ cost(logistic.newton_path(cost, weights, np.array(sequence)).models))
-        for sequence in itertools.product(range(cost.X.shape[1]), repeat=len(weights))
-    )
 
 
 def classes_of(rng: np.random.Generator, n: int = 60, d: int = 3) -> tuple[Any, Any, Any]:
@@ -86,24 +71,13 @@ def test_the_cost_and_its_quadratic_model(rng: np.random.Generator) -> None:
                 else losses(np.zeros(3))
             )
 
-        reference = rng.normal(size=6)
-        assert cost(reference[None])[0] == pytest.approx(value(reference), rel=1e-9)
-        model = cost.quadratic(reference)
-        assert model(reference) == pytest.approx(value(reference), rel=1e-9)
-        for _ in range(3):  # the error is of third order
-            direction = rng.normal(size=6)
-            error = [
-                abs(model(reference + h * direction) - cost(reference + h * direction))
-                for h in (0.02, 0.005)
-            ]
-            assert error[1] <= error[0] / 24
-        assert np.isfinite(cost(50 * np.eye(6))).all()
+        check_quadratic(cost, value, rng, (0.02, 0.005), 24)
 
 
 @pytest.mark.parametrize("seed", range(9))
 def test_the_proof_is_brute_force(seed: int) -> None:
     cost, weights = drawn(seed)
-    certificate, best = proved(cost, weights), newton_optimum(cost, weights)
+    certificate, best = proved(cost, weights), brute_force(cost, weights)
     assert certificate.status == "optimal"
     assert certificate.objective == pytest.approx(best, rel=1e-7)
     assert certificate.bound <= best * (1 + 1e-10)
@@ -115,7 +89,7 @@ def test_a_search_cut_short_proves_a_bound(seed: int, looks: int) -> None:
     cost, weights = drawn(seed, most=2)
     clock = itertools.count()
     certificate = proved(cost, weights, lambda: next(clock) >= looks)
-    optimum = newton_optimum(cost, weights)
+    optimum = brute_force(cost, weights)
     assert certificate.bound <= optimum * (1 + 1e-9)
     assert certificate.objective >= optimum * (1 - 1e-9)
 

@@ -4,6 +4,7 @@ them: how many there are, what they consist of, and how they print.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -23,7 +24,7 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class NearOptimalModels:
+class NearOptimalModels(ABC):
     """The models whose objective is within a share of the optimum, the best first. Indexing gives
     them.
 
@@ -67,8 +68,9 @@ class NearOptimalModels:
     def __len__(self) -> int:
         return len(self.supports)
 
+    @abstractmethod
     def __getitem__(self, index: int) -> Any:
-        raise NotImplementedError  # every learner has its own models
+        """One of them as a model."""
 
     @cached_property
     def occurrences(self) -> NDArray[np.int64]:
@@ -82,6 +84,7 @@ class NearOptimalModels:
         """The rules that every listed model has."""
         return self.rules.take(np.flatnonzero(self.occurrences == len(self)))
 
+    @abstractmethod
     def possible(self, X: TableLike) -> NDArray[np.bool_]:
         """Which classes the models predict for each row, bool (rows, classes); if only one, all
         models agree.
@@ -92,7 +95,6 @@ class NearOptimalModels:
         Raises:
             ValueError: if `X` does not fit the columns, or the models predict numbers.
         """
-        raise NotImplementedError
 
     def ranges(self, X: TableLike) -> Floats | None:
         """The least and the greatest number that the models predict for each row, (rows, 2); of

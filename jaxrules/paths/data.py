@@ -19,7 +19,6 @@ from jaxrules.data.table import (
     Table,
     TableLike,
     as_table,
-    binary_target,
     check_order,
     check_sample_weight,
     class_target,
@@ -441,19 +440,19 @@ def _read_classes(
     y: ArrayLike, table: Table, values: Array, shares: Array, options: ModelOptions
 ) -> _Read:
     """The logistic cost, the schema with the classes, and the target's centre and scale."""
-    count = len(class_target(y, table.n_rows, options.positive)[1])
-    if count > 2:
+    codes, classes = class_target(y, table.n_rows, options.positive)
+    if len(classes) > 2:
         raise ValueError(
-            f'y has {count} classes, but cost="logistic" is for two; use cost="softmax" for all of '
-            "them, or fit one class against the rest, e.g. y == label; if y holds numbers, use "
-            'cost="squared"'
+            f'y has {len(classes)} classes, but cost="logistic" is for two; use cost="softmax" for '
+            "all of them, or fit one class against the rest, e.g. y == label; if y holds numbers, "
+            'use cost="squared"'
         )
-    target, classes = binary_target(y, table.n_rows, options.positive)
-    if not 0 < shares @ target < 1:
+    if not 0 < shares @ codes < 1:
         raise ValueError(
             "sample_weight is zero for every row of one class; both classes need weight"
         )
-    cost = LossCost(logistic, values, 2 * target - 1, shares, options.ridge(), options.intercept)
+    target = np.where(codes == 1, 1.0, -1.0)
+    cost = LossCost(logistic, values, target, shares, options.ridge(), options.intercept)
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 

@@ -134,8 +134,10 @@ class _PathShared(ModelOptions):
         """The same, with the cost for y."""
         if self.cost is not None:
             return self
-        of_classes: CostName = "softmax" if len(np.unique(target_array(y))) > 2 else "logistic"
-        return replace(self, cost=of_classes if holds_classes(y) else "squared")
+        if not holds_classes(y):
+            return replace(self, cost="squared")
+        several = len(np.unique(target_array(y))) > 2
+        return replace(self, cost="softmax" if several else "logistic")
 
     @property
     def known_cost(self) -> CostName:
