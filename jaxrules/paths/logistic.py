@@ -130,7 +130,7 @@ def newton_path(
         # is a minimum, short steps towards their optimum lower the cost.
         target = best_path(quadratic, step_weights, sequence, cost.width)
         size = 1.0  # halved until the cost falls
-        while size > 1e-10:
+        while size > 1e-10 and not stopped():
             candidate = models + size * (target - models)
             value = float(step_weights @ cost(candidate))
             if value < objective:

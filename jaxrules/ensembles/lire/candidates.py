@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +83,9 @@ class LireCandidates:
         required = _required(constraints, pool.rules, n_first, most)
 
         def outputs(encoding: Encoding) -> list[Output]:
-            problems = _problems(pool, data, constraints, options, encoding, n_first, required)
+            problems = _problems(
+                pool, data, constraints, options, encoding, n_first, required, run.stopped
+            )
             return [Output(problem, L1Start(problem, options.seed)) for problem in problems]
 
         found = outputs(options.encoding)
@@ -132,6 +134,7 @@ def _problems(
     encoding: Encoding,
     n_first: int,
     required: Sequence[NDArray[np.bool_]],
+    stopped: Callable[[], bool],
 ) -> list[SupportProblem]:
     """One problem per output, on the same columns, or one for classes fitted together."""
     n_outputs, targets = len(data.outputs), data.outputs
@@ -147,13 +150,14 @@ def _problems(
         signs=constraints.allows(pool.rules, 2) if constraints.monotone else None,
         n_fixed=n_first,
         required=required,
+        stopped=stopped,
     )
     require(
         bool(problem.required.any(axis=1).all()),
         "required names a column whose rules all hold for every row, or for none; add other rules "
         "on it",
     )
-    problems = [problem.with_target(target) for target in targets]
+    problems = [problem, *(problem.with_target(one, stopped) for one in targets[1:])]
     if not constraints.monotone:
         return problems
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from jaxrules.ensembles.lire.moves import ONES, Encoding
 from jaxrules.ensembles.lire.objective import WEIGHT_CAP, penalty
 from jaxrules.losses import Loss, MergedRows, least_loss, merge_rows
 from jaxrules.rules.rows import Activations, check_memory
+from jaxrules.solvers.limits import never
 from jaxrules.tools.bits import Words, pack, take_columns
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,7 @@ SAMPLED = 1 << 25
 """With more entries, an L1 start is fitted on a random sample of the patterns, which suffices."""
 _FEWEST_SAMPLED = 20_000
 """With more entries, all starts are tried on a sample of at least this many patterns."""
+_PATTERNS_AT_ONCE = 4096
 _SUPPORT = 96
 """There must be memory for supports of this many columns."""
 
@@ -178,9 +180,9 @@ class SupportProblem:
         """gamma |S| + lambda mean coverage of S."""
         return float(penalty(self.counted[columns].sum(), self.coverage[columns].sum(), gamma, lam))
 
-    def with_target(self, target: Floats) -> SupportProblem:
+    def with_target(self, target: Floats, stopped: Callable[[], bool] = never) -> SupportProblem:
         """The same columns with another target, in the coding of the loss, shape (rows,), or
-        (rows, classes) for classes fitted together.
+        (rows, classes) for classes fitted together; if stopped, without the normal equations.
         """
         unit, shift = 1.0, 0.0
         if self.free_intercept:
@@ -194,7 +196,10 @@ class SupportProblem:
         )  # fmt: skip
         if not self.loss.quadratic:
             return problem
-        gram, moment = _normal_equations(self.columns, mass, mean)
+        found = _normal_equations(self.columns, mass, mean, stopped)
+        if found is None:
+            return problem
+        gram, moment = found
         return dataclasses.replace(problem, gram=gram, moment=moment)
 
     def above(self, floor: float) -> SupportProblem:
@@ -251,6 +256,7 @@ def make_problem(
     signs: NDArray[np.bool_] | None = None,
     n_fixed: int = 0,
     required: Sequence[NDArray[np.bool_]] = (),
+    stopped: Callable[[], bool] = never,
 ) -> SupportProblem:
     """Drop columns that can never help, and encode the others.
 
@@ -269,6 +275,7 @@ def make_problem(
             constant columns.
         required: sets of columns, bool (columns,) each; every support has a column of each set.
             Equal columns of different sets are all kept.
+        stopped: see `SupportProblem.with_target`.
 
     Raises:
         ValueError: if the matrix does not fit in memory.
@@ -310,7 +317,7 @@ def make_problem(
         fixed=np.flatnonzero((origin >= 0) & (origin < n_fixed)),
         required=sets,
     )
-    return problem.with_target(target)
+    return problem.with_target(target, stopped)
 
 
 def scaled(loss: Loss, target: Floats, weight: Floats) -> tuple[Floats, float, float]:
@@ -361,13 +368,15 @@ def _encoded(activations: Activations, encoding: Encoding) -> NDArray[np.int8]:
 
 
 def _normal_equations(
-    columns: NDArray[np.int8], weight: Floats, target: Floats
-) -> tuple[Floats, Floats]:
-    """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns."""
+    columns: NDArray[np.int8], weight: Floats, target: Floats, stopped: Callable[[], bool]
+) -> tuple[Floats, Floats] | None:
+    """X diag(2w) X' and X diag(2w) y in float64, by blocks of patterns; None if stopped."""
     gram = np.zeros((len(columns), len(columns)))
     moment = np.zeros(len(columns))
-    for start in range(0, len(weight), 4096):
-        rows = slice(start, start + 4096)
+    for start in range(0, len(weight), _PATTERNS_AT_ONCE):
+        if stopped():
+            return None
+        rows = slice(start, start + _PATTERNS_AT_ONCE)
         block = columns[:, rows].astype(np.float64)
         weighted = block * (2 * weight[rows])
         gram += weighted @ block.T
