@@ -642,6 +642,11 @@ def some_rows(data: TrainingData, size: int, seed: int) -> TrainingData | None:
     return None if rows is None else data[rows]
 
 
+def at_most(data: TrainingData, size: int, seed: int) -> TrainingData:
+    """At most so many rows, drawn at random; all if the target is constant on these."""
+    return data if len(data.weights) <= size else some_rows(data, size, seed) or data
+
+
 def drawn_rows(data: TrainingData, size: int, seed: int) -> NDArray[np.intp] | None:
     """The places of the rows of `some_rows`, ascending."""
     n = len(data.weights)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.data.table import Table
+from jaxrules.ensembles.split_points import MOST_ROWS, sorted_columns, split_points
+from jaxrules.learning.training import TrainingData, at_most
 from jaxrules.rules.conditions import (
     Condition,
     PropositionPool,
@@ -17,15 +19,19 @@ from jaxrules.rules.conditions import (
     readable_quantiles,
     whole_thresholds,
 )
+from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search.space import check_cut_points
 from jaxrules.tools import checks
 from jaxrules.tools.runs import checkpoint
+
+CUT_POINTS = 9
+"""The default number of cut points of a numeric column: the deciles."""
 
 
 def literals_of(
     table: Table,
     *,
-    max_cut_points: int | None = 9,
+    max_cut_points: int | None = CUT_POINTS,
     cut_points: Mapping[str, Sequence[float]] | None = None,
 ) -> PropositionPool:
     """The literals of the paper's experiments: ``x < t`` and ``x >= t``, ``c == v`` and ``c != v``.
@@ -45,6 +51,48 @@ def literals_of(
         TypeError, ValueError: for invalid numbers, cut points of unknown or non-numeric columns, or
             more literals than memory allows.
     """
+    # "x < t" at the smallest value holds for no row: `distinct` drops it, as it does duplicates.
+    return _at_cut_points(table, max_cut_points, cut_points).distinct(table)
+
+
+def literals_for(
+    data: TrainingData,
+    constraints: Constraints,
+    *,
+    max_cut_points: int | Literal["auto"] | None,
+    cut_points: Mapping[str, Sequence[float]] | None,
+    seed: int,
+) -> PropositionPool:
+    """`literals_of` the rows of a fit; "auto": at the deciles, and where the data choose
+    (`split_literals`).
+    """
+    if max_cut_points != "auto":
+        return literals_of(data.table, max_cut_points=max_cut_points, cut_points=cut_points)
+    fixed = _at_cut_points(data.table, CUT_POINTS, cut_points)
+    chosen = split_literals(data, constraints, cut_points or (), seed)
+    return PropositionPool.concatenate([fixed, chosen]).distinct(data.table)
+
+
+def split_literals(
+    data: TrainingData, constraints: Constraints, given: Container[str], seed: int
+) -> PropositionPool:
+    """Both literals at every split of a few boosted trees, see `jaxrules.ensembles.split_points`.
+    Columns whose cut points are given have none.
+    """
+    some, features = at_most(data, MOST_ROWS, seed), data.table.schema.features
+    without = {f for f, one in enumerate(features) if one.name in given} | {*constraints.forbidden}
+    columns = sorted_columns(some.table, without)
+    literals = []
+    for split in split_points(some, columns):
+        at = split.column, columns[split.column].between_values(split, low_belongs=False)
+        literals += [Condition.below(*at), Condition.at_least(*at)]
+    return PropositionPool.of(data.table.schema, literals)
+
+
+def _at_cut_points(
+    table: Table, max_cut_points: int | None, cut_points: Mapping[str, Sequence[float]] | None
+) -> PropositionPool:
+    """See `literals_of`; also literals that hold for all rows or for none, and duplicates."""
     most = checks.optional(checks.integer, "max_cut_points", max_cut_points, at_least=1)
     check_cut_points(table, most)
     if cut_points is not None and not isinstance(cut_points, Mapping):
@@ -82,5 +130,4 @@ def literals_of(
             literals.append((about_category(table.schema, index), codes))
         if missing.any():
             literals.append((about_missing(table.schema, index), np.zeros(1)))
-    # "x < t" at the smallest value holds for no row: `distinct` drops it, as it does duplicates.
-    return PropositionPool.of_values(table.schema, literals).distinct(table)
+    return PropositionPool.of_values(table.schema, literals)

@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +51,7 @@ from jaxrules.learning.warm_start import check_lengths, given_start, made_of, pr
 from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.first_rules import ExpertRules
 from jaxrules.lists.in_time import constrained
-from jaxrules.lists.literals import literals_of
+from jaxrules.lists.literals import literals_for
 from jaxrules.lists.reading import limit
 from jaxrules.losses import squared
 from jaxrules.models.rule_models import ListLoss, RegressionList, first_satisfied
@@ -126,10 +126,10 @@ class _Shared(FitOptions):
         min_support: the least share of the row weight, in [0, 1), that every rule and the default
             decide.
         max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
-            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
+            deciles); None for every value; "auto": the deciles, and the splits of a few boosted
+            trees, thresholds that the data choose. See `jaxrules.lists.literals.literals_of`.
         cut_points: the cut points of some numeric columns by name, instead of quantiles.
-        propositions: the literals to build rules from; None takes
-            `jaxrules.lists.literals.literals_of`.
+        propositions: the literals to build rules from; None takes them at the cut points.
         forbidden: columns, by name or position, that no rule may use.
         required: columns that the list must use; if the search leaves one out, the literal on it
             that costs least is added.
@@ -154,7 +154,7 @@ class _Shared(FitOptions):
     loss: ListLoss = option(_loss, default="squared")
     max_length: int | None = option(limit, default=None, at_least=1)
     min_support: float = option(checks.number, default=0.01, at_least=0, below=1)
-    max_cut_points: int | None = option(limit, default=9, at_least=1)
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
     cut_points: Mapping[str, Sequence[float]] | None = None
     propositions: PropositionPool | None = None
     forbidden: Iterable[str | int] = ()
@@ -599,9 +599,10 @@ class _Task:
         model = given_start(getattr(options, "start", None), RegressionList, data, constraints)
         if options.propositions is None:
             run.preparing("literals")
-            pool = literals_of(
-                table, max_cut_points=options.max_cut_points, cut_points=options.cut_points
-            )
+            pool = literals_for(
+                data, constraints, max_cut_points=options.max_cut_points,
+                cut_points=options.cut_points, seed=options.seed,
+            )  # fmt: skip
         else:
             checks.instance(
                 "propositions", options.propositions, PropositionPool, "PropositionPool.of"

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import Label, Table, TableLike
+from jaxrules.data.table import Label, TableLike
 from jaxrules.learning.cross_validation import (
     SHARE,
     CrossValidation,
@@ -71,7 +71,7 @@ from jaxrules.lists.list_bound import (
     inserted_bound,
     searched_bound,
 )
-from jaxrules.lists.literals import literals_of
+from jaxrules.lists.literals import CUT_POINTS, literals_for
 from jaxrules.lists.noise import LITTLE, SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.reading import (
     ListOptions,
@@ -180,10 +180,10 @@ class _Lists(ListOptions):
 
     Attributes:
         max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles (9: the
-            deciles); None for every value. See `jaxrules.lists.literals.literals_of`.
+            deciles); None for every value; "auto": the deciles, and the splits of a few boosted
+            trees, thresholds that the data choose. See `jaxrules.lists.literals.literals_of`.
         max_length: the most literals of a rule; None for no limit.
-        propositions: the literals to build rules from; None takes
-            `jaxrules.lists.literals.literals_of`.
+        propositions: the literals to build rules from; None takes them at the cut points.
         default: the label of rows that satisfy no rule; "majority" takes the heaviest class.
         required: columns that the list must use; if the search leaves one out, the literal on it
             that costs least is added.
@@ -196,7 +196,7 @@ class _Lists(ListOptions):
     learner = "ssrl"
     renamed: ClassVar[Mapping[str, str]] = {**ListOptions.renamed, "literals": "propositions"}
 
-    max_cut_points: int | None = option(limit, default=9, at_least=1)
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default="auto")
     max_length: int | None = option(limit, default=None, at_least=1)
     propositions: PropositionPool | None = None
     default: Label | Literal["majority"] = "majority"
@@ -454,9 +454,9 @@ def cross_validate(
     """Choose the penalty and the number of rules by stratified cross-validation; fit with them on
     all rows.
 
-    The cut points are quantiles of all rows of X and do not depend on labels: all folds have the
-    same literals and share one set of compiled kernels. To measure the accuracy of the whole
-    procedure, call it on the training rows of an outer split.
+    Each fold has its own literals, unless `max_cut_points` is a number: quantiles of all rows of X
+    do not depend on labels. To measure the accuracy of the whole procedure, call it on the training
+    rows of an outer split.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
@@ -481,16 +481,19 @@ def cross_validate(
     fold = folds(task.data, options.n_folds, options.seed, options.coded_groups)
     grid = options.settings_tried()
 
-    def fit_at(setting: dict[str, Any], weights: Floats, run: Run) -> Fit[RuleList]:
+    def fit_at(
+        task: _SSRLTask, setting: dict[str, Any], weights: Floats, run: Run
+    ) -> Fit[RuleList]:
         one = options.to(SSRLPathOptions, **setting)
         search = task.search(weights, one, run, max(options.sizes))
         return task.finished(search, run, one.settings(), Penalty(setting["literal_penalty"]))
 
-    def walk(k: int, _: TrainingData, run: Run) -> Iterator[RuleList]:
+    def walk(k: int, some: TrainingData, run: Run) -> Iterator[RuleList]:
+        own = task.with_literals_of(some, options)
         for setting in grid:
             part = run.child(task="ssrl, one fold")
-            # Held-out rows stay, with weight 0: the folds have the same literals and shapes.
-            model = fit_at(setting, task.data.weights * (fold != k), part).model
+            # Held-out rows stay, with weight 0: the folds have the same shapes.
+            model = fit_at(own, setting, task.data.weights * (fold != k), part).model
             if run.stopped():
                 return
             yield model
@@ -506,7 +509,7 @@ def cross_validate(
     )
     chosen = choose(risks, literals, options.one_standard_error, otherwise=0)
     table = CrossValidation(tuple(grid), risks, rules, chosen)
-    fit = last_fit(table, run, lambda _: fit_at(grid[chosen], task.data.weights, run))
+    fit = last_fit(table, run, lambda _: fit_at(task, grid[chosen], task.data.weights, run))
     shape = options.n_folds, len(options.literal_penalties), len(options.sizes)
     details = CrossValidatedDetails(
         **fit.details,
@@ -532,6 +535,8 @@ class PublishedSSRLOptions(_Lists):
     """The options of `published`; they mean what they mean for `fit`.
 
     Attributes:
+        max_cut_points: the most cut points of a numeric column; by default the deciles, as in the
+            paper.
         max_rules: the paper's nu, the most rules.
         literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain.
         max_length: the most literals of a rule; longer conditions that ModMod finds are dropped.
@@ -541,6 +546,7 @@ class PublishedSSRLOptions(_Lists):
 
     learner = "ssrl.published"
 
+    max_cut_points: int | Literal["auto"] | None = option(checks.size, default=CUT_POINTS)
     max_rules: int = option(checks.integer, default=20, at_least=1, at_most=10_000)
     literal_penalty: float = option(
         checks.number, default=1.0, at_least=0, at_most=_LARGEST_PENALTY
@@ -615,10 +621,10 @@ class _SSRLTask:
         table, codes, n_classes = data.table, data.codes, len(data.classes or ())
         if options.propositions is None:
             run.preparing("literals")
-        pool = _pool(table, options)
         constraints = Constraints.of(
             data.schema, options.forbidden, options.required, options.monotone
         )
+        pool = _pool(data, constraints, options)
         class_weights = data.weights[:, None] * (codes[:, None] == np.arange(n_classes))
         before = FirstRules.of(data, class_weights, options, max_rules, constraints)
         given = given_start(start, RuleList, data, constraints)
@@ -646,6 +652,15 @@ class _SSRLTask:
         if begun is None:
             return task
         return replace(task, start=task.begin(begun, options.max_length))
+
+    def with_literals_of(self, some: TrainingData, options: _Lists) -> _SSRLTask:
+        """With the literals that some of the rows choose, if rows choose them."""
+        if options.propositions is not None or options.max_cut_points != "auto":
+            return self
+        pool = _pool(some, self.constraints, options)
+        allowed = self.constraints.allows(pool, len(self.data.classes or ())).any(axis=1)
+        pool = pool.take(np.flatnonzero(allowed))
+        return replace(self, pool=pool, rows=Activations.of(pool, self.data.table))
 
     def check_folds(self, n_folds: int) -> None:
         """Refuse more folds than some class has rows."""
@@ -846,15 +861,16 @@ class _SSRLTask:
         )
 
 
-def _pool(table: Table, options: _Lists) -> PropositionPool:
+def _pool(data: TrainingData, constraints: Constraints, options: _Lists) -> PropositionPool:
     """The literals to build rules from."""
     pool = options.propositions
     if pool is None:
-        pool = literals_of(
-            table, max_cut_points=options.max_cut_points, cut_points=options.cut_points
-        )
+        pool = literals_for(
+            data, constraints,
+            max_cut_points=options.max_cut_points, cut_points=options.cut_points, seed=options.seed,
+        )  # fmt: skip
     checks.instance("propositions", pool, PropositionPool, "jaxrules.lists.literals.literals_of")
-    if pool.schema.features != table.schema.features:
+    if pool.schema.features != data.table.schema.features:
         raise ValueError(
             "propositions were built for columns other than those of X; build them from the same "
             "table"

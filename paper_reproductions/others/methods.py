@@ -68,7 +68,7 @@ LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
     "GLRM": _learner(jr.glrm.fit, max_cut_points=9, eliminate=False, standard_errors=1.6),
     "RuleFit": _rulefit,
     "LIRE": _lire,
-    "rule list": _learner(jr.ssrl.fit, literal_penalty=1.0),
+    "rule list": _learner(jr.ssrl.fit, literal_penalty=1.0, max_cut_points=9),
 }
 CLASSIFIERS = ("LIRE", "rule list")
 """Learners that are run on classes only."""

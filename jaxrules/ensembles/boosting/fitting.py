@@ -21,15 +21,17 @@ from jaxrules.ensembles.boosting.ridge import FEWEST_ROWS, DefaultRidge, ridge_f
 from jaxrules.ensembles.boosting.search import best_rule, joint_rule
 from jaxrules.ensembles.boosting.stages import Boosted, boosted
 from jaxrules.ensembles.boosting.task import BoostingTask
-from jaxrules.ensembles.boosting.thresholds import Thresholds, split_points
+from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.size import check_likelihood
+from jaxrules.ensembles.split_points import MOST_ROWS, split_points
 from jaxrules.learning.cross_validation import arguments_of
 from jaxrules.learning.in_time import fit_in_half
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
+    at_most,
     by_content,
     columns_of_categories,
     loss_for,
@@ -54,8 +56,6 @@ or propositions than these, they have single conditions.
 """
 _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
-_ROWS_OF_SPLITS = 20_000
-"""The most rows on which thresholds are chosen for the search for pairs."""
 _ROWS_OF_FEW = 2000
 """The most rows of a few rules after the limit."""
 _FEW_CUT_POINTS = 40
@@ -164,7 +164,7 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     smaller = list(takewhile(lambda size: size < few, sizes))
     trial = run.child(0.5, f"{run.task}, choice of l2_penalty", few)
     first = task.with_options(l2_penalty=least, max_rules=few)
-    some = _some(data, _ROWS_OF_TRIAL, task.options.seed)
+    some = at_most(data, _ROWS_OF_TRIAL, task.options.seed)
     if some is not data:
         first = first.on(some)
     tried = boosted(some, first, trial, [*smaller, few])
@@ -297,16 +297,13 @@ def _splits(
     options: BoostingOptions,
 ) -> PropositionPool:
     """Thresholds that the data choose, for the search for pairs."""
-    some = _some(data, _ROWS_OF_SPLITS, options.seed)
+    some = at_most(data, MOST_ROWS, options.seed)
     # The sorted columns are those of all rows: a sample needs its own.
     if some is not data or thresholds is None:
         thresholds = Thresholds.of(some, constraints)
-    return split_points(some, thresholds, ridge_for(some, options, 0.0))
-
-
-def _some(data: TrainingData, most: int, seed: int) -> TrainingData:
-    """At most so many rows; all if the target is constant on those that are drawn."""
-    return data if len(data.weights) <= most else some_rows(data, most, seed) or data
+    found = split_points(some, thresholds.columns, ridge_for(some, options, 0.0))
+    sides = [side for split in found for side in (split, split._replace(above=True))]
+    return PropositionPool.of(some.table.schema, map(thresholds.condition, sides))
 
 
 def _pool(table: Table, given: PropositionPool | None, options: BoostingOptions) -> PropositionPool:

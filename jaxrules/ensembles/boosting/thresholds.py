@@ -3,7 +3,7 @@
 A quantile grid misses a step between two quantiles, and a rare event beyond the last one. Therefore
 
 - the splits of a few boosted trees of depth two join the cut points before pairs of conditions are
-  searched (`split_points`);
+  searched (`jaxrules.ensembles.split_points`);
 - at every stage, the best single condition over all values of all numeric columns is found exactly
   (`jaxrules.solvers.rule_search.thresholds`);
 - the thresholds of the chosen rule are then moved one after another over all values of their
@@ -26,22 +26,20 @@ from jaxrules.ensembles.boosting.directions import row_terms
 from jaxrules.ensembles.boosting.ensemble import BoostedEnsemble, repeated
 from jaxrules.ensembles.boosting.objective import ObjectiveOfSign
 from jaxrules.ensembles.boosting.options import BoostingOptions
+from jaxrules.ensembles.split_points import dispersion, sorted_columns
 from jaxrules.learning.training import TrainingData
-from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
+from jaxrules.losses import Loss
 from jaxrules.rules.conditions import Condition, PropositionPool
 from jaxrules.rules.constraints import Constraints
-from jaxrules.solvers.rule_search import CorrectiveDecrease, Found, Objective, SumOverClasses
+from jaxrules.solvers.rule_search import Found, Objective
 from jaxrules.solvers.rule_search.space import TIE
 from jaxrules.solvers.rule_search.thresholds import SortedColumn, Split, best_threshold
-from jaxrules.tools import display
 from jaxrules.tools.fits import Status
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 _PRICE = 1.25
 """What a threshold that is no cut point must gain, in log-likelihood."""
-_TREES, _STEP, _WORTH_A_SPLIT = 15, 0.5, 3.0
-"""The number of trees, their learning rate, and the least gain of a split in log-likelihood."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +62,12 @@ class Thresholds:
     def of(cls, data: TrainingData, constraints: Constraints) -> Thresholds:
         """All columns sorted; `checkpoint` may interrupt it."""
         schema, n = data.table.schema, len(data.outputs)
-        numeric = [
-            f for f, one in enumerate(schema.features)
-            if one.is_numeric and f not in constraints.forbidden
-        ]  # fmt: skip
-        sides = (side for f in numeric for side in (Condition.at_most(f, 0), Condition.above(f, 0)))
+        # The only sort: every stage scans the columns in this order.
+        columns = sorted_columns(data.table, constraints.forbidden)
+        sides = (side for f in columns for side in (Condition.at_most(f, 0), Condition.above(f, 0)))
         pool = PropositionPool.build(schema, [[side] for side in sides])
         allowed = np.stack([constraints.signs(pool, output, n) for output in range(n)])
-        signs = {f: allowed[:, 2 * k : 2 * k + 2] for k, f in enumerate(numeric)}
-        # The only sort: every stage scans the columns in this order.
-        table = data.table
-        columns = {f: SortedColumn.of(table.columns[f], table.ascending(f)) for f in numeric}
+        signs = {f: allowed[:, 2 * k : 2 * k + 2] for k, f in enumerate(columns)}
         return cls(columns, signs, constraints, data.loss, data.weights)
 
     def better(
@@ -217,89 +210,12 @@ class Thresholds:
 
     def condition(self, split: Split) -> Condition:
         """With the shortest threshold between the two values."""
-        f, low, high = split.column, split.low, split.high
-        threshold = 0.0
-        if not low <= 0.0 < high:
-            middle = low + (high - low) / 2
-            threshold = display.shortest_number(middle, low, high, low_belongs=True)
-        if not self.columns[f].whole:
-            return (Condition.above if split.above else Condition.at_most)(f, threshold)
-        # Integers: x > 2.4 is written as x >= 3, and x <= 2.4 as x <= 2.
-        threshold = float(np.floor(threshold))
-        if split.above:
-            return Condition.at_least(f, threshold + 1.0)
-        return Condition.at_most(f, threshold)
+        threshold = self.columns[split.column].between_values(split, low_belongs=True)
+        if split.above and self.columns[split.column].whole:
+            # Integers: x > 2.4 is written as x >= 3, and x <= 2.4 as x <= 2.
+            return Condition.at_least(split.column, threshold + 1.0)
+        return (Condition.above if split.above else Condition.at_most)(split.column, threshold)
 
 
 def _worth(objective: Objective, value: float, length: int) -> float:
     return float(objective.worth(np.asarray(value), length))
-
-
-def dispersion(loss: Loss, g: Floats, h: Floats, weights: Floats) -> float:
-    """By how much the sum of the losses falls if the log-likelihood rises by one: 1 for a negative
-    log-likelihood, twice the variance for squares; in general Pearson's estimate.
-
-    Args:
-        g, h: weighted derivatives, (rows,) or (outputs, rows).
-    """
-    if loss in (logistic, poisson):
-        return 1.0
-    # g and h contain the weights: sum w g_i^2 / sum w h_i. For squares, 4 sum w r^2 / 2 sum w.
-    return float(np.sum(g**2 / weights) / np.sum(h))
-
-
-def split_points(data: TrainingData, thresholds: Thresholds, ridge: float) -> PropositionPool:
-    """Both sides of the splits of a few boosted trees of depth two: at the root, and on both sides
-    of its split.
-    """
-    loss, weights, y = data.loss, data.weights, data.outputs
-    scores = np.stack([np.full(len(one), best_constant(loss, one, weights)) for one in y])
-    found: dict[tuple[int, float], Split] = {}
-    for _ in range(_TREES):
-        both = [derivatives(loss, *one, majorant=True) for one in zip(y, scores, strict=True)]
-        g, h = (weights * np.stack(part) for part in zip(*both, strict=True))
-        # Twice, as the value of a split is G^2 / (ridge + H - B^2), twice the decrease of the loss.
-        least = 2 * _WORTH_A_SPLIT * dispersion(loss, g, h, weights)
-        leaves: list[Bools] = [np.ones(len(weights), bool)]
-        splits: list[Split] = []
-        for _ in range(3):  # the root, then both of its sides
-            leaf = leaves.pop(0)
-            split = _split_of(leaf, thresholds, g, h, ridge, least)
-            if split is None:
-                # To the end of the queue: the next round takes the other side of the root.
-                leaves.append(leaf)
-                if not splits:
-                    break
-                continue
-            below = thresholds.rows(split)
-            leaves += [leaf & below, leaf & ~below]
-            splits.append(split)
-        if not splits:
-            break
-        found |= {(split.column, split.low): split for split in splits}
-        for leaf in leaves:
-            # The Newton step (2.2) of a leaf for every output, shortened by the learning rate.
-            step = -g[:, leaf].sum(axis=1) / (ridge + h[:, leaf].sum(axis=1))
-            scores[:, leaf] += _STEP * step[:, None]
-    sides = [one for split in found.values() for one in (split, split._replace(above=True))]
-    return PropositionPool.build(data.table.schema, [[thresholds.condition(s)] for s in sides])
-
-
-def _split_of(
-    leaf: Bools, thresholds: Thresholds, g: Floats, h: Floats, ridge: float, least: float
-) -> Split | None:
-    """The split of a leaf that decreases the loss most, its constant refitted, if its value
-    exceeds the least one.
-    """
-    parts, terms, nothing = [], [], (np.zeros((len(leaf), 0)), np.zeros(0))
-    for gradient, curvature in zip(g * leaf, h * leaf, strict=True):
-        # The leaf's constant is refitted with the split: g without its part along h sums to 0, and
-        # the last term has B^2 = (sum of h on a side)^2 / (sum of h), what the constant takes over
-        # of H.
-        whole = max(float(curvature.sum()), float(np.finfo(np.float64).tiny))
-        gradient = gradient - curvature * (gradient.sum() / whole)
-        parts.append(CorrectiveDecrease(gradient, curvature, ridge, *nothing))
-        terms += [gradient, curvature, curvature / np.sqrt(whole)]
-    # Both sides are new leaves, so one side of each threshold is enough to try.
-    columns = {f: (column, (True, False)) for f, column in thresholds.columns.items()}
-    return best_threshold(columns, SumOverClasses(tuple(parts)), np.stack(terms), least)

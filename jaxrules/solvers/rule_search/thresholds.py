@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import IN_SPAN
+from jaxrules.tools import display
 from jaxrules.tools.runs import checkpoint
 from jaxrules.tools.sorting import ascending
 
@@ -100,6 +101,16 @@ class SortedColumn:
     def below(self, split: Split) -> Bools:
         """The rows below a threshold of this column, (rows,)."""
         return self.values <= split.low
+
+    def between_values(self, split: Split, low_belongs: bool) -> float:
+        """The shortest number in [low, high) if `low_belongs`, else in (low, high]; 0 if it is
+        among them. It is whole in a column of integers.
+        """
+        low, high = split.low, split.high
+        zero = low <= 0.0 < high if low_belongs else low < 0.0 <= high
+        middle = low + (high - low) / 2
+        number = 0.0 if zero else display.shortest_number(middle, low, high, low_belongs)
+        return float((np.floor if low_belongs else np.ceil)(number)) if self.whole else number
 
     @functools.cached_property
     def starts(self) -> NDArray[np.int64]:
