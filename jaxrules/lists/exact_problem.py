@@ -17,7 +17,7 @@ from jaxrules.learning.training import TrainingData
 from jaxrules.learning.warm_start import given_start
 from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.literals import literals_of
+from jaxrules.lists.literals import CUT_POINTS, literals_of, split_literals
 from jaxrules.lists.noise import SMALL_PENALTY, Left
 from jaxrules.lists.prefixes import in_some_seconds
 from jaxrules.lists.reading import PricedListOptions, default_label
@@ -33,7 +33,6 @@ from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 
-CUT_POINTS = 9
 _MOST_ENTRIES = 1 << 33
 """Literals and pairs x distinct rows of the default number of cut points: 4 GiB of memory."""
 
@@ -44,8 +43,9 @@ class PoolOptions(PricedListOptions):
 
     Attributes:
         max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles; None
-            for every value. "auto": 9, the deciles, or fewer if literals and pairs x distinct rows
-            would exceed 2^33; `fit.details["max_cut_points"]` reports the number. See
+            for every value. "auto": 9, the deciles, and the splits of a few boosted trees,
+            thresholds that the data choose; or fewer if literals and pairs x distinct rows would
+            exceed 2^33. `fit.details["max_cut_points"]` reports the number of quantiles. See
             `jaxrules.lists.literals.literals_of`.
         max_length: the most literals of a rule. The pool of conditions grows exponentially with it.
         min_support: the least share of the row weight, in [0, 1), that a condition of the pool
@@ -246,8 +246,8 @@ class ListProblem:
         literals = most = None
         parts = rules_for(table.schema, "rules", options.rules)
         if options.rules is None:
-            some = table if sample is None else sample.table
-            literals, most = _literals(some, table.n_rows, n_classes, constraints, options)
+            some = data if sample is None else sample
+            literals, most = _literals(some, table.n_rows, constraints, options)
             parts = literals
         elif not len(parts):
             raise ValueError("rules is empty; pass at least one")
@@ -276,18 +276,21 @@ class ListProblem:
 
 
 def _literals(
-    table: Table, n_rows: int, n_classes: int, constraints: Constraints, options: PoolOptions
+    data: TrainingData, n_rows: int, constraints: Constraints, options: PoolOptions
 ) -> tuple[PropositionPool, int | None]:
-    """The literals that some rule may have, and the most cut points of a numeric column.
+    """The literals that some rule may have, and the most quantiles of a numeric column.
 
     Args:
-        table: all rows, or some of them.
+        data: all rows, or some of them.
         n_rows: the number of all rows.
     """
+    table, n_classes = data.table, len(data.classes or ())
+
+    def allowed(pool: PropositionPool) -> PropositionPool:
+        return pool.take(np.flatnonzero(constraints.allows(pool, n_classes).any(axis=1)))
 
     def of(most: int | None) -> PropositionPool:
-        pool = literals_of(table, max_cut_points=most, cut_points=options.cut_points)
-        return pool.take(np.flatnonzero(constraints.allows(pool, n_classes).any(axis=1)))
+        return allowed(literals_of(table, max_cut_points=most, cut_points=options.cut_points))
 
     if options.max_cut_points != "auto":
         return of(options.max_cut_points), options.max_cut_points
@@ -297,23 +300,26 @@ def _literals(
         pairs = math.comb(literals, 2) if options.max_length > 1 else 0
         return rows * (literals + pairs) <= _MOST_ENTRIES
 
-    literals = of(CUT_POINTS)
-    if fit_in_memory(len(literals), n_rows):
-        return literals, CUT_POINTS
-    # The number of distinct rows is unknown if the table is a sample: then all count.
-    whole = table.n_rows == n_rows
-    rows = Activations.of(literals, table).n_patterns if whole else n_rows
+    literals, rows = of(CUT_POINTS), n_rows
+    if not fit_in_memory(len(literals), n_rows) and table.n_rows == n_rows:
+        rows = Activations.of(literals, table).n_patterns  # unknown if the table is a sample
     of_column = np.bincount(literals.feature, minlength=len(table.columns))
     given = options.cut_points or ()
     fixed = [not one.is_numeric or one.name in given for one in table.schema.features]
 
-    def allowed(most: int) -> bool:
+    def enough_memory(most: int) -> bool:
         # A cut point gives two literals, "<" and ">=".
         total = np.where(fixed, of_column, np.minimum(of_column, 2 * most)).sum()
         return fit_in_memory(int(total), rows)
 
-    most = next((most for most in range(CUT_POINTS, 1, -1) if allowed(most)), 1)
-    return literals if most == CUT_POINTS else of(most), most
+    most = next((most for most in range(CUT_POINTS, 1, -1) if enough_memory(most)), 1)
+    if most < CUT_POINTS:
+        literals = of(most)
+    splits = allowed(split_literals(data, constraints, given, options.seed))
+    sizes = range(len(splits), 0, -1)
+    room = next((k for k in sizes if fit_in_memory(len(literals) + k, rows)), 0)
+    both = PropositionPool.concatenate([literals, splits.take(np.arange(room))])
+    return both.distinct(table), most
 
 
 def _defaults(default: Any, data: TrainingData, totals: Floats) -> NDArray[np.bool_]:
