@@ -41,7 +41,7 @@ from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
 from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
-from jaxrules.lists.noise import SMALL_PENALTY, Penalty
+from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.prefixes import LAYERS, Choice, Prefixes
 from jaxrules.lists.reading import list_data
 from jaxrules.models.rule_models import RuleList
@@ -247,7 +247,7 @@ def path(
     run = options.run()
     problem = _read(list_data(X, y, sample_weight, options), options, run)
     sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
-    penalty, _ = _penalty(problem, options, run)
+    penalty, _ = _penalty(problem, options, run.child(0.5))
     problem = problem.priced(penalty.value)
     best: Choice = ()
 
@@ -384,15 +384,28 @@ def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
 def _penalty(
     problem: ListProblem, options: ProblemOptions, run: Run, start: Choice = ()
 ) -> tuple[Penalty, _Best | None]:
-    """The penalty on a literal, and the first search, if any, which takes at most half of the
-    time.
+    """The penalty on a literal and, if the data choose it, the search with it. Every search takes
+    at most half of the time that is left.
     """
     if options.literal_penalty is not None:
         return Penalty(options.literal_penalty), None
     method = options.method if isinstance(options, ExactListPathOptions) else "search"
-    trial = _best(problem, run.child(0.5), options.evaluations(problem.words), method, start)
-    left = problem.left(trial.certificate.solution)
-    return Penalty.by_noise(left, run.stopped()), trial
+    starts = [start]
+
+    def search(penalty: float) -> _Best:
+        evaluations = options.evaluations(problem.words)
+        found = _searched(problem.priced(penalty), run.child(0.5), evaluations, method, starts)
+        starts.append(found.certificate.solution)
+        return found
+
+    def left(found: _Best | None) -> Left:
+        return problem.left(() if found is None else found.certificate.solution)
+
+    trial = search(SMALL_PENALTY)
+    penalty = Penalty.by_noise(left(trial), run.stopped())
+    if not penalty.noisy:
+        return penalty, trial
+    return penalty.search(search, left, len(problem.candidates.parts), run.stopped)
 
 
 def _finished(
@@ -449,11 +462,10 @@ def _best(
 
     Args:
         start: a list to start from.
-        trial: a search with the small penalty. If that is the penalty, it is the result, unless
-            its time was too short and some is left.
+        trial: an earlier search with this penalty. It is the result, unless its time was too short
+            and some is left.
     """
-    same = trial is not None and problem.candidates.penalty == SMALL_PENALTY
-    if trial is not None and same and (trial.run.limit is None or run.stopped()):
+    if trial is not None and (trial.run.limit is None or run.stopped()):
         run.include(trial.run)
         return trial
     starts = (start,) if trial is None else (start, trial.certificate.solution)

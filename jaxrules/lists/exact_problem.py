@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.data.table import Label, Table
+from jaxrules.data.table import Label
 from jaxrules.learning.options import option, options
 from jaxrules.learning.training import TrainingData
 from jaxrules.learning.warm_start import given_start
@@ -155,11 +155,10 @@ class ListProblem:
 
     def left(self, choice: tuple[int, ...]) -> Left:
         """What a list leaves."""
-        first, decided = self.first, self.candidates.decided(choice)
-        totals = decided.sum(axis=0) + first.decided.sum(axis=0)
-        right = first.objective(0.0) + self.candidates.labelled(choice)[1].sum()
+        decided = np.concatenate([self.first.decided, self.candidates.decided(choice)])
+        labels = np.append(self.first.labels, self.candidates.labelled(choice)[0])
         literals = float(self.candidates.lengths[list(choice)].sum())
-        return Left(float(totals.sum() - right), literals, float(totals.sum() - totals.max()))
+        return Left.of_list(decided, labels, literals, len(self.first.rules))
 
     def start(self) -> tuple[int, ...]:
         """A list that uses all required columns: greedily, the condition that uses the most of the

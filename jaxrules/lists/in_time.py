@@ -93,8 +93,11 @@ def list_in_time(
     rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
-    small = SMALL_PENALTY if given is None else given
-    found = RatedList.of(rules, data, small, least, local_penalty)
+
+    def rated(penalty: float) -> RatedList:
+        return RatedList.of(rules, data, penalty, least, local_penalty)
+
+    found = rated(SMALL_PENALTY if given is None else given)
     penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
     objective = found.objective(penalty.value, local_penalty)
     with run:
@@ -167,11 +170,7 @@ class RatedList:
 
     def left(self) -> Left:
         """What the list leaves."""
-        weights = self.decided.sum(axis=0)
-        literals = float(self.rules.propositions.sum())
-        return Left(
-            float(weights.sum() - self.right), literals, float(weights.sum() - weights.max())
-        )
+        return Left.of_list(self.decided, self.labels, float(self.rules.propositions.sum()))
 
     def model(
         self, data: TrainingData, options: ListOptions, settings: Any, shrinkage: float | None

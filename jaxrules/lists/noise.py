@@ -1,8 +1,15 @@
-"""How much noise a first list leaves, and what follows for the list: see docs/defaults.md."""
+"""How much noise a list leaves, and the penalty that follows: see docs/defaults.md."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 SMALL_PENALTY, LARGE_PENALTY = 1.0, 4.0
 """The default penalties of a literal: with little noise, and with more."""
@@ -18,6 +25,12 @@ of every rule.
 """
 
 
+_ROUNDS = 4
+"""The most searches with falling penalties."""
+
+FoundT = TypeVar("FoundT")
+
+
 class Left(NamedTuple):
     """What a list leaves.
 
@@ -25,11 +38,57 @@ class Left(NamedTuple):
         errors: the weight of misclassified rows.
         literals: their number.
         of: the errors of predicting the heaviest class.
+        right: the weight of the rows that the learned rules and the default classify correctly.
+        second: the weight of the heaviest other class of each of these, summed.
+        rows: the weight of all rows that they decide.
     """
 
     errors: float
     literals: float
     of: float
+    right: float
+    second: float
+    rows: float
+
+    @classmethod
+    def of_list(
+        cls, decided: Floats, labels: NDArray[np.integer], literals: float, first: int = 0
+    ) -> Left:
+        """What a list leaves.
+
+        Args:
+            decided: the weight of every class among the rows that each rule, and the default,
+                decides, (rules + 1, classes).
+            labels: of these, (rules + 1,).
+            literals: the number of the learned rules'.
+            first: the number of rules before the learned ones.
+        """
+        at = np.arange(len(labels)), labels
+        right, others, totals = decided[at], decided.copy(), decided.sum(axis=0)
+        others[at] = 0.0
+        return cls(
+            float(totals.sum() - right.sum()),
+            literals,
+            float(totals.sum() - totals.max()),
+            float(right[first:].sum()),
+            float(others[first:].max(axis=1).sum()),
+            float(decided[first:].sum()),
+        )
+
+    def by_chance(self, literals: int) -> float:
+        """What the best of so many literals without effect gains.
+
+        A rule that relabels w rows of which shares p1 and p2 have the old and the new label gains
+        w (p2 - p1) on average, with a variance of w v, v = p1 + p2 - (p1 - p2)^2. The best of m
+        such rules lies sqrt(2 log m) deviations higher, and w is at most half of the rows.
+        """
+        p1, p2 = self.right / self.rows, self.second / self.rows
+        lost, variance = max(p1 - p2, 0.0), p1 + p2 - (p1 - p2) ** 2
+        squared = 2 * math.log(literals) * variance
+        most = self.rows / 2
+        if lost > 0 and squared < 4 * lost**2 * most:
+            return squared / (4 * lost)
+        return math.sqrt(squared * most) - lost * most
 
 
 class Penalty(NamedTuple):
@@ -38,10 +97,12 @@ class Penalty(NamedTuple):
     Attributes:
         value: the weight of rows that a literal must gain.
         chosen: why it was chosen from the data; empty if it was given.
+        noisy: whether it was chosen for much noise.
     """
 
     value: float
     chosen: str = ""
+    noisy: bool = False
 
     @classmethod
     def by_noise(cls, left: Left, stopped: bool = False) -> Penalty:
@@ -52,19 +113,57 @@ class Penalty(NamedTuple):
             stopped: whether there is no time for another list.
         """
         share = left.errors / left.of
-        noise = share + min(left.literals / left.of, _MOST_BY_CHANCE)
-        value = SMALL_PENALTY if noise < LITTLE or stopped else LARGE_PENALTY
+        noisy = share + min(left.literals / left.of, _MOST_BY_CHANCE) >= LITTLE and not stopped
+        value = LARGE_PENALTY if noisy else SMALL_PENALTY
         why = (
             f"a list with penalty {SMALL_PENALTY:g} leaves {share:.0%} of the errors of predicting"
         )
         return cls(
             value,
             f"literal_penalty={value:g}: {why} the majority class (literals: {left.literals:g})",
+            noisy,
         )
+
+    def search(
+        self,
+        search: Callable[[float], FoundT],
+        left: Callable[[FoundT | None], Left],
+        literals: int,
+        stopped: Callable[[], bool],
+    ) -> tuple[Penalty, FoundT]:
+        """Search with what the best of so many literals gains by chance, but at least this penalty:
+        first beside no rule, then beside the list before, while that is less.
+
+        Args:
+            search: what it finds with a penalty.
+            left: what that leaves, or no rule.
+        """
+
+        def beside(found: FoundT | None) -> Penalty:
+            rest = left(found)
+            value = float(f"{rest.by_chance(literals):.2g}")
+            if value <= self.value:
+                return self
+            return Penalty(
+                value,
+                f"literal_penalty={value:g}: what the best of {literals} literals without effect "
+                f"gains, with {rest.errors / rest.of:.0%} of the errors of predicting the majority "
+                "class left",
+                self.noisy,
+            )
+
+        penalty = beside(None)
+        found = search(penalty.value)
+        for _ in range(_ROUNDS - 1):
+            lower = beside(found)
+            if stopped() or lower.value > 0.9 * penalty.value:
+                break
+            penalty, found = lower, search(lower.value)
+        return penalty, found
 
     @property
     def shrinkage(self) -> float | None:
         """The weight of rows with the shares of all rows that joins the rows of every rule; None
         for one row of each class, see `jaxrules.lists.first_rules.FirstRules.before`.
         """
-        return _ROWS_OF_ALL if self.chosen and self.value == LARGE_PENALTY else None
+        return _ROWS_OF_ALL if self.noisy else None

@@ -344,13 +344,9 @@ def fit(
 def _on_all_rows(task: _SSRLTask, options: SSRLOptions, run: Run) -> Fit[RuleList]:
     """The list found on all rows."""
     settings = options.settings()
-    penalty, trial = _penalty(task, options, run)
-    options = replace(options, literal_penalty=penalty.value)
-    if trial is not None and penalty.value == SMALL_PENALTY:
-        run.include(trial.watch)
-    else:
-        trial = task.search(task.data.weights, options, run, start=task.start)
-    return task.finished(trial, run, settings, penalty)
+    penalty, search = _priced(task, options, run)
+    run.include(search.watch)
+    return task.finished(search, run, settings, penalty)
 
 
 def _in_time(
@@ -378,29 +374,37 @@ def _in_time(
     )  # fmt: skip
 
 
-def _penalty(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search | None]:
-    """The penalty on a literal, and the trial search, if any, which takes at most half of the
-    time.
+def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search]:
+    """The penalty on a literal, and the search with it. A trial with the small penalty takes at
+    most half of the time.
     """
-    if options.literal_penalty is not None:
-        return Penalty(options.literal_penalty), None
-    small = replace(options, literal_penalty=SMALL_PENALTY)
-    weights = np.bincount(task.codes, task.data.weights)
-    # What the expert's rules do not classify correctly; the learned rules get some of it right.
-    wrong = float(task.data.weights @ ~task.first.right)
 
-    def left(rules: _InsertedRules) -> Left:
-        literals = sum(map(len, rules.conditions))
-        return Left(wrong - rules.right(), literals, float(weights.sum() - weights.max()))
+    def search(penalty: float, share: float = 1.0, trial: bool = False) -> _Search:
+        one = replace(options, literal_penalty=penalty)
+        promising = (lambda rules: left_by(rules).errors < _HOPELESS * of) if trial else None
+        return task.search(
+            task.data.weights, one, run.child(share), start=task.start, promising=promising
+        )
 
-    def promising(rules: _InsertedRules) -> bool:
-        errors, _, of = left(rules)
-        return errors < _HOPELESS * of
+    def left_by(rules: _InsertedRules) -> Left:
+        labels = np.concatenate([task.first.labels, rules.labels, [rules.examples.default]])
+        decided = np.concatenate([task.first.decided, rules.decided()])
+        literals = float(sum(map(len, rules.conditions)))
+        return Left.of_list(decided, labels.astype(np.intp), literals, len(task.first.rules))
 
-    trial = task.search(
-        task.data.weights, small, run.child(0.5), start=task.start, promising=promising
-    )
-    return Penalty.by_noise(left(trial.best), run.stopped()), trial
+    def left(found: _Search | None) -> Left:
+        return left_by(trial.best.take(()) if found is None else found.best)
+
+    penalty = options.literal_penalty
+    if penalty is not None:
+        return Penalty(penalty), search(penalty)
+    totals = np.bincount(task.codes, task.data.weights)
+    of = float(totals.sum() - totals.max())
+    trial = search(SMALL_PENALTY, 0.5, trial=True)
+    chosen = Penalty.by_noise(left(trial), run.stopped())
+    if not chosen.noisy:
+        return chosen, trial
+    return chosen.search(search, left, len(task.pool), run.stopped)
 
 
 @learner(SSRLPathOptions)
@@ -433,7 +437,7 @@ def path(
     run = options.run()
     task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
-    penalty, _ = _penalty(task, options, run)
+    penalty, _ = _priced(task, options, run.child(0.3))
     start: _Start = ()
 
     def fit_at(size: int, run: Run) -> Fit[RuleList]:
@@ -831,8 +835,7 @@ class _SSRLTask:
         """The best list of a search on all rows, as a Fit."""
         bound, bounded_by = self.bound(search, run) if search.options.certificate else (None, "")
         best, examples = search.best, search.examples
-        decided = np.zeros((len(best) + 1, examples.n_classes))
-        np.add.at(decided, best.first(), examples.counts)
+        decided = best.decided()
         rules = self.pool.conjunctions(best.conditions, self.data.schema)
         beam = None if self.find is modmod else search.options.beam_literals
         sample = examples.sample
@@ -901,6 +904,14 @@ class _InsertedRules:
         for k in range(len(self) - 1, -1, -1):
             first[self.covers[k]] = k
         return first
+
+    def decided(self) -> Floats:
+        """The weight of every class among the rows that each rule, and the default, decides, (rules
+        + 1, classes).
+        """
+        decided = np.zeros((len(self) + 1, self.examples.n_classes))
+        np.add.at(decided, self.first(), self.examples.counts)
+        return decided
 
     def right(self) -> float:
         """The weight of the correctly classified rows."""
