@@ -1,12 +1,14 @@
 """As few rules as the data need: what defaults make of noise and of a step, and what it costs.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/few_rules.py
-        [--parts tries price lire] [--splits 2] [--learners boosting ...]
+        [--parts tries price lire lists] [--splits 2] [--learners boosting ...]
 
 - tries: the number of rules that `fit(X, y)` finds for noise, and for a step in one column (numbers
   with noise of a tenth), eight normal columns, four draws.
 - price: boosting's sizes if each rule must be worth 1.25 times the scale of the likelihood, and by
   the nats that grow with the rows (`jaxrules.ensembles.size`); test risks along one path.
+- lists: rule lists at the deciles with a penalty of 1 or 4, with thresholds of the data, and
+  by default: there, with much noise, a literal must also gain what the best gains by chance.
 - lire: LIRE for numbers with the penalty of classes, 6 / rows of the constant's loss, and with the
   default, which follows the noise.
 
@@ -20,11 +22,13 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
 import jaxrules as jr
 from jaxrules.ensembles.size import PER_RULE, nats
+from jaxrules.lists.noise import Penalty
 
 LEARNERS = ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "ssrl", "exact_list")
 OF_NUMBERS = ("boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "regression_list")
@@ -68,9 +72,11 @@ def tasks(kinds: tuple[str, ...], large: bool, splits: int) -> Iterator[tuple[st
 def risk(model: Any, train: Any, test: Any) -> float:
     if test.task == "regression":
         return float(np.mean((jr.predict(model, test.X) - np.asarray(test.y, float)) ** 2))
-    truth, least = test.y == np.unique(train.y)[1], 0.5 / len(train)
-    p = np.clip(jr.predict_proba(model, test.X)[:, 1], least, 1 - least)
-    return float(-np.mean(np.log(np.where(truth, p, 1 - p))))
+    classes, least = np.unique(train.y), 0.5 / len(train)
+    known = np.isin(test.y, classes)
+    p = jr.predict_proba(model, test.X[known])
+    of_truth = p[np.arange(len(p)), np.searchsorted(classes, test.y[known])]
+    return float(-np.mean(np.log(np.clip(of_truth, least, 1 - least))))
 
 
 def ratio(named: list[tuple[str, float, float]]) -> str:
@@ -154,11 +160,47 @@ def lire(splits: int) -> None:
     print(f"\nLIRE, numbers: {ratio(found)}, {a:.1f} and now {b:.1f} rules, {s:.2f} and {t:.2f} s")
 
 
+def as_before(
+    self: Penalty, search: Any, left: Any, literals: int, stopped: Any
+) -> tuple[Penalty, Any]:
+    """`Penalty.search` without a look at what chance gains."""
+    return self, search(self.value)
+
+
+def lists(learners: Sequence[str], splits: int) -> None:
+    print("\n| learner | sets | risk: thresholds | risk: and penalty | literals | CPU seconds |")
+    print("|---|---|---|---|---|---|")
+    for learner in ("ssrl", "exact_list", "regression_list"):
+        if learner not in learners:
+            continue
+        kinds = ("regression",) if learner == "regression_list" else ("binary", "multiclass")
+        found, sizes, seconds = [], [], []
+        for name, train, test in tasks(kinds, False, splits):
+            risks, counts, times = [], [], []
+            for cuts, penalty in ((9, as_before), ("auto", as_before), ("auto", Penalty.search)):
+                begun = time.process_time()
+                with mock.patch.object(Penalty, "search", penalty):
+                    fit = getattr(jr, learner).fit(
+                        train.X, train.y, max_cut_points=cuts, missing="own_category"
+                    )
+                times.append(time.process_time() - begun)
+                risks.append(risk(fit.model, train, test))
+                counts.append(int(fit.model.conjunctions.propositions.sum()))
+            found.append((name, *risks))
+            sizes.append(counts)
+            seconds.append(times)
+        cells = [ratio([(name, risks[0], risks[k]) for name, *risks in found]) for k in (1, 2)]
+        means = (np.mean(each, axis=0).round(1).tolist() for each in (sizes, seconds))
+        cells += [", ".join(map(str, three)) for three in means]
+        count = len({name for name, *_ in found})
+        print(f"| {learner} | {count} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("tries", "price", "lire")
+    parts = ("tries", "price", "lire", "lists")
     parser.add_argument("--parts", nargs="*", default=parts, choices=parts)
     every = sorted({*LEARNERS, *OF_NUMBERS})
     parser.add_argument("--learners", nargs="*", default=every, choices=every)
@@ -167,6 +209,8 @@ def main() -> None:
     for part in given.parts:
         if part == "tries":
             tries(given.learners)
+        elif part == "lists":
+            lists(given.learners, given.splits)
         else:
             (prices if part == "price" else lire)(given.splits)
 

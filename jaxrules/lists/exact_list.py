@@ -58,6 +58,8 @@ _CONDITIONS_SHARE = 0.5
 """Share of the time limit for the pool of conditions; if it is too short,
 longer ones are left out.
 """
+_SHORT = 8
+"""A search that only chooses the penalty has this fraction of the evaluations."""
 _SSRL_SHARE = 0.3
 """SSRL's share of the remaining time."""
 
@@ -384,8 +386,8 @@ def _read(data: TrainingData, options: ProblemOptions, run: Run) -> ListProblem:
 def _penalty(
     problem: ListProblem, options: ProblemOptions, run: Run, start: Choice = ()
 ) -> tuple[Penalty, _Best | None]:
-    """The penalty on a literal and, if the data choose it, the search with it. Every search takes
-    at most half of the time that is left.
+    """The penalty on a literal and, if the data choose it, a short search with it. Every search
+    takes at most half of the time that is left.
     """
     if options.literal_penalty is not None:
         return Penalty(options.literal_penalty), None
@@ -393,8 +395,8 @@ def _penalty(
     starts = [start]
 
     def search(penalty: float) -> _Best:
-        evaluations = options.evaluations(problem.words)
-        found = _searched(problem.priced(penalty), run.child(0.5), evaluations, method, starts)
+        limit = options.evaluations(problem.words) / _SHORT
+        found = _searched(problem.priced(penalty), run.child(0.5), limit, method, starts)
         starts.append(found.certificate.solution)
         return found
 
@@ -462,10 +464,10 @@ def _best(
 
     Args:
         start: a list to start from.
-        trial: an earlier search with this penalty. It is the result, unless its time was too short
-            and some is left.
+        trial: a short search with this penalty. It is the result if it proved that, or if no time
+            is left.
     """
-    if trial is not None and (trial.run.limit is None or run.stopped()):
+    if trial is not None and (trial.status is Status.OPTIMAL or run.stopped()):
         run.include(trial.run)
         return trial
     starts = (start,) if trial is None else (start, trial.certificate.solution)
