@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,6 +144,47 @@ def test_points_lost_on_the_scale() -> None:
     worst = scaled.base + scaled.points.min(axis=1).sum()
     assert good.reference == pytest.approx(worst)
     assert sum(reason.points for reason in good.reasons) == pytest.approx(scores[0] - worst)
+
+
+def test_cards_in_points_are_models_to_export() -> None:
+    card = jr.scorecard(model(), X, Y)
+    total = RULES.satisfied(jr.as_table(X)) @ card.points
+    assert jr.predict(card.in_points, X).tolist() == total.tolist()
+    scaled = jr.scaled_scorecard(card)
+    assert jr.predict(scaled.in_points, X).tolist() == scaled.score(X).tolist()
+    answers: dict[str, Any] = {}
+    exec(jr.to_python(scaled.in_points), answers)
+    rows = [dict(zip(RULES.schema.names, row, strict=True)) for row in X.tolist()]
+    assert [answers["predict"](row) for row in rows] == scaled.score(X).tolist()
+    assert jr.drift(scaled, X, X).scores[0].text == str(scaled.score(X).min())
+    with pytest.raises(TypeError, match=r"got ScaledScorecard; pass card\.model .*card\.in_points"):
+        jr.to_sql(scaled)
+
+
+@pytest.mark.parametrize("good", ["no", "yes"])
+def test_cut_offs(good: str) -> None:
+    scaled = jr.scaled_scorecard(model(), good=good)
+    scores = scaled.score(X)
+    bad = "yes" if good == "no" else "no"
+    for cut in [*np.unique(scores).tolist(), scores.max() + 1]:
+        card = scaled.with_cut_off(cut)
+        assert card.cut_off == cut
+        assert f"{good} is predicted from {cut} on" in str(card)
+        assert jr.predict(card.model, X).tolist() == np.where(scores >= cut, good, bad).tolist()
+    assert scaled.with_cut_off(500.5).cut_off == 501
+    labels = jr.predict(scaled.model, X)
+    assert scaled.cut_off is not None
+    assert labels.tolist() == np.where(scores >= scaled.cut_off, good, bad).tolist()
+    point = jr.operating_point(scaled, X, Y, max_alarms=0.4)
+    assert point.alarms == jr.operating_point(scaled.model, X, Y, max_alarms=0.4).alarms
+    alarms = jr.predict(scaled.with_cut_off(point.threshold).model, X) == "yes"
+    assert alarms.mean() == pytest.approx(point.alarms)
+    beyond = dataclasses.replace(scaled, model=jr.with_threshold(scaled.model, -1e308))
+    assert beyond.cut_off is None
+    with pytest.raises(ValueError, match="score must be"):
+        scaled.with_cut_off(np.inf)
+    with pytest.raises(TypeError, match="score must be a number"):
+        scaled.with_cut_off("high")  # type: ignore[arg-type]
 
 
 def test_reports_take_cards() -> None:

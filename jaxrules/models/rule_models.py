@@ -664,10 +664,15 @@ def _linear_terms(name: str, value: object) -> LinearTerms:
 
 
 def not_a_model(model: object) -> NoReturn:
-    """Refuse anything but a model, with a hint for a `Fit`, a scorecard or a fitted estimator."""
-    its = "card.model" if type(model).__name__ == "Scorecard" else "fit.model"
-    hints = {"model": f"; pass {its}", "get_params": "; pass the model_ of the fitted estimator"}
-    hint = next((hint for name, hint in hints.items() if hasattr(model, name)), "")
+    """Refuse anything but a model, with a hint for what holds one."""
+    of_card = {"Scorecard": "", "ScaledScorecard": " (log-odds), or card.in_points (its scores)"}
+    its = of_card.get(type(model).__name__)
+    hints = {
+        "model": "fit.model" if its is None else f"card.model{its}",
+        "rates": "model.rates, the rules of the hazard; model.survival(X, times) has the curves",
+        "get_params": "the model_ of the fitted estimator",
+    }
+    hint = next((f"; pass {hint}" for name, hint in hints.items() if hasattr(model, name)), "")
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
 
 

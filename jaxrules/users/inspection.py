@@ -36,6 +36,7 @@ from jaxrules.models.rule_models import (
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.rows import needed
 from jaxrules.tools import checks, display
+from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 Floats = NDArray[np.float64]
 
@@ -546,7 +547,9 @@ def operating_point(
     next threshold would raise it.
 
     Args:
-        model: a model of two classes, with one score.
+        model: a model of two classes, with one score; or a card. The threshold of a
+            `ScaledScorecard` is in its scores, for `ScaledScorecard.with_cut_off`: alarms are below
+            it, or above it if the second class is the good one.
         X: rows.
         y: their labels, for the rates.
         max_alarms: the share of rows (of their weight), in [0, 1].
@@ -556,6 +559,11 @@ def operating_point(
         TypeError, ValueError: if the model does not have two classes, or an argument does not fit.
     """
     limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
+    if isinstance(model, (Scorecard, ScaledScorecard)):
+        point = operating_point(model.model, X, y, max_alarms=limit, sample_weight=sample_weight)
+        if isinstance(model, ScaledScorecard):
+            point = point._replace(threshold=model.score_at(point.threshold))
+        return point
     if not isinstance(getattr(model, "schema", None), Schema):
         not_a_model(model)
     classes: tuple[Label, ...] = model.schema.classes or ()

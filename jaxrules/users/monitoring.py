@@ -106,7 +106,7 @@ def drift(
     class. To every bin half a row is added, so that an empty one gives no infinite index.
 
     Args:
-        model: any model, or a scorecard.
+        model: any model, or a scorecard, whose scores are in points.
         before: rows to compare with, such as those of fit.
         after: later rows.
         n_bins: the most bins of scores.
@@ -132,7 +132,7 @@ def drift(
         income <= 30  31.0%   26.2%  0.011
     """
     if isinstance(model, (Scorecard, ScaledScorecard)):
-        model = model.model
+        model = model.in_points
     if not isinstance(getattr(model, "schema", None), Schema):
         not_a_model(model)
     n_bins = checks.integer("n_bins", n_bins, at_least=2, at_most=1000)

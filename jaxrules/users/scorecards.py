@@ -68,6 +68,11 @@ class Scorecard:
     status: Status
     tried: int
 
+    @property
+    def in_points(self) -> RuleEnsemble:
+        """The model that predicts the total of points, to export: ``jr.to_sql(card.in_points)``."""
+        return _of_points(self.model, 0, self.points, "points")
+
     def __str__(self) -> str:
         lines = [self._caption(), *display.aligned(self._rows())]
         return "\n".join([*lines, display.text_table(*self._chances())])
@@ -131,13 +136,59 @@ class ScaledScorecard(display.Tabulated):
         held = self.model.conjunctions.satisfied(conform(X, self.model.schema)).astype(np.int64)
         return self.base + (1 - held) @ self.points[:, 0] + held @ self.points[:, 1]
 
+    @property
+    def in_points(self) -> RuleEnsemble:
+        """The model that predicts the score itself, to export: ``jr.to_sql(card.in_points)``."""
+        others, held = self.points.T
+        return _of_points(self.model, self.base + int(others.sum()), held - others, "score")
+
+    @property
+    def cut_off(self) -> int | None:
+        """The least score for which `good` is predicted; None if the threshold is beyond all."""
+        at = self.score_at(self.model.threshold)
+        if not math.isfinite(at):
+            return None
+        rounding = _TINY * max(abs(at), 1.0)
+        # At the threshold itself the first class is predicted.
+        return math.ceil(at - rounding) if self._sign < 0 else math.floor(at + rounding) + 1
+
+    def with_cut_off(self, score: float) -> ScaledScorecard:
+        """The card that predicts `good` from this score on, and the other class below.
+
+        Raises:
+            TypeError, ValueError: if `score` is not a finite number.
+
+        Example:
+            >>> import jaxrules as jr
+            >>> X, y = {"income": [10, 20, 30, 40] * 25}, ["bad", "bad", "good", "good"] * 25
+            >>> model = jr.boosting.fit(X, y, max_rules=1, positive="bad").model
+            >>> card = jr.scaled_scorecard(model).with_cut_off(500)
+            >>> card.cut_off, card.score({"income": [20, 30]}).tolist()
+            (500, [379, 595])
+            >>> jr.predict(card.model, {"income": [20, 30]}).tolist()
+            ['bad', 'good']
+        """
+        least = math.ceil(checks.number("score", score))
+        # Scores are whole: halfway between two of them, rounding decides nothing.
+        threshold = self._sign * (least - 0.5 - self.offset) / self.factor
+        return dataclasses.replace(self, model=dataclasses.replace(self.model, threshold=threshold))
+
+    def score_at(self, log_odds: float) -> float:
+        """The score of these log-odds of the second class, such as a threshold."""
+        return self.offset + self._sign * self.factor * log_odds
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if (self.model.schema.classes or ()).index(self.good) else -1.0
+
     def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, str, str]]]:
         return self._caption(), *self._rows()
 
     def _caption(self) -> str:
         double = display.number(self.factor * math.log(2.0), 4)
         good = display.plain(str(self.good))
-        return f"Scorecard: {double} points double the odds of {good}; {self.base} at the start"
+        cut = f"; {good} is predicted from {self.cut_off} on" if self.model.threshold else ""
+        return f"Scorecard: {double} points double the odds of {good}; {self.base} at the start{cut}"
 
     def _rows(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
         order = np.argsort(-np.abs(np.diff(self.points)[:, 0]), kind="stable").tolist()
@@ -441,6 +492,15 @@ def _improved(problem: _PointsProblem, found: _Card, limit: int, tried: int) -> 
 
 
 # In points
+
+
+def _of_points(
+    model: RuleEnsemble, base: int, points: NDArray[np.int64], target: str
+) -> RuleEnsemble:
+    """The rules with points as the weights of a model of numbers."""
+    schema = dataclasses.replace(model.schema, classes=None, target=target)
+    rules = model.conjunctions.with_schema(schema)
+    return RuleEnsemble(rules, points[:, None].astype(np.float64), np.array([float(base)]))
 
 
 @explain.register
