@@ -887,7 +887,9 @@ def test_special_values_are_typed_as_they_are(browser: Any, tmp_path: Path) -> N
     model = jr.boosting.fit(table, target == "b", max_rules=3).model
     page = jr.report(model, table, target == "b", tmp_path / "page.html")
     assert [column["typed"] for column in data_of(page)["columns"]][-1] is False
+    assert "from 1 of 2 columns" in data_of(page)["models"][0]["opening"][0]
     show(browser, page)
+    assert "60 rows, 2 columns" in browser.find_element("tag name", "body").text
     fields = browser.find_elements("css selector", "fieldset input")
     (months,) = [one for one in fields if one.get_attribute("id") == "column-0"]
     assert not browser.find_elements("css selector", "fieldset select")
@@ -1041,6 +1043,36 @@ def test_a_card_has_points() -> None:
     weights = np.array(shown["program"]["weights"])[:, 0] * shown["points"]["per_unit"]
     assert weights == pytest.approx(card.points[card.points != 0])
     assert ("no other points" in shown["opening"][-1]) == (card.status is jr.Status.OPTIMAL)
+    for one in (card, jr.scaled_scorecard(card).with_cut_off(512)):
+        (shown,) = data_of(jr.report(one, X, LABELS, None))["models"]
+        total = shown["points"]["start"] + shown["points"]["per_unit"] * np.asarray(
+            jr.decision_function(one.model, X)
+        )
+        assert total == pytest.approx(np.asarray(jr.predict(one.in_points, X)))
+    assert shown["heading"].endswith("; no is predicted from 512 points on")
+
+
+@needs_browser
+def test_a_row_has_the_points_of_the_card(browser: Any, tmp_path: Path) -> None:
+    model = jr.boosting.fit(X, LABELS, max_rules=2, missing="own_category").model
+    card = jr.scaled_scorecard(model)
+    show(browser, jr.report(card, X, LABELS, tmp_path / "card.html"))
+    assert f"Points of the card: {card.score(X)[0]}." in browser.find_element("id", "answer").text
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "huber(width=1.0)"])
+def test_the_opening_compares_numbers_with_what_their_loss_aims_at(loss: str) -> None:
+    model = jr.boosting.fit(X, NUMBERS, loss=loss, max_rules=2, missing="own_category").model
+    said = data_of(jr.report(model, X, NUMBERS, None))["models"][0]["opening"][1]
+    apart = NUMBERS - jr.predict(model, X)
+    if loss.startswith("huber"):
+        error, usual = np.abs(apart).mean(), np.abs(NUMBERS - np.median(NUMBERS)).mean()
+        assert "always saying the median" in said
+    else:
+        error, usual = (apart**2).mean() ** 0.5, NUMBERS.std()
+        assert "(root mean square); always saying the mean" in said
+    assert f"off by {error:.3g} " in said
+    assert said.endswith(f"off by {usual:.3g}.")
 
 
 @pytest.mark.parametrize(

@@ -157,14 +157,18 @@ def _reasons(model: Model, program: Program) -> list[tuple[str, str]]:
 
 
 def _points(entry: Entry) -> Json | None:
-    """Of a card: how many points towards its class a unit of the score is worth."""
-    classes = entry.model.schema.classes or ()
-    if isinstance(entry.card, Scorecard):
+    """Of a card: how many points towards its class a unit of the score is worth, and those of the
+    score 0.
+    """
+    classes, card = entry.model.schema.classes or (), entry.card
+    if isinstance(card, Scorecard):
         # A card whose rules have no points has scale 0.
-        return {"class": 1, "per_unit": 1 / (entry.card.scale or 1.0)}
-    if isinstance(entry.card, ScaledScorecard):
-        good = classes.index(entry.card.good)
-        return {"class": good, "per_unit": entry.card.factor * (1 if good else -1)}
+        unit = 1 / (card.scale or 1.0)
+        return {"class": 1, "per_unit": unit, "start": -unit * card.intercept}
+    if isinstance(card, ScaledScorecard):
+        good = classes.index(card.good)
+        unit = card.score_at(1.0) - card.offset
+        return {"class": good, "per_unit": unit, "start": card.offset}
     return None
 
 
@@ -228,7 +232,8 @@ def _points_text(card: Scorecard | ScaledScorecard | None) -> str:
     if isinstance(card, Scorecard):
         return f"; a point of the card is worth {display.number(card.scale, 4)}"
     toward = display.plain(str(card.good))
-    return f"; a point towards {toward} is worth {display.number(1 / card.factor, 4)}"
+    cut = f"; {toward} is predicted from {card.cut_off} points on" if card.model.threshold else ""
+    return f"; a point towards {toward} is worth {display.number(1 / card.factor, 4)}{cut}"
 
 
 def _fit(fit: Fit[Any]) -> Json:

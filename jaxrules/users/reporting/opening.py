@@ -17,6 +17,7 @@ from jaxrules.users.scorecards import Scorecard
 
 _NORMAL = 1.96
 """Standard errors of an interval with 95 % confidence."""
+_OF_MEDIANS = ("mean absolute", "mean huber", "mean quantile")
 
 
 def opening(
@@ -39,7 +40,7 @@ def opening(
 
 def _what(entry: Entry, program: Program, rows: FigureRows) -> list[str]:
     target, model = display.plain(rows.table.schema.target), entry.model
-    columns = f"{len(program.asks)} of {display.counted(len(rows.table.schema.features), 'column')}"
+    columns = f"{len(program.asks)} of {display.counted(len(rows.table.schema.sources), 'column')}"
     outcomes = ""
     if rows.classes is not None:
         names = [display.plain(str(label)) for label in rows.classes]
@@ -90,11 +91,17 @@ def _of_numbers(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
     where = f"On the {display.counted(rows.table.n_rows, 'row')} of this report"
     if held_out:
         where += f", predicted by {held_out} models that were fitted without them,"
-    error = display.number(figures["mean absolute error"], 3)
-    spread = float(np.abs(rows.truth - np.median(rows.truth)).mean())
+    if quality["risk"][0].startswith(_OF_MEDIANS):
+        error, usual, how = figures["mean absolute error"], "median", ""
+        spread = float(np.abs(rows.truth - np.median(rows.truth)).mean())
+    else:
+        # The mean is what other losses aim at: counts are often nearer to their median, 0.
+        error, usual, how = figures["root mean squared error"], "mean", " (root mean square)"
+        centre = np.average(rows.truth, weights=rows.weight)
+        spread = float(np.sqrt(np.average((rows.truth - centre) ** 2, weights=rows.weight)))
     return [
-        f"{where} its predictions of {target} are off by {error} on average; always saying the "
-        f"median would be off by {display.number(spread, 3)}."
+        f"{where} its predictions of {target} are off by {display.number(error, 3)} on average{how}; "
+        f"always saying the {usual} would be off by {display.number(spread, 3)}."
     ]
 
 

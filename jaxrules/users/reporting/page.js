@@ -216,7 +216,7 @@ function tableOf(caption, columns, rows, first = -1) {
   return make("div", { class: wide, tabindex: "0", role: "region", "aria-label": caption }, table);
 }
 
-const MOST_NARROW = 9;
+const MOST_NARROW = 7; // columns that fit beside rules
 
 const cell = (row) => (column) => {
   const value = column.of(row);

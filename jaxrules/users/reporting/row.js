@@ -141,9 +141,10 @@ function fieldOf(column, place) {
 
 /** The prediction for a row, and why. */
 function answerOf(row, { place, typed }) {
-  const { program, threshold } = data.models[shown], found = evaluate(program, row);
+  const { program, points, threshold } = data.models[shown], found = evaluate(program, row);
   const said = isNumber ? number(found.value) : data.classes[found.code];
   const parts = [make("p", {}, "Prediction: ", make("output", { id: "prediction" }, said))];
+  if (points) parts.push(paragraph(`Points of the card: ${Number((points.start + points.per_unit * found.scores[0]).toFixed(6))}.`));
   if (threshold) parts.push(paragraph(threshold));
   if (!isNumber) {
     const order = [...data.classes.keys()];

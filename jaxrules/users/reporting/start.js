@@ -4,7 +4,7 @@ const updates = [];
 const show = () => updates.forEach((update) => update());
 
 function sections() {
-  const summary = [`${data.table.rows} rows`, `${data.table.columns.length} columns`];
+  const summary = [`${data.table.rows} rows`, `${data.table.columns.filter((column) => column[1] !== "special").length} columns`];
   if (data.models.length > 1) summary.push(`${data.models.length} ${modelNoun}s`);
   document.getElementById("summary").append(`${summary.join(", ")}.`);
   if (data.comparison) comparisonSection();
