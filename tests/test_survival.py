@@ -258,6 +258,52 @@ def test_folds_keep_persons_together(monkeypatch: pytest.MonkeyPatch) -> None:
     ((group, fold_of),) = drawn
     assert len(group) > 300
     assert len(set(zip(group.tolist(), fold_of.tolist(), strict=True))) == 300
+    # Several rows of a person, whose columns change half-way
+    middle, names = time / 2, np.repeat([f"person {k}" for k in range(300)], 2)
+    survival.fit(
+        X.loc[X.index.repeat(2)], np.stack([middle, time], 1).ravel(),
+        np.stack([0 * event, event], 1).ravel(), groups=names, max_rules=1, cuts=3,
+        entry=np.stack([0 * middle, middle], 1).ravel(), learner=jr.boosting.cross_validate,
+    )  # fmt: skip
+    group, fold_of = drawn[1]
+    assert len(set(zip(group.tolist(), fold_of.tolist(), strict=True))) == 300
+
+
+def test_rows_of_a_person_are_the_person() -> None:
+    X, time, event = people(6)
+    usual = survival.split(X, time, event, cuts=[0.5, 1.0])
+    middle, twice = time / 2, X.index.repeat(2)
+    halves = {
+        "time": np.stack([middle, time], 1).ravel(), "event": np.stack([0 * event, event], 1).ravel(),
+        "entry": np.stack([0 * middle, middle], 1).ravel(), "groups": twice,
+    }  # fmt: skip
+    rows = survival.split(X.loc[twice], cuts=[0.5, 1.0], **halves)
+    for one in ("events", "exposure"):
+        sums = [np.bincount(part.person, getattr(part, one)) for part in (rows, usual)]
+        np.testing.assert_allclose(*sums)
+    weights = np.linspace(1, 2, len(X))
+    model = survival.fit(X, time, event, sample_weight=weights, cuts=[0.5, 1.0], max_rules=2)
+    one = survival.refit(model, X, time, event, sample_weight=weights, l2_penalty=0.0)
+    other = survival.refit(
+        model, X.loc[twice], sample_weight=np.repeat(weights, 2), l2_penalty=0.0, **halves
+    )
+    assert [ratio.ratio for ratio in other.hazard_ratios()] == pytest.approx(
+        [ratio.ratio for ratio in one.hazard_ratios()]
+    )
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.97])
+def test_quantiles_are_where_curves_fall_to_them(level: float) -> None:
+    X, time, event = people(0)
+    model = survival.fit(X, time, event, cuts=4, max_rules=3)
+    found = model.quantile(X[:20], level)
+    assert found.shape == (20,)
+    at = [model.survival(X[k : k + 1], [moment])[0, 0] for k, moment in enumerate(found.tolist())]
+    np.testing.assert_allclose(at, level)
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        model.quantile(X, 1.0)
+    with pytest.raises(TypeError, match=r"got SurvivalModel; pass model\.rates"):
+        jr.predict(model, X)
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -266,6 +312,15 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"time": [0.0, 1.0, 2.0]}, ValueError, "time must be positive; give events"),
     ({"time": ["a", "b", "c"]}, TypeError, "time has type"),
     ({"event": [0, 1, 2]}, ValueError, "event must be True or False"),
+    ({"event": ["dead", "alive", "dead"]}, ValueError, "such as status == 'dead'"),
+    ({"time": [True, False, True]}, TypeError, "time comes before event"),
+    ({"groups": ["a", "a"]}, ValueError, "groups has 2 values, but X has 3 rows"),
+    ({"groups": ["a", "b", "a"]}, ValueError, "two rows at the same time: rows 0 and 2"),
+    (
+        {"groups": ["a", "b", "a"], "entry": [0.0, 0.0, 1.0]},
+        ValueError,
+        "an event before the last row: rows 0 and 2",
+    ),
     ({"event": [0, 0, 0]}, ValueError, "event is 0 in every row"),
     ({"event": [1, 0]}, ValueError, "event has 2 values, but X has 3 rows"),
     ({"entry": [0.0, 2.0, 0.0]}, ValueError, "entry must be less than time, but is not in row 1"),

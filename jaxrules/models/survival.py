@@ -118,6 +118,21 @@ class SurvivalModel(display.Tabulated):
         """
         return np.exp(-self.cumulative_hazard(X, times))
 
+    def quantile(self, X: TableLike, level: float = 0.5) -> Floats:
+        """The time until which a share `level` is without the event (0.5: the median), shape
+        (persons,). Beyond the longest time of fit it is a guess, as the curve is.
+        """
+        share = checks.number("level", level)
+        checks.require(0 < share < 1, f"level must be between 0 and 1, got {share}")
+        found, total = [], -np.log(share)
+        for rates, _ in self._blocks(X):
+            at_start = np.cumsum(rates[:, :-1] * np.diff(self.cuts), axis=1)
+            at_start = np.insert(at_start, 0, 0.0, axis=1)
+            place = (at_start < total).sum(axis=1, keepdims=True) - 1
+            begun, rate = (np.take_along_axis(one, place, 1)[:, 0] for one in (at_start, rates))
+            found.append(self.cuts[place[:, 0]] + (total - begun) / rate)
+        return np.concatenate(found)
+
     def survival_interval(
         self, X: TableLike, times: ArrayLike, *, level: float = 0.95
     ) -> tuple[Floats, Floats]:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxrules.data.groups import group_codes
 from jaxrules.data.table import (
     MissingRule,
     Schema,
@@ -104,6 +105,7 @@ def split(
     entry: ArrayLike | None = None,
     cuts: int | Sequence[float] | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     column: str = "time",
     missing: MissingRule | None = None,
 ) -> PersonPeriods:
@@ -126,13 +128,18 @@ def split(
             with equally many events in each as nearly as ties allow: all events at one time are in
             one interval. None for one interval per 10 events, at most 10.
         sample_weight: weight of every person, shape (persons,).
+        groups: the person of every row, where columns change with time and a person has several
+            rows, each from its `entry` to its `time`, with the event in the last one or in none;
+            None if every row is a person.
         column: the name of the column with the start of the interval.
         missing: rule for missing values, see `jaxrules.as_table`.
 
     Raises:
         TypeError, ValueError: naming the argument.
     """
-    check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight)
+    check_order(
+        X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups
+    )
     table = as_table(X, missing=missing)
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, got {type(column).__name__}")
@@ -140,13 +147,19 @@ def split(
         raise ValueError(f"X has a column {column!r} already; pass another name as column=")
     known = _Times.of(time, event, entry, table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)
-    return _periods(table, known, weights, _starts(cuts, known), column)
+    return _periods(table, known, weights, groups, _starts(cuts, known), column)
 
 
 def _periods(
-    table: Table, known: _Times, weights: Floats, starts: Floats, column: str
+    table: Table,
+    known: _Times,
+    weights: Floats,
+    groups: ArrayLike | None,
+    starts: Floats,
+    column: str,
 ) -> PersonPeriods:
     """The rows of checked persons."""
+    persons = np.arange(table.n_rows) if groups is None else known.persons(groups)
     ends = np.append(starts[1:], np.inf)
     # The time at risk in (start, end] is that in (start, time] without that in (start, entry].
     at_risk = np.clip(known.time[:, None], starts, ends) - np.clip(
@@ -159,7 +172,7 @@ def _periods(
         (known.event[person] & last).astype(np.float64),
         at_risk[person, interval],
         weights[person],
-        person,
+        persons[person],
         starts,
         column,
         table.schema,
@@ -179,6 +192,8 @@ class _Times:
         cls, time: ArrayLike, event: ArrayLike, entry: ArrayLike | None, n_rows: int | None = None
     ) -> _Times:
         times = checks.array("time", time)
+        if np.asarray(time).dtype == bool:
+            raise TypeError("time must be numbers, got True and False; time comes before event")
         n_rows = len(times) if n_rows is None and times.ndim else n_rows
         _check_times("time", times, n_rows)
         checks.require(
@@ -187,7 +202,9 @@ class _Times:
         )
         events = target_array(event, len(times), "event")
         if events.dtype.kind == "U" or not np.isin(events, (0, 1)).all():
-            raise ValueError("event must be True or False, or 1 or 0, for every row")
+            raise ValueError(
+                "event must be True or False, or 1 or 0, for every row, such as status == 'dead'"
+            )
         entries = np.zeros(len(times)) if entry is None else checks.array("entry", entry)
         _check_times("entry", entries, len(times))
         checks.require((entries >= 0).all(), "entry has negative values; times start at 0")
@@ -198,6 +215,26 @@ class _Times:
             "rows that were never at risk",
         )
         return cls(times, events.astype(bool), entries)
+
+    def persons(self, groups: ArrayLike) -> NDArray[np.intp]:
+        """The person of every row; at no time is a person in two rows."""
+        codes = group_codes(groups, len(self.time))
+        order = np.lexsort((self.entry, codes))
+        same = codes[order[1:]] == codes[order[:-1]]
+        first, second = order[:-1][same], order[1:][same]
+        twice = self.entry[second] < self.time[first]
+        _refuse_pairs("has two rows at the same time", twice, first, second)
+        _refuse_pairs("has an event before the last row", self.event[first], first, second)
+        return codes
+
+
+def _refuse_pairs(
+    what: str, wrong: NDArray[np.bool_], first: NDArray[np.intp], second: NDArray[np.intp]
+) -> None:
+    """Refuse rows of a person that contradict each other."""
+    if wrong.any():
+        a, b = sorted((int(first[wrong][0]), int(second[wrong][0])))
+        raise ValueError(f"a person of groups {what}: rows {a} and {b}; see `entry`")
 
 
 def _check_times(name: str, values: Floats, n_rows: int | None) -> None:
@@ -237,6 +274,7 @@ def fit(
     entry: ArrayLike | None = None,
     cuts: int | Sequence[float] | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     column: str = "time",
     missing: MissingRule | None = None,
     **options: Any,
@@ -253,7 +291,7 @@ def fit(
     ('x0', True)
 
     Args:
-        X, time, event, entry, cuts, sample_weight, column, missing: as in `split`.
+        X, time, event, entry, cuts, sample_weight, groups, column, missing: as in `split`.
         learner: ``fit`` or ``cross_validate`` of boosting, RuleFit, GLRM, LLTBoost, LTRNet or LIRE,
             whose loss is Poisson's. The folds of those that choose a setting keep the rows of a
             person together.
@@ -263,7 +301,7 @@ def fit(
         TypeError: for another learner, or an unknown option.
         ValueError: naming the argument.
     """
-    for name in ("loss", "exposure", "offset", "groups"):
+    for name in ("loss", "exposure", "offset"):
         checks.require(
             name not in options,
             f"{name} is set by survival.fit; split the rows with survival.split to choose it",
@@ -275,8 +313,8 @@ def fit(
             "lire"
         )
     rows = split(
-        X, time, event, entry=entry, cuts=cuts, sample_weight=sample_weight, column=column,
-        missing=missing,
+        X, time, event, entry=entry, cuts=cuts, sample_weight=sample_weight, groups=groups,
+        column=column, missing=missing,
     )  # fmt: skip
     if "groups" in parameters and options.get("l1_penalty") is None:
         options["groups"] = rows.person
@@ -298,6 +336,7 @@ def refit(
     *,
     entry: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     l2_penalty: float | None = None,
 ) -> SurvivalModel:
     """The same rules and intervals with the hazards of these persons, see `jaxrules.refit`.
@@ -306,18 +345,20 @@ def refit(
 
     Args:
         model: a survival model.
-        X, time, event, entry, sample_weight: as in `split`.
+        X, time, event, entry, sample_weight, groups: as in `split`.
         l2_penalty: the ridge; None for that of the fit, 0 for maximum likelihood.
 
     Raises:
         TypeError, ValueError: naming the argument.
     """
     checks.instance("model", model, SurvivalModel, "jaxrules.survival.fit")
-    check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight)
+    check_order(
+        X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups
+    )
     table = conform(X, model.schema)
     known = _Times.of(time, event, entry, table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)
-    rows = _periods(table, known, weights, model.cuts, model.column)
+    rows = _periods(table, known, weights, groups, model.cuts, model.column)
     rates = editing.refit(
         model.rates, rows.X, rows.events, sample_weight=rows.weights, exposure=rows.exposure,
         l2_penalty=l2_penalty,
