@@ -191,6 +191,12 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
             r"boosting.fit\(\) got .*; did you mean 'max_rules'",
         ),
         (lambda: jr.lire.fit(SIZES, LABELS, random_state=3), "'random_state'; did you mean 'seed'"),
+        (
+            lambda: jr.lire.fit(SIZES, LABELS, special_values={0: [-7]}),
+            r"no argument 'special_values'; .* pass jaxrules\.as_table\(X, special_values",
+        ),
+        (lambda: jr.boosting.fit(SIZES, LABELS, monotone_constraints={}), "did you mean 'monotone'"),
+        (lambda: jr.boosting.fit(SIZES, LABELS, monotone=["a"]), r'as in {"age": 1}, got list'),
         (lambda: jr.lire.fit(SIZES, LABELS, n_rules=3), "'n_rules'; did you mean 'max_rules'"),
         (
             lambda: jr.lire.path(SIZES, LABELS, warm_start=FITTED),
@@ -301,3 +307,11 @@ def test_an_unknown_argument_is_told_with_the_public_name_of_the_function(learne
     for name in {"fit", "path", "cross_validate"} & set(dir(module)):
         with pytest.raises(TypeError, match=rf"^jaxrules\.{learner}\.{name}\(\) got an unexpected"):
             getattr(module, name)(SIZES, LABELS, unlike=3)
+
+
+def test_an_unknown_column_names_the_one_that_may_be_meant() -> None:
+    names = [f"column {k}" for k in range(40)]
+    with pytest.raises(ValueError, match="'column 29' and 10 more; did you mean 'column 3'"):
+        checks.column("forbidden", "colum 3", names)
+    with pytest.raises(ValueError, match=r"the columns are 'size'$"):
+        checks.column("forbidden", "age", ["size"])

@@ -84,7 +84,10 @@ class Constraints:
             TypeError, ValueError: naming the argument.
         """
         if not (monotone is None or isinstance(monotone, Mapping)):
-            raise TypeError(f"monotone must map columns to 1 or -1, got {type(monotone).__name__}")
+            raise TypeError(
+                'monotone must map columns to 1 or -1, as in {"age": 1}, got '
+                f"{type(monotone).__name__}"
+            )
         directions = {}
         for key, direction in (monotone or {}).items():
             column = checks.column("monotone", key, schema.names)

@@ -34,6 +34,8 @@ _ALSO_CALLED = {
     "n_rules": ("max_rules",),
     "warm_start": ("start", "first"),
     "start": ("first",),
+    "monotone_constraints": ("monotone",),
+    "monotone_cst": ("monotone",),
     "metric": ("risk",),
     "scoring": ("risk",),
     "cv": ("folds", "n_folds"),
@@ -42,6 +44,8 @@ _ALSO_CALLED = {
 """Names that other libraries give to arguments, and what they are called here."""
 
 
+_COLUMNS_NAMED = 30
+"""Columns that an error names."""
 _QUESTIONS = ("predict", "predict_proba", "decision_function", "explain")
 
 
@@ -63,8 +67,9 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
         name: of the argument.
         known: the function's arguments.
     """
-    from difflib import get_close_matches
-
+    if name in ("special_values", "special_codes"):
+        remedy = "they belong to the table: pass jaxrules.as_table(X, special_values=...) as X"
+        return TypeError(f"{function}() has no argument {name!r}; {remedy}")
     if name in ("exposure", "offset"):
         # Names like them would mislead: "measure".
         remedy = "its result does not depend on it; omit it"
@@ -72,9 +77,7 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> TypeEr
             without = "y / exposure as y, with sample_weight=exposure"
             remedy = f"pass {without if name == 'exposure' else 'y - offset as y'}"
         return TypeError(f"{function}() has no argument {name!r}; {remedy}")
-    close = [one for one in _ALSO_CALLED.get(name, ()) if one in known] or get_close_matches(
-        name, known, 1
-    )
+    close = [one for one in _ALSO_CALLED.get(name, ()) if one in known] or _alike(name, known)
     remedy = f"did you mean {close[0]!r}?" if close else f"see help({function})"
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {remedy}")
 
@@ -344,6 +347,13 @@ def seed(value: object) -> int:
     return integer("seed", value, at_least=0, at_most=2**32 - 1)
 
 
+def _alike(name: str, known: Collection[str]) -> list[str]:
+    """The known name that may be meant, if there is one."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name, known, 1)
+
+
 def column(name: str, key: object, names: Sequence[str]) -> int:
     """The position of a column, given by name or position.
 
@@ -352,10 +362,13 @@ def column(name: str, key: object, names: Sequence[str]) -> int:
         ValueError: if there is no such column.
     """
     if isinstance(key, str):
-        require(
-            key in names,
-            f"{name} names {key!r}, which is not a column; the columns are {list(names)}",
-        )
+        if key not in names:
+            shown = ", ".join(map(repr, names[:_COLUMNS_NAMED]))
+            more = f" and {len(names) - _COLUMNS_NAMED} more" * (len(names) > _COLUMNS_NAMED)
+            meant = "".join(f"; did you mean {one!r}?" for one in _alike(key, names))
+            raise ValueError(
+                f"{name} names {key!r}, which is not a column; the columns are {shown}{more}{meant}"
+            )
         return names.index(key)
     if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
         raise TypeError(f"{name} must name columns by name or position, got {key!r}")

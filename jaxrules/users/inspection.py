@@ -401,7 +401,11 @@ def scores_by_group(
     checks.concrete("X", X)
     check_order(X, y=y, groups=groups, sample_weight=sample_weight)
     predicted, classes = np.asarray(predict(model, X)), model.schema.classes
-    checks.require(classes is not None, "model predicts numbers; scores by group are for classes")
+    checks.require(
+        classes is not None,
+        "model predicts numbers; scores by group are for classes, and jaxrules.report(groups=...) "
+        "has means and errors by group",
+    )
     if favourable is not None:
         known = isinstance(favourable, (str, bool, int, float, np.generic))
         checks.require(
