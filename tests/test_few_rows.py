@@ -3,6 +3,7 @@ what models keep for them is nobody else's business.
 """
 
 import copy
+import itertools
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +71,12 @@ def test_rows_mean_the_same_whichever_way_they_are_read(data: st.DataObject, gap
             known: Any = _values[i] | usual if i in strange else usual
             row[feature.name] = data.draw(known | _missing if gaps and i in strange else known)
         rows.append(row)
-    schema = schema_of(missing=data.draw(st.sampled_from(["refuse", "own_category"])))
+    codes = data.draw(st.sampled_from([None, (3.5, 7.0)]))  # special values among the numbers
+    features = MIXED
+    if codes is not None:
+        number = Feature("number", special_values=codes)
+        features = (*MIXED[:4], number, number.companion())
+    schema = schema_of(features, data.draw(st.sampled_from(["refuse", "own_category"])))
     further = data.draw(st.sampled_from([{}, {"id": "x"}, {1: 2}]))
     forms: list[Any] = [[row | further for row in rows], [dict(reversed(r.items())) for r in rows]]
     try:
@@ -84,22 +90,26 @@ def test_rows_mean_the_same_whichever_way_they_are_read(data: st.DataObject, gap
 
 @pytest.mark.parametrize("missing", ["refuse", "own_category"])
 def test_arrays_mean_the_same_whichever_way_they_are_read(missing: Any) -> None:
-    schema = schema_of((Feature("a"), Feature("b")), missing)
-    rows = np.array([[1.0, 2.0], [np.nan, 0.1]])
-    for X in (
-        rows,
-        rows[:1],
-        rows[:1].astype(np.float32),
-        np.array([[1, 2**53]]),
-        np.array([[1, -3]], np.int8),
-        np.array([[True, False]]),
-        np.array([[np.inf, 0.0]]),
-        np.array([[1.0]]),
-        np.array([1.0, 2.0]),
-        np.array([[1.0, "a"]], object),
-        np.ma.masked_equal(rows[:1], 2.0),
-        rows[:0],
-        np.tile(rows[:1], (100, 1)),
+    rows, coded = np.array([[1.0, 2.0], [np.nan, 0.1]]), Feature("b", special_values=(-3.0, 2.0))
+    plain = schema_of((Feature("a"), Feature("b")), missing)
+    special = schema_of((Feature("a"), coded, coded.companion()), missing)
+    for schema, X in itertools.product(
+        (plain, special),
+        (
+            rows,
+            rows[:1],
+            rows[:1].astype(np.float32),
+            np.array([[1, 2**53]]),
+            np.array([[1, -3]], np.int8),
+            np.array([[True, False]]),
+            np.array([[np.inf, 0.0]]),
+            np.array([[1.0]]),
+            np.array([1.0, 2.0]),
+            np.array([[1.0, "a"]], object),
+            np.ma.masked_equal(rows[:1], 2.0),
+            rows[:0],
+            np.tile(rows[:1], (100, 1)),
+        ),
     ):
         assert read(X, schema, quick=True) == read(X, schema, quick=False)
 

@@ -67,11 +67,9 @@ def columns_of(X: object, readers: Sequence[Reader], missing: bool) -> list[NDAr
 
     Args:
         X: data of any kind.
-        readers: of the columns, in order; empty if they cannot be read here.
+        readers: of the columns, in order.
         missing: whether values may be missing.
     """
-    if not readers:
-        return None
     if type(X) is np.ndarray:
         return _of_array(X, readers, missing)
     if type(X) is list and 0 < len(X) <= _MOST_ROWS and all(type(row) is dict for row in X):

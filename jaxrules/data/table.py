@@ -197,19 +197,15 @@ class Schema(Keeps):
 
     @kept
     def readers(self) -> tuple[Reader, ...]:
-        """How rows of Python values become columns, see `jaxrules.data.few_rows`; empty if some
-        columns have special values.
-        """
-        if len(self.sources) < len(self.features):
-            return ()
-        return tuple(_reader(feature) for feature in self.features)
+        """How rows of Python values become the columns of X, see `jaxrules.data.few_rows`."""
+        return tuple(_reader(feature) for feature in self.sources)
 
     @kept
     def sources(self) -> tuple[Feature, ...]:
         """The columns of X, in order: all but companions, which come last."""
         return tuple(feature for feature in self.features if feature.source is None)
 
-    @property
+    @kept
     def companions(self) -> dict[int, int]:
         """The places of the companions, ascending, by those of their numbers."""
         place: dict[str | None, int] = {name: index for index, name in enumerate(self.names)}
@@ -750,9 +746,9 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
         _check_values(table)
         return table
     few = None if exact else columns_of(X, schema.readers, schema.missing != "refuse")
-    if few is not None:
-        return Table.of_checked(schema, tuple(few))
     sources = schema.sources
+    if few is not None:
+        return Table.of_checked(schema, _with_companions(schema, few))
     known = [source.name for source in sources]
     names, raw, named = _read(X, None, None if exact else known)
     if named:
@@ -766,14 +762,18 @@ def conform(X: TableLike, schema: Schema, exact: bool = False) -> Table:
             f"X has {len(raw)} columns, but the model was fitted on {len(sources)}; an array has "
             f"the columns of the model in order: {_listed(known)}"
         )
-    columns = list(map(_conformed, sources, raw))
-    for index in schema.companions:
-        # Companions are not read but made anew, by the special values of fit.
-        columns[index], codes = _separated(sources[index], columns[index])
-        columns.append(codes)
-    table = Table(schema, tuple(columns))
+    table = Table(schema, _with_companions(schema, list(map(_conformed, sources, raw))))
     _check_values(table)
     return table
+
+
+def _with_companions(schema: Schema, columns: list[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+    """The columns of X, and companions, made anew by the special values of fit."""
+    if len(columns) < len(schema.features):
+        for index in schema.companions:
+            columns[index], codes = _separated(schema.features[index], columns[index])
+            columns.append(codes)
+    return tuple(columns)
 
 
 def with_categories_of(X: TableLike, schema: Schema) -> Schema:
