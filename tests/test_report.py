@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 from test_export import ANY_CASE, Row, frame
 
@@ -185,6 +186,8 @@ def test_figures_of_classes(name: str) -> None:
         for curve in quality["curves"]:
             k = curve["class"]
             assert curve["auc"] == pytest.approx(roc_auc_score(y == classes[k], shares[:, k]))
+            of, others = shares[y == classes[k], k], shares[y != classes[k], k]
+            assert curve["ks"] == pytest.approx(ks_2samp(others, of, alternative="greater").statistic)
             assert sum(n for _, _, n in curve["calibration"]) == 48
         if len(classes) == 2:
             assert quality["figures"]["Brier score"] == pytest.approx(

@@ -296,8 +296,9 @@ def _risk(parts: Parts, rows: FigureRows, otherwise: float) -> tuple[str, float]
 
 
 def _curve(score: Floats, positive: NDArray[np.bool_], share: Floats) -> Json:
-    """ROC curve, the area under it with its standard error, the numbers of rows of the class and of
-    the rest, and calibration of one class against the rest.
+    """ROC curve, the area under it with its standard error, the largest difference of its two
+    rates, the numbers of rows of the class and of the rest, and calibration of one class against
+    the rest.
     """
     calibration = _calibration(share, positive.astype(np.float64))
     n_positive, n = int(positive.sum()), len(positive)
@@ -313,7 +314,9 @@ def _curve(score: Floats, positive: NDArray[np.bool_], share: Floats) -> Json:
     area = float(np.trapezoid(true, false))
     shown = np.unique(np.linspace(0, len(true) - 1, min(len(true), _POINTS)).round().astype(int))
     points = np.stack([false, true], axis=1)[shown].round(5)
-    return {"roc": points.tolist(), "auc": area, "auc_error": auc_error(score, positive), **known}
+    apart = float((true - false).max())
+    error = auc_error(score, positive)
+    return {"roc": points.tolist(), "auc": area, "auc_error": error, "ks": apart, **known}
 
 
 def auc_error(score: Floats, positive: NDArray[np.bool_]) -> float | None:

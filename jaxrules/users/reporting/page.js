@@ -659,6 +659,7 @@ function showQuality(body) {
   const curves = quality.curves ?? [], n = data.table.rows;
   const areas = curves.map((one) => [`area under the ROC curve${data.classes.length > 2 ? ` of ${data.classes[one.class]}` : ""}`, one.auc,
     one.auc_error === null ? "" : between([Math.max(one.auc - NORMAL * one.auc_error, 0), Math.min(one.auc + NORMAL * one.auc_error, 1)])]);
+  if (curves.length === 1 && curves[0].auc !== null) areas.push(["Kolmogorov-Smirnov distance", curves[0].ks, ""]);
   const own = Object.entries(quality.figures).map(([name, value]) => [name, value, name === "accuracy" ? between(wilson(value, n)) : ""]);
   const figures = make("div", {}, tableOf("Figures", [
     asText("figure", (row) => row[0]), asNumber("value", (row) => row[1]), ...(isNumber ? [] : [{ ...asText("95 % interval", (row) => row[2]), style: "short" }]),
@@ -733,7 +734,8 @@ const FIGURE_WORDS = [
   ["mean exponential loss", "As a model of two classes is fitted here: exp(-margin) on average. Less is better; 1 is that of score 0."],
   ["error rate", "The share of rows with a wrong label."],
   ["Brier score", "The mean squared difference between probability and truth. Less is better."],
-  ["area under the ROC curve", "Of two rows, one of the class and one not, how often the one of the class gets the higher score. 0.5 is chance, 1 perfect."],
+  ["area under the ROC curve", "Of two rows, one of the class and one not, how often the one of the class gets the higher score. 0.5 is chance, 1 perfect. The Gini coefficient is twice this, less 1."],
+  ["Kolmogorov-Smirnov distance", "The largest difference of the rates of true and of false positives over all thresholds."],
   ["R²", "The share of the variance that the predictions explain. 0 is that of the mean."],
   ["root mean squared error", "The root of the mean squared error, in units of the target: large errors count most."],
   ["mean absolute error", "How far predictions are off on average, in units of the target."],
