@@ -41,6 +41,11 @@ def test_indices_by_hand() -> None:
     assert found.rules[0].text == "income <= 30"
     assert (by_rule["job == cook"].before, by_rule["job == cook"].after) == (0.4, 0.5)
     assert found.rows == (5, 4)
+    # Bins of quantiles: up to 10, 20, 40, 50 and above; a job that fit did not see is a bin.
+    by_column = {one.text: one.psi for one in found.columns}
+    assert by_column["income"] == pytest.approx(psi([1, 1, 1, 1, 1], [1, 1, 1, 1, 0]))
+    assert by_column["job"] == pytest.approx(psi([2, 3, 0], [2, 1, 1]))
+    assert str(found).endswith(f"PSI of the columns: job {by_column['job']:.3f}, income 0.135")
     assert str(found).startswith(f"PSI of the scores {found.psi:.3f} (act); 5 rows before, 4 after")
     assert found._repr_html_().count("<table") == 2
 
@@ -111,3 +116,17 @@ def test_bad_input() -> None:
         jr.drift(MODEL, BEFORE, AFTER, n_bins=1)
     with pytest.raises(ValueError, match="3 values"):
         jr.drift(MODEL, BEFORE, AFTER, weight_after=[1, 1, 1])
+
+
+def test_codes_and_gaps_of_columns_are_bins() -> None:
+    X = {"months": [-7, -8, 5, 6, None, 6], "flag": [True, False, None, True, True, False]}
+    table = jr.as_table(X, missing="own_category", special_values={"months": [-7, -8]})
+    model = jr.boosting.fit(table, ["a", "b"] * 3, max_rules=1).model
+    later = {"months": [-7, -7, 5, None], "flag": [True, None, None, True]}
+    found = {one.text: one.psi for one in jr.drift(model, X, later).columns}
+    # -7, -8, missing, 5, 6; True, False, missing
+    assert found["months"] == pytest.approx(psi([1, 1, 1, 1, 2], [2, 0, 1, 1, 0]))
+    assert found["flag"] == pytest.approx(psi([3, 2, 1], [2, 0, 2]))
+    many = np.arange(60).reshape(10, 6)
+    model = jr.boosting.fit(many, many[:, 0] > 20, max_rules=1).model
+    assert ", the largest of 6" in str(jr.drift(model, many, many + 5))

@@ -7,6 +7,7 @@ action (Siddiqi, Credit Risk Scorecards, 2006).
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from jaxrules.tools import checks, display
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 _STABLE, _ACTION = 0.1, 0.25
+_COLUMNS_SHOWN = 5
 
 
 class Moved(NamedTuple):
@@ -42,6 +44,13 @@ class Moved(NamedTuple):
     psi: float
 
 
+class MovedColumn(NamedTuple):
+    """The stability index of a column of X, in bins of its values, codes and gaps."""
+
+    text: str
+    psi: float
+
+
 @dataclass(frozen=True, eq=False)
 class Drift:
     """What has moved between two tables; prints as a table.
@@ -50,17 +59,20 @@ class Drift:
         psi: of the scores; of a rule list of the rules that decide.
         scores: the bins of the scores, ascending.
         rules: the rules, those that moved most first.
+        columns: the columns of X, those that moved most first.
         rows: of the two tables.
     """
 
     psi: float
     scores: tuple[Moved, ...]
     rules: tuple[Moved, ...]
+    columns: tuple[MovedColumn, ...]
     rows: tuple[int, int]
 
     def __str__(self) -> str:
         scores, rules = (display.text_table(_header(w), _cells(m)) for w, m in self._parts())
-        return "\n".join([self._caption(), scores, *([rules] if self.rules else [])])
+        parts = [self._caption(), scores, *([rules] if self.rules else []), self._of_columns()]
+        return "\n".join(parts)
 
     def __repr__(self) -> str:
         return str(self)
@@ -70,7 +82,12 @@ class Drift:
             display.html_table(self._caption() if k == 0 else "", _header(what), _cells(moved))
             for k, (what, moved) in enumerate(self._parts())
         ]
-        return "".join(tables)
+        return "".join(tables) + f"<p>{html.escape(self._of_columns())}</p>"
+
+    def _of_columns(self) -> str:
+        shown = [f"{one.text} {one.psi:.3f}" for one in self.columns[:_COLUMNS_SHOWN]]
+        of = f", the largest of {len(self.columns)}" if len(shown) < len(self.columns) else ""
+        return f"PSI of the columns: {', '.join(shown)}{of}"
 
     def _parts(self) -> tuple[tuple[str, tuple[Moved, ...]], tuple[str, tuple[Moved, ...]]]:
         return ("scores", self.scores), ("rule", self.rules)
@@ -99,7 +116,8 @@ def drift(
     weight_before: ArrayLike | None = None,
     weight_after: ArrayLike | None = None,
 ) -> Drift:
-    """The population stability indices of the scores and of every rule between two tables.
+    """The population stability indices of the scores, of every rule and of every column between two
+    tables.
 
     Bins of the scores are the values themselves if there are no more than `n_bins` in `before`,
     else its quantiles; of a rule list the rules that decide, of several classes the predicted
@@ -109,7 +127,7 @@ def drift(
         model: any model, or a scorecard, whose scores are in points.
         before: rows to compare with, such as those of fit.
         after: later rows.
-        n_bins: the most bins of scores.
+        n_bins: the most bins of scores, and of the numbers of a column, its quantiles in `before`.
         weight_before, weight_after: of every row, which counts as so many rows, shape (rows,).
 
     Raises:
@@ -130,6 +148,7 @@ def drift(
         1       31.0%   26.2%  0.007
         rule          before  after  PSI
         income <= 30  31.0%   26.2%  0.011
+        PSI of the columns: income 0.573
     """
     if isinstance(model, (Scorecard, ScaledScorecard)):
         model = model.in_points
@@ -162,7 +181,40 @@ def drift(
         listed = _moved(texts, shares, _summands(*both).sum(axis=0))
         rules = tuple(sorted(listed, key=lambda one: -one.psi))
     total = float(sum(one.psi for one in scores))
-    return Drift(total, scores, rules, (tables[0].n_rows, tables[1].n_rows))
+    columns = _columns(tables, weights, n_bins)
+    return Drift(total, scores, rules, columns, (tables[0].n_rows, tables[1].n_rows))
+
+
+def _columns(
+    tables: tuple[Table, Table], weights: list[NDArray[np.float64]], n_bins: int
+) -> tuple[MovedColumn, ...]:
+    """The index of every column: in quantiles before, or categories; special values, gaps and
+    categories that fit did not see are bins of their own.
+    """
+    schema, found = tables[0].schema, []
+    for place, feature in enumerate(schema.sources):
+        columns = [table.columns[place] for table in tables]
+        if feature.categories is None:
+            known = columns[0][~np.isnan(columns[0])]
+            shares = np.arange(1, n_bins) / n_bins
+            edges = np.unique(np.quantile(known, shares, method="lower")) if len(known) else known
+            if feature.levels is not None:
+                edges = np.arange(len(feature.levels), dtype=np.float64)
+            special = schema.companions.get(place)
+            absent = [-1 if special is None else table.columns[special] for table in tables]
+            codes = [
+                np.where(np.isnan(one), gap, len(feature.special_values or ()) + bins)
+                for one, gap, bins in zip(
+                    columns, absent, (np.searchsorted(edges, one) for one in columns), strict=True
+                )
+            ]
+        else:
+            codes = columns  # from -2 on
+        _, bins = np.unique(np.concatenate(codes), return_inverse=True)
+        parts = np.split(bins, [len(codes[0])])
+        counts = [np.bincount(b, w, bins.max() + 1) for b, w in zip(parts, weights, strict=True)]
+        found.append(MovedColumn(display.plain(feature.name), float(_summands(*counts).sum())))
+    return tuple(sorted(found, key=lambda one: -one.psi))
 
 
 def _table(name: str, X: TableLike, model: Any) -> Table:
