@@ -195,7 +195,10 @@ FITTED = jr.boosting.fit(SIZES, LABELS, max_rules=1)
             lambda: jr.lire.fit(SIZES, LABELS, special_values={0: [-7]}),
             r"no argument 'special_values'; .* pass jaxrules\.as_table\(X, special_values",
         ),
-        (lambda: jr.boosting.fit(SIZES, LABELS, monotone_constraints={}), "did you mean 'monotone'"),
+        (
+            lambda: jr.boosting.fit(SIZES, LABELS, monotone_constraints={}),
+            "did you mean 'monotone'",
+        ),
         (lambda: jr.boosting.fit(SIZES, LABELS, monotone=["a"]), r'as in {"age": 1}, got list'),
         (lambda: jr.lire.fit(SIZES, LABELS, n_rules=3), "'n_rules'; did you mean 'max_rules'"),
         (

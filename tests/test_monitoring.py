@@ -99,7 +99,9 @@ def test_lists_classes_paths_and_cards() -> None:
     assert (found.psi, found.rules) == (0, ())
     y = ["default", "repaid", "repaid", "default", "repaid"]
     card = jr.scorecard(MODEL, BEFORE, y)
-    assert jr.drift(card, BEFORE, AFTER).psi == pytest.approx(jr.drift(card.model, BEFORE, AFTER).psi)
+    assert jr.drift(card, BEFORE, AFTER).psi == pytest.approx(
+        jr.drift(card.model, BEFORE, AFTER).psi
+    )
     assert jr.drift(jr.scaled_scorecard(card), BEFORE, AFTER).psi == pytest.approx(
         jr.drift(card.model, BEFORE, AFTER).psi
     )

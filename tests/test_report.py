@@ -187,7 +187,9 @@ def test_figures_of_classes(name: str) -> None:
             k = curve["class"]
             assert curve["auc"] == pytest.approx(roc_auc_score(y == classes[k], shares[:, k]))
             of, others = shares[y == classes[k], k], shares[y != classes[k], k]
-            assert curve["ks"] == pytest.approx(ks_2samp(others, of, alternative="greater").statistic)
+            assert curve["ks"] == pytest.approx(
+                ks_2samp(others, of, alternative="greater").statistic
+            )
             assert sum(n for _, _, n in curve["calibration"]) == 48
         if len(classes) == 2:
             assert quality["figures"]["Brier score"] == pytest.approx(

@@ -274,7 +274,8 @@ def test_rows_of_a_person_are_the_person() -> None:
     usual = survival.split(X, time, event, cuts=[0.5, 1.0])
     middle, twice = time / 2, X.index.repeat(2)
     halves = {
-        "time": np.stack([middle, time], 1).ravel(), "event": np.stack([0 * event, event], 1).ravel(),
+        "time": np.stack([middle, time], 1).ravel(),
+        "event": np.stack([0 * event, event], 1).ravel(),
         "entry": np.stack([0 * middle, middle], 1).ravel(), "groups": twice,
     }  # fmt: skip
     rows = survival.split(X.loc[twice], cuts=[0.5, 1.0], **halves)

@@ -188,7 +188,9 @@ class ScaledScorecard(display.Tabulated):
         double = display.number(self.factor * math.log(2.0), 4)
         good = display.plain(str(self.good))
         cut = f"; {good} is predicted from {self.cut_off} on" if self.model.threshold else ""
-        return f"Scorecard: {double} points double the odds of {good}; {self.base} at the start{cut}"
+        return (
+            f"Scorecard: {double} points double the odds of {good}; {self.base} at the start{cut}"
+        )
 
     def _rows(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
         order = np.argsort(-np.abs(np.diff(self.points)[:, 0]), kind="stable").tolist()

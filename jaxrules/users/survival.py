@@ -137,9 +137,7 @@ def split(
     Raises:
         TypeError, ValueError: naming the argument.
     """
-    check_order(
-        X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups
-    )
+    check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups)
     table = as_table(X, missing=missing)
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, got {type(column).__name__}")
@@ -352,9 +350,7 @@ def refit(
         TypeError, ValueError: naming the argument.
     """
     checks.instance("model", model, SurvivalModel, "jaxrules.survival.fit")
-    check_order(
-        X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups
-    )
+    check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups)
     table = conform(X, model.schema)
     known = _Times.of(time, event, entry, table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)

@@ -100,8 +100,8 @@ def _of_numbers(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
         centre = np.average(rows.truth, weights=rows.weight)
         spread = float(np.sqrt(np.average((rows.truth - centre) ** 2, weights=rows.weight)))
     return [
-        f"{where} its predictions of {target} are off by {display.number(error, 3)} on average{how}; "
-        f"always saying the {usual} would be off by {display.number(spread, 3)}."
+        f"{where} its predictions of {target} are off by {display.number(error, 3)} on "
+        f"average{how}; always saying the {usual} would be off by {display.number(spread, 3)}."
     ]
 
 
