@@ -36,7 +36,6 @@ from jaxrules.models.rule_models import (
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.rows import needed
 from jaxrules.tools import checks, display
-from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
 Floats = NDArray[np.float64]
 
@@ -534,6 +533,7 @@ class OperatingPoint(NamedTuple):
     tied: float = 0.0
 
 
+@checks.verb
 def operating_point(
     model: Any,
     X: TableLike,
@@ -563,11 +563,6 @@ def operating_point(
         TypeError, ValueError: if the model does not have two classes, or an argument does not fit.
     """
     limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
-    if isinstance(model, (Scorecard, ScaledScorecard)):
-        point = operating_point(model.model, X, y, max_alarms=limit, sample_weight=sample_weight)
-        if isinstance(model, ScaledScorecard):
-            point = point._replace(threshold=model.score_at(point.threshold))
-        return point
     if not isinstance(getattr(model, "schema", None), Schema):
         not_a_model(model)
     classes: tuple[Label, ...] = model.schema.classes or ()

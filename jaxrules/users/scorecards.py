@@ -30,6 +30,7 @@ from jaxrules.models.rule_models import (
 from jaxrules.rules.rows import Activations
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Status
+from jaxrules.users.inspection import OperatingPoint, operating_point
 from jaxrules.users.orientation import reason_words
 
 Floats = NDArray[np.float64]
@@ -494,6 +495,22 @@ def _improved(problem: _PointsProblem, found: _Card, limit: int, tried: int) -> 
 
 
 # In points
+
+
+@operating_point.register(Scorecard)
+@operating_point.register(ScaledScorecard)
+def _(
+    model: Scorecard | ScaledScorecard,
+    X: TableLike,
+    y: ArrayLike | None = None,
+    *,
+    max_alarms: float,
+    sample_weight: ArrayLike | None = None,
+) -> OperatingPoint:
+    point = operating_point(model.model, X, y, max_alarms=max_alarms, sample_weight=sample_weight)
+    if isinstance(model, Scorecard):
+        return point
+    return point._replace(threshold=model.score_at(point.threshold))
 
 
 def _of_points(
