@@ -165,7 +165,7 @@ class ScaledScorecard(display.Tabulated):
             >>> model = jr.boosting.fit(X, y, max_rules=1, positive="bad").model
             >>> card = jr.scaled_scorecard(model).with_cut_off(500)
             >>> card.cut_off, card.score({"income": [20, 30]}).tolist()
-            (500, [379, 595])
+            (500, [439, 535])
             >>> jr.predict(card.model, {"income": [20, 30]}).tolist()
             ['bad', 'good']
         """
