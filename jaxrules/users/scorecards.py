@@ -40,7 +40,7 @@ _MOST_CARDS = 200_000
 _CELLS = 1 << 22
 _ROUNDINGS = 60
 _NEWTON_STEPS, _HALVINGS = 100, 40
-_CONVERGED, _TINY = 1e-11, 1e-12
+_CONVERGED, _TINY, _ROUNDING = 1e-11, 1e-12, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class ScaledScorecard(display.Tabulated):
         at = self.score_at(self.model.threshold)
         if not math.isfinite(at):
             return None
-        rounding = _TINY * max(abs(at), 1.0)
+        rounding = _ROUNDING * max(abs(at), 1.0)
         # At the threshold itself the first class is predicted.
         return math.ceil(at - rounding) if self._sign < 0 else math.floor(at + rounding) + 1
 
@@ -169,8 +169,9 @@ class ScaledScorecard(display.Tabulated):
             >>> jr.predict(card.model, {"income": [20, 30]}).tolist()
             ['bad', 'good']
         """
-        least = math.ceil(checks.number("score", score))
-        # Scores are whole: halfway between two of them, rounding decides nothing.
+        given = checks.number("score", score)
+        # Scores are whole: a threshold halfway between two of them is out of rounding's reach.
+        least = math.ceil(given - _ROUNDING * max(abs(given), 1.0))
         threshold = self._sign * (least - 0.5 - self.offset) / self.factor
         return dataclasses.replace(self, model=dataclasses.replace(self.model, threshold=threshold))
 
