@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
 _jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
-_part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
+_part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 _WORST = -(2**30)
 
 

@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 _jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
-_part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
+_part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 
 
 class Given(NamedTuple):

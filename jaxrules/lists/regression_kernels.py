@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
-_part: Any = numba.njit(cache=True, error_model="numpy", **FROM_KERNELS)
+_part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 
 _SLACK = 1e-9
 """What rounding may change of values, whose range is 1."""

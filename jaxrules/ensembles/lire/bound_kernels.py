@@ -29,8 +29,8 @@ _CENTRING_STEPS = 20
 _SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered, nothing else
 
 _compiled: Any = numba.njit(cache=True, nogil=True, **FROM_PYTHON)
-_part: Any = numba.njit(cache=True, **FROM_KERNELS)
-_summing: Any = numba.njit(cache=True, **FROM_KERNELS, fastmath=_SUMS)
+_part: Any = numba.njit(**FROM_KERNELS)
+_summing: Any = numba.njit(**FROM_KERNELS, fastmath=_SUMS)
 
 
 class Data(NamedTuple):
