@@ -50,6 +50,17 @@ def _fitted(sums: Floats) -> tuple[float, float]:
 
 
 @_part
+def _add(into: Floats, other: Floats, sign: float) -> None:
+    """Add or subtract sums, (groups, bins, 2): numba takes seconds to compile the same as an
+    expression of arrays, whose shapes it compares.
+    """
+    for g in range(into.shape[0]):
+        for b in range(into.shape[1]):
+            for t in range(2):
+                into[g, b, t] += sign * other[g, b, t]
+
+
+@_part
 def _sum_cells(
     rows: Ints, cell: NDArray[np.int32], first: int, terms: Floats, bins: Ints, group: Ints,
     sums: Floats,
@@ -57,11 +68,11 @@ def _sum_cells(
     """The sums over all cells of a column before each cell, (cells + 1, groups, bins, 2)."""
     sums[:] = 0.0
     for r in rows:
-        into = sums[cell[r] - first + 1, group[r], bins[r]]
-        into[0] += terms[r, 0]
-        into[1] += terms[r, 1]
-    for c in range(len(sums) - 1):
-        sums[c + 1] += sums[c]
+        c, g, b = cell[r] - first + 1, group[r], bins[r]
+        sums[c, g, b, 0] += terms[r, 0]
+        sums[c, g, b, 1] += terms[r, 1]
+    for c in range(1, len(sums)):
+        _add(sums[c], sums[c - 1], 1.0)
 
 
 @_part
@@ -147,7 +158,8 @@ def savings(
     local: float,
     saved: Floats,
     place: Ints,
-) -> None:
+    sums: Floats, own: Floats, union: Floats, rest: Floats, before: Floats, reached: Floats,
+) -> None:  # fmt: skip
     """What the rule of some rows and of each literal saves, at its best position in a list.
 
     Args:
@@ -171,23 +183,17 @@ def savings(
         local: the price of a rule that a row reads, times the weight of the row.
         saved: the result, (literals,); -inf where no position leaves every rule enough rows.
         place: the best position, (literals,).
+        sums, own, union, rest, before, reached: room, see `rooms`.
     """
-    n_groups, n_bins = totals.shape[0], totals.shape[1]
-    most = 0
-    for f in range(len(firsts) - 1):
-        most = max(most, firsts[f + 1] - firsts[f])
-    sums = np.zeros((most + 1, n_groups, n_bins, 2))
-    own, union, rest = (
-        np.zeros((n_groups, n_bins, 2)),
-        np.zeros((n_bins, 2)),
-        np.zeros((n_bins, 2)),
-    )
-    before, reached, tie = np.zeros(n_groups), np.zeros(n_groups + 1), 0.0
+    n_groups, tie = len(totals), 0.0
     for g in range(n_groups):
         before[g], _ = _fitted(totals[g])
         tie += 1e-12 * abs(before[g])  # positions that rounding alone separates are as good
     for g in range(n_groups - 1, -1, -1):
-        reached[g] = reached[g + 1] + totals[g, :, 0].sum()
+        weight = 0.0
+        for b in range(totals.shape[1]):
+            weight += totals[g, b, 0]
+        reached[g] = reached[g + 1] + weight
     last = -1
     for a in range(len(columns)):
         f = columns[a]
@@ -197,8 +203,8 @@ def savings(
             _sum_cells(rows, cells[f], firsts[f], terms, bins, group, sums[: n_cells + 1])
         own[:] = 0.0
         for k in range(ends[a], ends[a + 1]):
-            own += sums[runs[k, 1] - firsts[f]]
-            own -= sums[runs[k, 0] - firsts[f]]
+            _add(own, sums[runs[k, 1] - firsts[f]], 1.0)
+            _add(own, sums[runs[k, 0] - firsts[f]], -1.0)
         both = side
         if len(literal_sides):
             if side * literal_sides[a] < 0:
@@ -208,3 +214,13 @@ def savings(
         saved[a], place[a] = _best_place(
             own, totals, before, least, tie, union, rest, both, sides, limits, reached, local
         )
+
+
+def rooms(firsts: Ints, totals: Floats) -> tuple[Floats, ...]:
+    """The arrays that `savings` needs for itself; numba takes a tenth of a second to compile each
+    `np.zeros`.
+    """
+    n_groups, of_bins = len(totals), totals.shape[1:]
+    sums = np.empty((int(np.diff(firsts).max()) + 1, *totals.shape))
+    own, union, rest = np.empty(totals.shape), np.empty(of_bins), np.empty(of_bins)
+    return sums, own, union, rest, np.empty(n_groups), np.zeros(n_groups + 1)

@@ -1003,7 +1003,7 @@ class _ListSearch:
         """`regression_kernels.savings` for this list, a function of a condition, its rows, `saved`
         and `place`.
         """
-        from jaxrules.lists.regression_kernels import savings
+        from jaxrules.lists.regression_kernels import rooms, savings
 
         rows, literals = self.rows, self.literals
         totals = np.zeros((len(found.rules) + 1, int(rows.bins.max()) + 1, 2))
@@ -1014,12 +1014,14 @@ class _ListSearch:
             sides = np.array([*map(self.side, found.rules), 0])
             limits = self.limits(found)
 
+        room = rooms(literals.firsts, totals)
+
         def rate(rule: Rule, some: Ints, saved: Floats, place: Ints) -> None:
             savings(
                 some, literals.cells, literals.firsts, literals.runs, literals.ends,
                 literals.columns, self.terms, rows.bins, found.position, totals, self.least,
                 self.task.sides, self.side(rule), sides, limits, self.local * rows.constant,
-                saved, place,
+                saved, place, *room,
             )  # fmt: skip
 
         return rate
