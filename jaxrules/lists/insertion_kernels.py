@@ -62,23 +62,21 @@ def _pack(
     literal_bits: NDArray[np.uint64], order: Ints, squares: NDArray[np.uint64], by_word: Bits
 ) -> None:
     """`pack` into `by_word`; `squares` is the kernel's own, (64, words)."""
-    n_blocks, n_literals = literal_bits.shape[1], by_word.shape[1]
+    n_blocks, n_literals = squares.shape[1], by_word.shape[1]
     for w in range(len(order)):
         # Padding is last in a word: a word that begins with it is empty, and its bits stay 0.
         if order[w, 0] == len(literal_bits) - 1:
             continue
         # From 64 rows with the bits of their literals to 64 literals with the bits of the rows
         for i in range(64):
-            row = literal_bits[order[w, i]]
             for block in range(n_blocks):
-                squares[i, block] = row[block]
+                squares[i, block] = literal_bits[order[w, i], block]
         _transpose(squares)
-        low, high = by_word[2 * w], by_word[2 * w + 1]
         for block in range(n_blocks):
             for i in range(min(64, n_literals - 64 * block)):
                 word = squares[i, block]
-                low[64 * block + i] = np.uint32(word & np.uint64(0xFFFFFFFF))
-                high[64 * block + i] = np.uint32(word >> np.uint64(32))
+                by_word[2 * w, 64 * block + i] = np.uint32(word & np.uint64(0xFFFFFFFF))
+                by_word[2 * w + 1, 64 * block + i] = np.uint32(word >> np.uint64(32))
 
 
 @_part
@@ -89,16 +87,17 @@ def _transpose(squares: NDArray[np.uint64]) -> None:
     half, mask = 32, np.uint64(0xFFFFFFFF)
     while half:
         shift = np.uint64(half)
-        for start in range(0, 64, 2 * half):
-            for i in range(start, start + half):
-                one, other = squares[i], squares[i + half]
-                for block in range(len(one)):
-                    # Exchange the high bits of one row with the low bits of the other: XOR with
-                    # their difference changes each into the other.
-                    changed = ((one[block] >> shift) ^ other[block]) & mask
-                    one[block] ^= changed << shift
-                    other[block] ^= changed
-        half //= 2
+        for i in range(64):
+            if i & half:
+                continue
+            for block in range(squares.shape[1]):
+                # Exchange the high bits of one row with the low bits of the other: XOR with
+                # their difference changes each into the other.
+                one, other = squares[i, block], squares[i + half, block]
+                changed = ((one >> shift) ^ other) & mask
+                squares[i, block] = one ^ (changed << shift)
+                squares[i + half, block] = other ^ changed
+        half >>= 1
         # The low half of every group of 2 `half` bits
         mask ^= mask << np.uint64(half)
 
@@ -166,11 +165,15 @@ def _top_k(values: Floats, top: Floats, place: NDArray[np.int64]) -> None:
             top[r, j], place[r, j] = value, i
 
 
-def _reads(n_states: int, n_literals: int, local: float) -> tuple[Floats, Floats]:
-    """`spared` and `most` of `_read` for every state."""
+def _reads(
+    n_states: int, n_literals: int, local: np.float32, reading: Floats
+) -> tuple[np.float32, Floats | None, Floats, Floats]:
+    """The last two of the problem, None for the second where reading has no price, so that `_read`
+    is not compiled; and `spared` and `most` of `_read` for every state.
+    """
     shape = n_states, n_literals
     most = np.full(shape, -np.inf if local else 0.0, np.float32)
-    return np.zeros(shape, np.float32), most
+    return local, reading if local else None, np.zeros(shape, np.float32), most
 
 
 @_part
@@ -289,10 +292,10 @@ def score_bits(conditions: Flags, rows: Bits, literals: Bits, *problem: Any) -> 
     best, above = np.full((n_states, K, L), _WORST, np.float32), np.zeros((n_states, K, L), counts)
     at, scores = np.zeros((n_states, K, L), np.float32), np.empty((4, K, n_states, L), np.float32)
     few, covers_more = np.empty((3, L), counts), np.ones(n_states, bool)
-    gain, read = np.empty((K, L), np.float32), _reads(n_states, L, problem[-2])
+    gain, (*read, spared, most) = np.empty((K, L), np.float32), _reads(n_states, L, *problem[-2:])
     _score_bits(
-        conditions, rows, literals, *problem, cells, best, above, at, gain, few, *read, covers_more,
-        scores,
+        conditions, rows, literals, *problem[:-2], *read, cells, best, above, at, gain, few, spared,
+        most, covers_more, scores,
     )  # fmt: skip
     return scores
 
@@ -312,7 +315,7 @@ def _score_bits(
     penalty: np.float32,
     limit: int,
     local: np.float32,
-    reading: Floats,
+    reading: Floats | None,
     cells: Ints, best: Floats, above: Ints, at: Floats, gain: Floats, few: Ints,
     spared: Floats, most: Floats, covers_more: Flags, scores: Floats,
 ) -> None:  # fmt: skip
@@ -344,7 +347,7 @@ def _score_bits(
                 continue
             covers_more[s] = False
             _gain(cells[s], default, lost, gain)
-            if local > 0.0:
+            if reading is not None:
                 _add(cells[s], covered)
                 _read(covered, p > 0, local, reading[p], gain, spared[s], most[s])
             _keep(gain, cells[s, :K], ratio[p], best[s], above[s], at[s])
@@ -363,8 +366,16 @@ def _score_bits(
 
 def score_rows(conditions: Flags, rows: Floats, literals: Floats, *problem: Any) -> Floats:
     """`insertion.score` for rows with weights, (4, classes, states, literals)."""
-    read = _reads(len(rows), literals.shape[1], problem[-2])
-    scores: Floats = _score_rows(conditions, rows, literals, *problem, *read)
+    (n_states, (K, L)), number = (len(rows), problem[3].shape), np.float32
+    cells, covered = np.zeros((n_states, 2 * K + 2, L), number), np.zeros((n_states, L), number)
+    best, gain = np.full((n_states, K, L), _WORST, number), np.empty((K, L), number)
+    above, at = np.zeros((n_states, K, L), number), np.zeros((n_states, K, L), number)
+    scores = np.empty((4, K, n_states, L), number)
+    *read, spared, most = _reads(n_states, L, *problem[-2:])
+    _score_rows(
+        conditions, rows, literals, *problem[:-2], *read, cells, best, above, at, gain, covered,
+        spared, most, scores,
+    )  # fmt: skip
     return scores
 
 
@@ -383,17 +394,12 @@ def _score_rows(
     penalty: np.float32,
     limit: int,
     local: np.float32,
-    reading: Floats,
-    spared: Floats,
-    most: Floats,
-) -> Floats:
-    """`score_rows`; the last two arrays are its own."""
+    reading: Floats | None,
+    cells: Floats, best: Floats, above: Floats, at: Floats, gain: Floats, covered: Floats,
+    spared: Floats, most: Floats, scores: Floats,
+) -> None:  # fmt: skip
+    """`score_rows` into `scores`; the arrays before it are its own, see there."""
     (n_states, n_rows), (K, L) = rows.shape, labels.shape
-    cells = np.zeros((n_states, 2 * K + 2, L), np.float32)
-    gain = np.empty((K, L), np.float32)
-    covered = np.zeros((n_states, L), np.float32)
-    best = np.full((n_states, K, L), _WORST, np.float32)
-    above, at = np.zeros((n_states, K, L), np.float32), np.zeros((n_states, K, L), np.float32)
     size = n_rows // len(cell)
     for p in range(positions):
         for block in range(ends[p], ends[p + 1]):
@@ -409,15 +415,15 @@ def _score_rows(
                         for j in range(L):
                             covered[s, j] += row[j]
         for s in range(n_states):
-            gain[:] = cells[s, :K]
-            if local > 0.0:
+            for k in range(K):
+                for j in range(L):
+                    gain[k, j] = cells[s, k, j]
+            if reading is not None:
                 _read(cells[s, 2 * K + 1], p > 0, local, reading[p], gain, spared[s], most[s])
             _keep(gain, cells[s, K : 2 * K], ratio[p], best[s], above[s], at[s])
-    scores = np.empty((4, K, n_states, L), np.float32)
     for s in range(n_states):
         _finish(
             conditions[s], rows[s].sum(), covered[s], best[s], above[s], at[s],
             cells[s, K : 2 * K], most[s], cells[s, 2 * K], labels, alpha, penalty, limit,
             scores[:, :, s],
         )  # fmt: skip
-    return scores
