@@ -33,7 +33,6 @@ class Given(NamedTuple):
     """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
 
     covers: Words  # the groups that each condition covers, uint64 (conditions, words)
-    dense: Floats  # the same as numbers, (64 words, conditions), or empty if too large
     counts: Floats  # weight of every class in a group, and of its heaviest, (64 words, classes + 1)
     # `WeighedBits` of the conditions; of no words if weights are summed as numbers
     bits: Words
@@ -69,6 +68,24 @@ def _place(context: Any, word: Any) -> Any:
 
 _n_ones: Any = intrinsic(_ones)
 _lowest: Any = intrinsic(_place)
+
+
+def room(given: tuple[Any, ...], dense: Floats | None) -> tuple[Any, ...]:
+    """`bits`, `words`, `others`, `one`, `sums` and `right` of `_captures`: numba takes a tenth of a
+    second to compile each `np.empty`, and does not compile what it would do with None.
+    """
+    problem = Given(*given)
+    (R, W), K, P = problem.covers.shape, len(problem.labels), len(problem.powers)
+    bits = np.empty(P, np.uint64) if P else None
+    others = np.empty(W, np.uint64) if bits is None and dense is None else None
+    return (
+        bits,
+        np.empty(W, np.int64),
+        others,
+        np.empty(K + 1),
+        np.empty((K + 1, R + 1)),
+        np.empty(R),
+    )
 
 
 @_part
@@ -127,14 +144,21 @@ def _weight(sums: Floats, r: int) -> float:
 
 
 @_part
-def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Floats) -> Ints:
+def _captures(
+    given: Given, dense: Floats | None, free: Words, bits: Words | None, words: Ints,
+    others: Words | None, one: Floats, sums: Floats, right: Floats,
+) -> Ints:  # fmt: skip
     """The free rows that every condition captures, and the weight that its best label classifies
     correctly.
 
     Args:
         given: the problem.
+        dense: the groups that each condition covers as numbers, (64 words, conditions). None if
+            too large, or if weights are bits.
         free: the remaining groups, (words,).
-        bits: filled with the bits of these groups, if weights are bits.
+        bits: filled with the bits of these groups; None if weights are no bits.
+        words, others, one: room, (words,), (words,) and (classes + 1,); `others` is None if `bits`
+            or `dense` is not.
         sums: filled: the weight by class of every condition, and of all rows in the last column,
             (classes + 1, conditions + 1).
         right: filled, (conditions,).
@@ -143,7 +167,6 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
         The words of `free` that are not empty.
     """
     R, K = len(given.covers), len(given.labels)
-    words, one = np.empty(len(free), np.int64), np.empty(K + 1)
     n_words = 0
     for i in range(len(free)):
         if free[i]:
@@ -151,7 +174,7 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
             n_words += 1
     words = words[:n_words]
     sums[:] = 0.0
-    if len(bits):
+    if bits is not None:
         _bits_of(given, free, bits)
         for r in range(R + 1):
             cover = given.bits[r] if r < R else bits
@@ -160,12 +183,12 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
             for k in range(K + 1):
                 sums[k, r] = one[k]
     # One pass over the free groups counts for all conditions at once, along contiguous rows.
-    elif len(given.dense):
+    elif dense is not None:
         for w in words:
             word = free[w]
             while word:
                 g = 64 * w + np.int64(_lowest(word))
-                row = given.dense[g]
+                row = dense[g]
                 for k in range(K + 1):
                     weight, total = given.counts[g, k], sums[k]
                     if weight:
@@ -173,13 +196,12 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
                         for r in range(R):
                             total[r] += weight * row[r]
                 word &= word - np.uint64(1)
-    else:
+    elif others is not None:
         _added(free, free, words, given.counts, one)
         for k in range(K + 1):
             sums[k, R] = one[k]
         # Rows are counted on the smaller side of a condition: inside it, or outside it and
         # subtracted from the total.
-        others = np.empty_like(free)
         for r in range(R):
             cover, inside, outside = given.covers[r], np.uint64(0), np.uint64(0)
             for w in words:
@@ -200,13 +222,16 @@ def _captures(given: Given, free: Words, bits: Words, sums: Floats, right: Float
 
 @_jit
 def expand(
-    given: tuple[Any, ...], free: Words, values: Floats, used: Words, after: int, settled: float,
-    parents: Ints, moves: Ints, bounds: Floats, reached: Floats, stops: Floats,
+    given: tuple[Any, ...], dense: Floats | None, free: Words, values: Floats, used: Words,
+    after: int, settled: float, parents: Ints, moves: Ints, bounds: Floats, reached: Floats,
+    stops: Floats, top: Floats, bits: Words | None, words: Ints, others: Words | None, one: Floats,
+    sums: Floats, right: Floats,
 ) -> int:  # fmt: skip
     """The prefixes with one further rule that may lead to a list better than `settled`.
 
     Args:
         given: the problem, a `Given`.
+        dense: see `_captures`.
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
         values: the weight that its rules classify correctly minus their penalties, those of reading
             them included, (prefixes,).
@@ -215,6 +240,8 @@ def expand(
         settled: children that cannot be better are left out.
         parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every
             prefix and condition.
+        top: room for the greatest potentials, by default label, (classes, after + 1).
+        bits, words, others, one, sums, right: `room`.
 
     Returns:
         The number of children.
@@ -224,12 +251,9 @@ def expand(
     cheapest = np.inf
     for price in prices:
         cheapest = min(cheapest, price)
-    sums, right = np.empty((K + 1, R + 1)), np.empty(R)
-    bits = np.empty(len(given.powers), np.uint64)
-    top = np.empty((K, after + 1))  # the greatest potentials, by default label
     n = 0
     for s in range(len(free)):
-        _captures(given, free[s], bits, sums, right)
+        _captures(given, dense, free[s], bits, words, others, one, sums, right)
         read = given.local * _weight(sums, R)  # all free rows read the next rule
         # Potential: what a condition adds at most if d is the default, less its penalty.
         top[:] = 0.0
@@ -330,8 +354,9 @@ def _promising(
 
 @_jit
 def finish(
-    given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats], free: Words, values: Floats,
-    used: Words, settled: float, margin: float,
+    given: tuple[Any, ...], dense: Floats | None, shared: tuple[Floats, Floats, Floats],
+    free: Words, values: Floats, used: Words, settled: float, margin: float, bits: Words | None,
+    words: Ints, others: Words | None, one: Floats, sums: Floats, right: Floats,
 ) -> tuple[int, int, int, float, int]:  # fmt: skip
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
@@ -348,7 +373,7 @@ def finish(
     needed only for required features.
 
     Args:
-        given, free, values, used, settled: as for `expand`.
+        given, dense, free, values, used, settled: as for `expand`, as are the last ones.
         shared: `Shared`.
         margin: by how much a list must be better than the best so far: rounding does not decide
             between equal ones.
@@ -358,14 +383,13 @@ def finish(
         the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
     given, shared = Given(*given), Shared(*shared)
-    R, K, W, prices = len(given.covers), len(given.labels), free.shape[1], given.prices
-    P = len(given.powers)
-    sums, right, got = np.empty((K + 1, R + 1)), np.empty(R), np.empty(K + 1)
-    bits, inside = np.empty(P, np.uint64), np.empty(max(P, W), np.uint64)
+    R, K, prices, P = len(given.covers), len(given.labels), given.prices, len(given.powers)
+    got, inside = np.empty(K + 1), np.empty(max(P, free.shape[1]), np.uint64)
     stop, gain, own, gone = np.empty(R), np.empty(R), np.empty(R), np.empty(R)
     best, first, second, most, looked = -1, -1, -1, settled, 0
     for s in range(len(free)):
-        words, i = _captures(given, free[s], bits, sums, right), -1
+        some_words = _captures(given, dense, free[s], bits, words, others, one, sums, right)
+        i = -1
         read = given.local * _weight(sums, R)  # all free rows read the next rule
         for d in range(K):
             if not given.defaults[d]:
@@ -395,7 +419,7 @@ def finish(
                 # With few others, looking at each takes no longer.
                 if 4 * len(some) > R and not _promising(need, shared, i, r, gain, own, gone):
                     continue
-                _common(given, free[s], bits, words, r, inside)
+                _common(given, free[s], bits, some_words, r, inside)
                 for q in some:
                     # q come by falling potential: no later one can win either
                     if potential[q] <= need:
@@ -406,12 +430,12 @@ def finish(
                     if used[s] | given.uses[r] | given.uses[q] != given.required:
                         continue
                     looked += 1
-                    if P:
+                    if bits is not None:
                         _counted(
                             inside, given.bits[q], given.powers, given.parts[:K], given.units, got
                         )
                     else:
-                        _added(inside, given.covers[q], words, given.counts, got)
+                        _added(inside, given.covers[q], some_words, given.counts, got)
                     value = stop[r] - later + _what_is_left(given, sums, got, q, d)
                     if value > settled and _any_left(free[s], given.covers[r], given.covers[q]):
                         most, best, first, second = value, s, r, int(q)
@@ -451,9 +475,11 @@ def _what_is_left(given: Given, sums: Floats, got: Floats, q: Any, d: int) -> fl
 
 
 @_part
-def _common(given: Given, free: Words, bits: Words, words: Ints, r: int, inside: Words) -> None:
+def _common(
+    given: Given, free: Words, bits: Words | None, words: Ints, r: int, inside: Words
+) -> None:
     """The free rows that a condition covers, as bits or groups, into `inside`."""
-    if len(bits):
+    if bits is not None:
         for w in range(len(bits)):
             inside[w] = bits[w] & given.bits[r, w]
     else:

@@ -100,16 +100,10 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         counts = np.zeros((n_bits, c.n_classes + 1))
         counts[: c.n_groups, :-1] = c.counts
         counts[: c.n_groups, -1] = c.counts.max(axis=1)
-        # Three ways to weigh: bits if all weights have a common unit; else rows of numbers if they
-        # fit; else group by group
-        bits, dense = weighed_bits(c.covers, c.counts), np.zeros((0, 0))
-        if not len(bits.powers) and n_bits * len(c) <= _MOST_DENSE:
-            dense = np.ascontiguousarray(unpack(c.covers, n_bits).T.astype(np.float64))
         return (
             c.covers,
-            dense,
             counts,
-            *bits,
+            *weighed_bits(c.covers, c.counts),
             c.prices,
             np.ascontiguousarray(c.labels.T),
             c.defaults,
@@ -117,6 +111,17 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             c.required,
             c.local_penalty,
         )
+
+    @cached_property
+    def dense(self) -> Floats | None:
+        """`dense` of `prefix_kernels.expand`. There are three ways to weigh: bits if all weights
+        have a common unit; else rows of numbers if they fit; else group by group.
+        """
+        covers = self.candidates.covers
+        n_bits, place = 64 * covers.shape[1], self.given[3]
+        if len(place) or n_bits * len(covers) > _MOST_DENSE:
+            return None
+        return np.ascontiguousarray(unpack(covers, n_bits).T.astype(np.float64))
 
     @cached_property
     def margin(self) -> float:
@@ -129,7 +134,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         from jaxrules.lists import prefix_kernels
 
         n, defaults = len(self.candidates), int(self.candidates.defaults.sum())
-        if not len(self.given[4]) or defaults * n**2 > _MOST_SHARED:
+        if not len(self.given[3]) or defaults * n**2 > _MOST_SHARED:
             defaults = 0
         shape = (defaults, n, n)
         shared = np.empty(shape), np.empty(shape), np.empty((defaults, n))
@@ -180,7 +185,11 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         arrays: list[Any] = [np.empty(room, np.int64) for _ in range(2)] + [
             np.empty(room) for _ in range(3)
         ]
-        n = kernels.expand(self.given, *layer, after, settled, *arrays)
+        top = np.empty((self.candidates.n_classes, after + 1))
+        n = kernels.expand(
+            self.given, self.dense, *layer, after, settled, *arrays, top,
+            *kernels.room(self.given, self.dense),
+        )  # fmt: skip
         return [array[:n].copy() for array in arrays]
 
     def expand(self, states: Layer, some: slice, step: int, incumbent: float) -> Children:
@@ -209,8 +218,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         layer = (states.free[some], states.values[some], states.used[some])
         kernels: Any = prefix_kernels
         prefix, first, second, value, looked = kernels.finish(
-            self.given, self.shared, *layer, settled, self.margin
-        )
+            self.given, self.dense, self.shared, *layer, settled, self.margin,
+            *kernels.room(self.given, self.dense),
+        )  # fmt: skip
         self.evaluations += len(layer[0]) * len(self.candidates) + looked
         found = np.arange(prefix >= 0)
         values = np.full(len(found), value)
