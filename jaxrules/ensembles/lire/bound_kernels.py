@@ -73,6 +73,33 @@ def _add(scores: Floats, weight: float, column: Floats) -> None:
         scores[i] += weight * column[i]
 
 
+# In place of NumPy's functions and expressions of arrays, which numba compiles slowly:
+
+
+@_part
+def _filled(size: int, value: float) -> Floats:
+    filled = np.empty(size)
+    for i in range(size):
+        filled[i] = value
+    return filled
+
+
+@_part
+def _total(values: Floats) -> float:
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i]
+    return total
+
+
+@_part
+def _taken(values: Floats, places: Ints) -> Floats:
+    taken = np.empty(len(places))
+    for i in range(len(places)):
+        taken[i] = values[places[i]]
+    return taken
+
+
 @_part
 def _terms(
     loss: int, target: Floats, mass: Floats, scores: Floats, downhill: Floats, curvature: Floats
@@ -114,7 +141,7 @@ def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, 
     """The Hessian of these columns once the intercept follows, their products with the intercept,
     and the curvature of the intercept.
     """
-    size, total = len(chosen), curvature.sum()
+    size, total = len(chosen), _total(curvature)
     hessian, along, weighted = np.empty((size, size)), np.empty(size), np.empty(len(curvature))
     for a in range(size):
         if len(data.gram):
@@ -125,7 +152,7 @@ def _second_order(data: Data, chosen: Ints, curvature: Floats) -> tuple[Floats, 
         column = data.columns[chosen[a]]
         for i in range(len(curvature)):
             weighted[i] = column[i] * curvature[i]
-        along[a] = weighted.sum()
+        along[a] = _total(weighted)
         for b in range(a + 1):
             hessian[a, b] = hessian[b, a] = _dot(data.columns[chosen[b]], weighted)
     for a in range(size):
@@ -148,7 +175,7 @@ def _reverse_huber(
     their ridge; a cap of 0 keeps a column out.
     """
     n = len(state)
-    price, slope, turn, cap = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    price, slope, turn, cap = _filled(n, 0.0), _filled(n, 0.0), _filled(n, 0.0), _filled(n, 0.0)
     least = 1.0
     for j in range(n):
         if state[j] != OUT:
@@ -181,7 +208,8 @@ def _spread(matrix: Floats) -> Floats:
     columns.
     """
     n = len(matrix)
-    factor, inverse, spread = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    # Only lower triangles are read.
+    factor, inverse, spread = np.empty((n, n)), np.empty((n, n)), _filled(n, 0.0)
     for i in range(n):
         for j in range(i + 1):
             left = matrix[i, j]
@@ -212,7 +240,7 @@ def _moving(
     the pull of every column.
     """
     n, size = len(weights), 0
-    chosen, pull = np.empty(n, np.int64), np.zeros(n)
+    chosen, pull = np.empty(n, np.int64), _filled(n, 0.0)
     for j in range(n):
         if cap[j] > 0:
             pull[j] = _dot(data.columns[j], downhill)
@@ -241,12 +269,14 @@ def _line_search(
     falls by a hundredth of what the model predicts (Armijo); and the loss there, with its
     derivatives in `downhill` and `curvature`.
     """
-    scale = 1.0
+    scale, moved = 1.0, np.empty(len(scores))
     while True:
         paid = 0.0
         for a, j in enumerate(chosen):
             paid += _paid(weights[j] + scale * change[a], slope[j], turn[j], data.ridge[j])
-        loss = _terms(data.loss, data.target, data.mass, scores + scale * step, downhill, curvature)
+        for i in range(len(scores)):
+            moved[i] = scores[i] + scale * step[i]
+        loss = _terms(data.loss, data.target, data.mass, moved, downhill, curvature)
         if loss + paid <= now - 0.01 * scale * predicted or scale < 1e-6:
             return scale, loss
         scale /= 2
@@ -323,29 +353,36 @@ def relax(
     """
     n, ridge = len(state), data.ridge
     price, slope, turn, cap = _reverse_huber(data, state, largest)
-    scores = np.full(len(data.target), intercept)
+    scores = _filled(len(data.target), intercept)
     for j in range(n):
         weights[j] = min(max(weights[j], -cap[j]), cap[j])
         if weights[j] != 0:
             _add(scores, weights[j], data.columns[j])
-    downhill, curvature, step = np.empty_like(scores), np.empty_like(scores), np.empty_like(scores)
+    downhill, curvature = np.empty(len(scores)), np.empty(len(scores))
     value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
-    chosen, hessian, done = np.zeros(0, np.int64), np.zeros((0, 0)), False
+    chosen, hessian, done = np.empty(0, np.int64), np.empty((0, 0)), False
     for _ in range(steps):
-        tilt = downhill.sum()
+        tilt = _total(downhill)
         chosen, pull = _moving(data, weights, downhill, slope, cap)
         if step_work(len(chosen), len(scores)) > work:
-            chosen, hessian = chosen[:0], np.zeros((0, 0))  # a slice would be of another type
+            chosen, hessian = chosen[:0], np.empty((0, 0))  # a slice would be of another type
             break
         # The Newton step: the second-order model with the reverse Huber
         # penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
-        moved, gradient = weights[chosen], along * (tilt / total) - pull[chosen]
+        moved, change, gradient = (
+            _taken(weights, chosen),
+            _taken(weights, chosen),
+            np.empty(len(chosen)),
+        )
+        for a, k in enumerate(chosen):
+            gradient[a] = along[a] * (tilt / total) - pull[k]
         _reverse_huber_sweep(
-            hessian, slope[chosen], turn[chosen], ridge[chosen], cap[chosen], moved, gradient,
-            _SWEEPS,
+            hessian, _taken(slope, chosen), _taken(turn, chosen), _taken(ridge, chosen),
+            _taken(cap, chosen), moved, gradient, _SWEEPS,
         )  # fmt: skip
-        change = moved - weights[chosen]
+        for a in range(len(chosen)):
+            change[a] = moved[a] - change[a]
         shift = (tilt - _dot(along, change)) / total
         # The predicted decrease: the slope of the loss along the step, and the fall of the penalty.
         # The Armijo condition of `_line_search` refers to it.
@@ -360,7 +397,7 @@ def relax(
             intercept += shift
             done = True
             break
-        step[:] = shift  # along this step, loss plus penalty must fall
+        step = _filled(len(scores), shift)  # along this step, loss plus penalty must fall
         for a, k in enumerate(chosen):
             if change[a] != 0:
                 _add(step, change[a], data.columns[k])
@@ -392,7 +429,7 @@ def _share_and_rise(
     changed in place.
     """
     n, ridge = len(state), data.ridge
-    share, rise = np.zeros(n), np.zeros((n, 2))
+    share, rise = _filled(n, 0.0), np.zeros((n, 2))
     # Of the columns that the relaxation leaves undecided, `bound` splits the one whose two rises
     # are largest. Both are taken from the second-order model of loss and penalty at the
     # relaxation's minimum, with the other weights following; columns that do not move (not in
@@ -438,22 +475,24 @@ def _dual_point(
     """-L*(theta), less what a nonzero sum of theta may subtract, and -theta, the downhill slope of
     the loss at these scores with the best intercept.
     """
-    scores, reach = np.full(len(data.target), intercept), abs(centre)
+    scores, reach = _filled(len(data.target), intercept), abs(centre)
     for j in range(len(state)):
         if state[j] != OUT:
             reach += data.cap[j]
             if weights[j] != 0:
                 _add(scores, weights[j], data.columns[j])
-    downhill, curvature = np.empty_like(scores), np.empty_like(scores)
+    downhill, curvature = np.empty(len(scores)), np.empty(len(scores))
     value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
     for _ in range(_CENTRING_STEPS):  # the best intercept
-        tilt = downhill.sum()
+        tilt = _total(downhill)
         if abs(tilt) * reach <= _CENTRED * loss:
             break
-        scores += min(max(tilt / max(curvature.sum(), 1e-300), -1.0), 1.0)
+        shift = min(max(tilt / max(_total(curvature), 1e-300), -1.0), 1.0)
+        for i in range(len(scores)):
+            scores[i] += shift
         value = _terms(data.loss, data.target, data.mass, scores, downhill, curvature)
     # -L*(theta) = L(f) - theta'f with theta = -downhill
-    return value + _dot(downhill, scores) - abs(downhill.sum()) * reach, downhill
+    return value + _dot(downhill, scores) - abs(_total(downhill)) * reach, downhill
 
 
 @_compiled
@@ -483,7 +522,7 @@ def dual(
     n = len(state)
 
     # w_j = max of g_j b - r_j b^2 / 2 within the cap: b = g_j / r_j, or the cap
-    worth, free, inside, covered = np.zeros(n), np.empty(n, np.int64), 0, 0.0
+    worth, free, inside, covered = _filled(n, 0.0), np.empty(n, np.int64), 0, 0.0
     taken_off, n_free = 0.0, 0
     for j in range(n):
         if state[j] == OUT:
@@ -501,7 +540,7 @@ def dual(
             free[n_free] = j
             n_free += 1
     # For every size k: the columns in, and the free columns with the smallest lambda p_j / k - w_j
-    of_size, entering, leaving = np.full(n + 1, np.inf), np.full(n, np.inf), np.full(n, np.inf)
+    of_size, entering, leaving = _filled(n + 1, np.inf), _filled(n, np.inf), _filled(n, np.inf)
     cost = np.empty(n_free)
     for size in range(max(least, inside), min(largest, inside + n_free) + 1):
         per_unit = data.lam / max(size, 1)
@@ -523,7 +562,7 @@ def dual(
                 cost[b], free[b] = of_it, one
             gap //= 3
         taken = size - inside
-        bound = value - taken_off + data.gamma * size + per_unit * covered + cost[:taken].sum()
+        bound = value - taken_off + data.gamma * size + per_unit * covered + _total(cost[:taken])
         of_size[size] = bound
         # A column forced in replaces the last one taken; one forced out is replaced by the next
         last = cost[taken - 1] if taken > 0 else -np.inf
