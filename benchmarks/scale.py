@@ -83,7 +83,7 @@ LEARNERS: dict[str, list[str]] = {
     "batches": ["penalties numpy", "penalties in turn", "penalties side by side", "folds numpy",
                 "folds side by side"],
     "caches": ["boosting", "exact_list", "lire jax", "rulefit jax", "lltboost", "ltrnet", "drnet",
-               "ssrl", "glrm"],
+               "ssrl", "glrm", "regression_list", "lire optimal"],
 }  # fmt: skip
 BLOCK = 100_000
 FIELDS = ("learner", "size", "cpu", "clock", "compile", "gib", "slope", "reached")
@@ -112,6 +112,8 @@ def call(part: str, learner: str, X: Any, y: Any, rules: Any) -> Any:
         return jr.lire.fit(X, y, **given, engine="jax")
     if learner == "lire" and part in ("rules", "caches"):
         return jr.lire.fit(X, y, **given)
+    if learner == "lire optimal":
+        return jr.lire.optimal(X[:, :3], y, max_length=1, global_penalty=0.02)
     options = {"max_rules": 3} if part == "devices" else {}
     return getattr(jr, learner).fit(X, y, **options)
 

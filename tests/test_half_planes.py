@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import jaxrules as jr
 from jaxrules.solvers import half_planes
-from jaxrules.solvers.half_planes import MOST_WORK, best_half_plane, work
+from jaxrules.solvers.half_planes import MOST_WORK, HalfPlaneSearch, work
 
 
 def value(sums: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ def problem_of(seed: int) -> tuple[np.ndarray, np.ndarray]:
 @given(st.integers(0, 10_000))
 def test_the_best_half_plane_is_brute_force(seed: int) -> None:
     columns, terms = problem_of(seed)
-    found, best = best_half_plane(columns, terms, value), brute_force(columns, terms)
+    found, best = HalfPlaneSearch(columns).best(terms, value), brute_force(columns, terms)
     assert found.best is not None
     assert found.best.value == pytest.approx(best, rel=1e-9)
     assert found.bound == pytest.approx(best, rel=1e-9)
@@ -79,7 +79,7 @@ def test_no_direction_does_better(grid: bool) -> None:
     rng = np.random.default_rng(0)
     columns = rng.integers(0, 9, (2, 200)).astype(float) if grid else rng.normal(size=(2, 200))
     terms = np.stack([rng.normal(size=200) + (columns[0] - columns[1] > 0.3), rng.random(200)])
-    found = best_half_plane(columns, terms, value)
+    found = HalfPlaneSearch(columns).best(terms, value)
     assert found.best is not None
     assert found.bound is not None
     assert found.best.value == pytest.approx(found.bound, rel=1e-9)
@@ -91,12 +91,30 @@ def test_no_direction_does_better(grid: bool) -> None:
         assert value(sums)[ends].max() <= found.bound * (1 + 1e-9)
 
 
-def test_a_stopped_search_proves_nothing() -> None:
+@pytest.mark.parametrize("seed", [1, 6])
+@pytest.mark.parametrize(("at_once", "kept"), [(1, 1 << 20), (20, 0), (20, 1 << 20)])
+def test_orders_are_kept(
+    monkeypatch: pytest.MonkeyPatch, seed: int, at_once: int, kept: int
+) -> None:
+    """Another objective has the half-plane of a search of its own, to the last bit."""
+    monkeypatch.setattr(half_planes, "_AT_ONCE", at_once)
+    monkeypatch.setattr(half_planes, "_MOST_KEPT", kept)
+    columns, terms = problem_of(seed)
+    search = HalfPlaneSearch(columns)
+    looks = itertools.count()
+    search.best(terms, value, lambda: next(looks) > 1)  # knows some orders
+    for sign in (1.0, -1.0, 1.0):
+        own = terms * [[sign], [1.0]] + [[0.1], [0.0]]
+        assert search.best(own, value) == HalfPlaneSearch(columns).best(own, value)
+
+
+def test_a_stopped_search_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half_planes, "_AT_ONCE", 1)
     columns, terms = problem_of(1)
     looks = itertools.count()
-    found = best_half_plane(columns, terms, value, lambda: next(looks) > 2)
+    found = HalfPlaneSearch(columns).best(terms, value, lambda: next(looks) > 2)
     assert found.bound is None
-    assert best_half_plane(columns[:1], terms, value).best is None
+    assert HalfPlaneSearch(columns[:1]).best(terms, value).best is None
 
 
 def test_work_counts_lines_through_distinct_points() -> None:

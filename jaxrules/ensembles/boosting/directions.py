@@ -192,16 +192,16 @@ class ObliqueSpace:
         self.unit_cuts = self.cuts(*self.project(self.units), self.n_cuts)
 
     @cached_property
-    def pairs(self) -> Floats | None:
-        """The columns, NaN for a missing number, if all their half-planes can be tried: few rows,
-        and no required signs.
+    def pairs(self) -> half_planes.HalfPlaneSearch | None:
+        """The half-planes of all pairs of columns, if all can be tried: few rows, and no required
+        signs.
         """
         columns = self.values
         if len(self.missing):
             columns = np.where(self.missing, np.nan, columns)
         if self.sides.any() or half_planes.work(columns) > half_planes.MOST_WORK:
             return None
-        return columns
+        return half_planes.HalfPlaneSearch(columns)
 
     def project(self, directions: Floats) -> tuple[Floats, Rows]:
         """The values of directions on the screened rows, NaN if a number is missing, and a mask of
@@ -588,17 +588,17 @@ def best_pair(
     """The best rule of one condition on two columns, and a bound on the worth of all such rules;
     None if time ran out, if columns have required signs, or if trying all takes too long.
     """
-    columns = space.pairs
-    if columns is None:
+    pairs = space.pairs
+    if pairs is None:
         return None, None
-    terms = row_terms(objective, columns.shape[1])
-    found = half_planes.best_half_plane(columns, terms, objective.value, stopped)
+    terms = row_terms(objective, pairs.columns.shape[1])
+    found = pairs.best(terms, objective.value, stopped)
     units = 1 + ObliqueProposition(np.ones(2), 0.0, False).units
     divisor = float(objective.divisor(1, units))
     bound = None if found.bound is None else found.bound / divisor
     if found.best is None or not found.best.value > 0:
         return None, bound
-    w = np.zeros(len(columns))
+    w = np.zeros(len(pairs.columns))
     w[list(found.best.columns)] = found.best.w
     proposition = ObliqueProposition(w, -found.best.threshold, found.best.missing)
     return ObliqueRule((proposition,), found.best.value / divisor), bound
