@@ -261,9 +261,9 @@ class _Turn:
         kind = int(most[:, point].argmax())
         if most[kind, point] > self.greatest:
             self.greatest = float(most[kind, point])
-            way, side = divmod(kind, 4)
+            which, side = divmod(kind, 4)
             turn = int(values[kind][:, point].argmax())
-            self._at = some.start + point, turn, side < 2, side in (1, 3), self.ways[way]
+            self._at = some.start + point, turn, side < 2, side in (1, 3), self.ways[which]
 
     def found(self, pair: Floats) -> HalfPlane | None:
         """The best half-plane of the columns, valued by the rows that it holds for."""

@@ -324,6 +324,23 @@ def _reverse_huber_sweep(
             break
 
 
+@_part
+def _newton(
+    hessian: Floats, along: Floats, shift: float, pull: Floats, chosen: Ints, slope: Floats,
+    turn: Floats, ridge: Floats, cap: Floats, moved: Floats,
+) -> None:  # fmt: skip
+    """The Newton step: the second-order model with the reverse Huber penalty, by coordinate
+    descent, which changes the weights of the chosen columns in place.
+    """
+    gradient = np.empty(len(chosen))
+    for a, k in enumerate(chosen):
+        gradient[a] = along[a] * shift - pull[k]
+    _reverse_huber_sweep(
+        hessian, _taken(slope, chosen), _taken(turn, chosen), _taken(ridge, chosen),
+        _taken(cap, chosen), moved, gradient, _SWEEPS,
+    )  # fmt: skip
+
+
 @_compiled
 def relax(
     data: Data,
@@ -367,20 +384,9 @@ def relax(
         if step_work(len(chosen), len(scores)) > work:
             chosen, hessian = chosen[:0], np.empty((0, 0))  # a slice would be of another type
             break
-        # The Newton step: the second-order model with the reverse Huber
-        # penalty, by coordinate descent
         hessian, along, total = _second_order(data, chosen, curvature)
-        moved, change, gradient = (
-            _taken(weights, chosen),
-            _taken(weights, chosen),
-            np.empty(len(chosen)),
-        )
-        for a, k in enumerate(chosen):
-            gradient[a] = along[a] * (tilt / total) - pull[k]
-        _reverse_huber_sweep(
-            hessian, _taken(slope, chosen), _taken(turn, chosen), _taken(ridge, chosen),
-            _taken(cap, chosen), moved, gradient, _SWEEPS,
-        )  # fmt: skip
+        moved, change = _taken(weights, chosen), _taken(weights, chosen)
+        _newton(hessian, along, tilt / total, pull, chosen, slope, turn, ridge, cap, moved)
         for a in range(len(chosen)):
             change[a] = moved[a] - change[a]
         shift = (tilt - _dot(along, change)) / total
