@@ -284,8 +284,8 @@ class SSRLGrid(Folds, _SSRLShared):
             fold reached are excluded.
     """
 
-    literal_penalties: Sequence[float] = option(_penalties, default=(0.5, 1.0, 5.0, 7.0, 10.0))
-    max_rules: int | Sequence[int] = option(_sizes, default=(10, 20, 30, 40))
+    literal_penalties: Sequence[float] = option(_penalties, default=(1.0, 4.0, 16.0, 64.0))
+    max_rules: int | Sequence[int] = option(_sizes, default=20)
 
     @property
     def sizes(self) -> tuple[int, ...]:
