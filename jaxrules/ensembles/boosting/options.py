@@ -120,9 +120,8 @@ class _BoostingShared(ScoreOptions):
             linear combinations of columns, `2 variance + skewness >= -0.3`, if the gain justifies
             their complexity; see `jaxrules.ensembles.boosting.directions`. Nothing is proved about
             these, except with ``max_length=1, max_nonzeros=2``: then each stage tries all
-            half-planes of all pairs of columns, up to a few thousand rows. That takes up to 6 CPU
-            seconds a stage and 80 a fit; a `time_limit` shortens it, and unfinished stages have no
-            bound.
+            half-planes of all pairs of columns, up to a few thousand rows. That takes up to 4 CPU
+            seconds a stage; a `time_limit` shortens it, and unfinished stages have no bound.
         linear_terms: a stage may add a winsorised numeric column instead of a rule if its gain per
             unit of complexity is larger; see `jaxrules.ensembles.boosting.linear_terms`. The ridge
             applies to its coefficient times std / .4, as in RuleFit. It needs the default
