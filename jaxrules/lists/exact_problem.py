@@ -87,8 +87,7 @@ class ProblemOptions(PoolOptions):
     Attributes:
         max_rules: the most rules, without the default.
         literal_penalty: lambda >= 0, the weight of rows that a literal must gain. None: 1 or, if
-            there is noise, 4, as for `jaxrules.ssrl.fit`; the list with 1 has `max_evaluations` of
-            its own and at most half of the time.
+            there is noise, 4 or more, as for `jaxrules.ssrl.fit`; short searches choose it.
     """
 
     max_rules: int = option(checks.integer, default=4, at_least=1, at_most=10_000)

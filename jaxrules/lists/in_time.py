@@ -93,11 +93,8 @@ def list_in_time(
     rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
     if rules is None or not len(rules):
         rules = rules_of(sample, options, run)
-
-    def rated(penalty: float) -> RatedList:
-        return RatedList.of(rules, data, penalty, least, local_penalty)
-
-    found = rated(SMALL_PENALTY if given is None else given)
+    small = SMALL_PENALTY if given is None else given
+    found = RatedList.of(rules, data, small, least, local_penalty)
     penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
     objective = found.objective(penalty.value, local_penalty)
     with run:

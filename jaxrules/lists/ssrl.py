@@ -241,8 +241,9 @@ class SSRLPathOptions(_SSRLShared):
         max_rules: the paper's nu, the most rules.
         literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain. None:
             1 if a list with 1 leaves less than a fifth of the errors of predicting the heaviest
-            class, where its literals count as errors, up to .15. Otherwise there is noise: it is 4,
-            and probabilities are shrunk towards the shares of the classes.
+            class, where its literals count as errors, up to .15. Otherwise there is noise: it is at
+            least 4, and at least what the best of all literals gains by chance, and probabilities
+            are shrunk towards the shares of the classes.
         certificate: also prove a bound on the objective of all lists of at most `max_rules` rules
             over these literals, with the same default label and at most `max_length` literals in a
             rule, after the rules of `first`. It takes some seconds, and returns a better list if it
@@ -437,7 +438,8 @@ def path(
     run = options.run()
     task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
-    penalty, _ = _priced(task, options, run.child(0.3))
+    fixed = options.literal_penalty
+    penalty = _priced(task, options, run.child(0.3))[0] if fixed is None else Penalty(fixed)
     start: _Start = ()
 
     def fit_at(size: int, run: Run) -> Fit[RuleList]:
