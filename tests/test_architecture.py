@@ -196,3 +196,16 @@ def test_functions_fit_on_a_screen() -> None:
         if isinstance(node, ast.FunctionDef) and (length := code_lines(node, lines)) > LONGEST
     }
     assert not functions
+
+
+COMPILED = {"SecondOrder", "CorrectiveDecrease"}
+"""Objectives of rules, whose compiled form has their name."""
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A reader who looks a class up by its name finds one."""
+    names = [
+        node.name for module in MODULES for node in tree(module).body
+        if isinstance(node, ast.ClassDef)
+    ]  # fmt: skip
+    assert {name for name in names if names.count(name) > 1} <= COMPILED

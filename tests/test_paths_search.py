@@ -297,11 +297,11 @@ def test_layers_and_depth_first_agree_on_values() -> None:
     assert value == pytest.approx(best, rel=1e-9)
 
 
-def given_of(cost: costs.QuadraticCost, weights: np.ndarray) -> depth_first.Given:
+def given_of(cost: costs.QuadraticCost, weights: np.ndarray) -> depth_first.GivenTables:
     """The input of the kernels for the first four steps, without bounds on what follows."""
     table = Supports.of(cost, 4)
     nothing = np.zeros((5, len(table.masks) + 2))
-    return depth_first.Given(
+    return depth_first.GivenTables(
         cost.curvature, cost.linear, cost.constant, weights, np.zeros(5), nothing,
         table.masks, table.larger, False,
     )  # fmt: skip

@@ -768,7 +768,7 @@ class _List:
     objective: float
 
 
-class _Partial(NamedTuple):
+class _Conjunction(NamedTuple):
     """A conjunction: its literals, its rows, and what it saves at its best position."""
 
     rule: Rule
@@ -1040,8 +1040,8 @@ class _ListSearch:
     def beam(self, found: _List, count: int) -> list[tuple[Rule, int]]:
         """The best conjunctions and their positions, the best first."""
         literals, penalty, rate = self.literals, self.penalty * self.rows.constant, self.rate(found)
-        beam = [_Partial((), np.arange(len(self.rows.target)), -math.inf, 0)]
-        best: list[tuple[float, _Partial]] = []
+        beam = [_Conjunction((), np.arange(len(self.rows.target)), -math.inf, 0)]
+        best: list[tuple[float, _Conjunction]] = []
         for length in range(1, (self.options.max_length or len(literals)) + 1):
             saved = np.full((len(beam), len(literals)), -math.inf)
             place = np.zeros(saved.shape, np.int64)
@@ -1058,8 +1058,8 @@ class _ListSearch:
         return [(one.rule, one.place) for one in chosen]
 
     def extended(
-        self, beam: list[_Partial], saved: Floats, place: Ints, penalty: float
-    ) -> list[_Partial]:
+        self, beam: list[_Conjunction], saved: Floats, place: Ints, penalty: float
+    ) -> list[_Conjunction]:
         """The best conjunctions with one more literal that hold for different rows; the literal
         must earn its price.
         """
@@ -1067,12 +1067,12 @@ class _ListSearch:
         tie, reading = _TIE * self.rows.constant, self.local * self.rows.constant
         # All rows may have to read a rule that only pays with more literals, or more rules.
         pays = np.flatnonzero(saved > np.maximum(before + penalty, -reading) + tie)
-        found: dict[bytes, _Partial] = {}
+        found: dict[bytes, _Conjunction] = {}
         for at in pays[best_first(saved.ravel()[pays])].tolist():
             if len(found) == self.options.beam_width:
                 break
             parent, literal = beam[at // len(self.literals)], at % len(self.literals)
             rows = parent.rows[self.literals.holds((literal,))[parent.rows]]
-            one = _Partial((*parent.rule, literal), rows, saved.flat[at], int(place.flat[at]))
+            one = _Conjunction((*parent.rule, literal), rows, saved.flat[at], int(place.flat[at]))
             found.setdefault(rows.tobytes(), one)
         return list(found.values())

@@ -732,7 +732,7 @@ def predict_proba(model: object, X: TableLike) -> Array:
     not_a_model(model)
 
 
-class Part(NamedTuple):
+class Contribution(NamedTuple):
     """One part of an explanation: a rule, the intercept or a linear term, and its weight, shape
     (outputs,).
     """
@@ -761,12 +761,12 @@ class Explanation:
     """
 
     prediction: Any
-    parts: tuple[Part, ...]
+    parts: tuple[Contribution, ...]
     score: NDArray[np.float64] | None = None
     probabilities: dict[Label, float] | None = None
     counted: str = ""
     threshold: Threshold | None = None
-    absent: tuple[Part, ...] = ()
+    absent: tuple[Contribution, ...] = ()
     in_points: bool = False
 
     @property
@@ -821,8 +821,8 @@ class Explanation:
         """(weight, text) of the parts and their sum; for more than two classes, the weights for the
         prediction and for the runner-up, and their difference, largest first.
         """
-        parts = self.parts if self.score is None else (*self.parts, Part("sum", self.score))
-        others = [Part(f"if it held: {part.text}", part.weight) for part in self.absent]
+        parts = self.parts if self.score is None else (*self.parts, Contribution("sum", self.score))
+        others = [Contribution(f"if it held: {part.text}", part.weight) for part in self.absent]
         if self.in_points:
             return [(f"{part.weight[0]:+.0f}", part.text) for part in (*parts, *others)]
         largest = display.largest_of(0.0, *(part.weight for part in (*parts, *others)))
@@ -839,7 +839,7 @@ class Explanation:
             for pair, what in (pairs[0], *rules, pairs[-1], *self._pairs(others))
         ]
 
-    def _pairs(self, parts: Iterable[Part]) -> list[tuple[NDArray[np.float64], str]]:
+    def _pairs(self, parts: Iterable[Contribution]) -> list[tuple[NDArray[np.float64], str]]:
         """The weights of parts for the prediction and the runner-up, if they have some."""
         pairs = [(part.weight[self._first_two()], part.text) for part in parts]
         return [pair for pair in pairs if pair[0].any()]
@@ -1202,15 +1202,17 @@ def _(
     largest = np.abs(weights).max(axis=1, initial=0)
     order = np.argsort(-largest, kind="stable")
     order = order[largest[order] > 0]
-    of_rule = [Part(texts.get(r, ""), weights[r]) for r in order.tolist()]
+    of_rule = [Contribution(texts.get(r, ""), weights[r]) for r in order.tolist()]
     terms = [] if model.linear is None else _linear_parts(model.linear, model.schema, table)
     explanations = []
     for i, held in enumerate(satisfied[:, order]):
-        parts = [Part("intercept", intercept), *itertools.compress(of_rule, held.tolist())]
+        parts = [Contribution("intercept", intercept), *itertools.compress(of_rule, held.tolist())]
         for text, coefficients, values in terms:
-            parts.append(Part(text(values[i]), coefficients * values[i]))
+            parts.append(Contribution(text(values[i]), coefficients * values[i]))
         if known:
-            parts.append(Part("log(exposure)" if offset is None else "offset", total[i : i + 1]))
+            parts.append(
+                Contribution("log(exposure)" if offset is None else "offset", total[i : i + 1])
+            )
         shares = None
         if classes is not None and probabilities is not None:
             shares = dict(zip(classes, probabilities[i], strict=True))
@@ -1313,7 +1315,7 @@ def _(
     explanations = []
     for position in positions:
         texts = [fired[position], *(f"passed over {rule}" for rule in rules[:position])]
-        parts = tuple(Part(text, np.zeros(0)) for text in texts)
+        parts = tuple(Contribution(text, np.zeros(0)) for text in texts)
         prediction, shares = model.predicted(position)
         counted = ", ".join(model.counted(position))
         explanations.append(Explanation(prediction, parts, None, shares, counted, model.cut))

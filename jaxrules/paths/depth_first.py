@@ -8,8 +8,8 @@ of all children come from one Cholesky factor of their common part: bordered by 
 corrected by the rank-one term of an old one. Bounds on the remaining steps come from a table by
 support (see `exact`).
 
-Functions that Python calls take `Given` and `Stack` as plain tuples: numba needs far longer to
-recognise named ones.
+Functions that Python calls take `GivenTables` and `PathStack` as plain tuples: numba needs far
+longer to recognise named ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _inline = numba.njit(inline="always", nogil=True, error_model="numpy")
 DEPENDENT = 1e-12  # the same rank tolerance as costs.RANK_TOLERANCE; numba freezes globals
 
 
-class Given(NamedTuple):
+class GivenTables(NamedTuple):
     """The problem and the tables of its bounds."""
 
     Q: Floats  # curvature of the cost, (features, features)
@@ -46,7 +46,7 @@ class Given(NamedTuple):
     no_repeats: bool  # whether a feature may not change twice in a row
 
 
-class Stack(NamedTuple):
+class PathStack(NamedTuple):
     """The states on the way to the current one, a level per step."""
 
     A: Floats  # curvature of the cost-to-come, (levels, features, features)
@@ -65,10 +65,10 @@ class Stack(NamedTuple):
     best: Ints  # the best complete sequence, (steps,)
 
 
-def workspace(n_features: int, steps: int) -> Stack:
+def workspace(n_features: int, steps: int) -> PathStack:
     """A stack with the empty prefix at its bottom."""
     d, levels = n_features, steps + 1
-    return Stack(
+    return PathStack(
         A=np.zeros((levels, d, d)),
         h=np.zeros((levels, d)),
         phi=np.zeros(levels),
@@ -87,7 +87,7 @@ def workspace(n_features: int, steps: int) -> Stack:
 
 
 @_inline
-def _children(given: Given, stack: Stack, level: int, weight: float, out: Floats) -> None:
+def _children(given: GivenTables, stack: PathStack, level: int, weight: float, out: Floats) -> None:
     """Least values of all children of a state whose new step has this weight, into `out`."""
     Q, g = given.Q, given.g
     A, h = stack.A[level], stack.h[level]
@@ -155,7 +155,7 @@ def _children(given: Given, stack: Stack, level: int, weight: float, out: Floats
 
 
 @_inline
-def _append(given: Given, stack: Stack, level: int, feature: int) -> None:
+def _append(given: GivenTables, stack: PathStack, level: int, feature: int) -> None:
     """Write the child that changes `feature` to the next level."""
     Q, g, weight = given.Q, given.g, given.weights[level]
     A, h, phi, support, member = stack.A, stack.h, stack.phi, stack.support, stack.member
@@ -193,7 +193,9 @@ def _append(given: Given, stack: Stack, level: int, feature: int) -> None:
 
 
 @_inline
-def _open(given: Given, stack: Stack, level: int, first: int, limit: float, values: Floats) -> None:
+def _open(
+    given: GivenTables, stack: PathStack, level: int, first: int, limit: float, values: Floats
+) -> None:
     """List the children of a state whose bounds are below the limit, ascending."""
     bounds, features = stack.bounds, stack.features
     n = 0
@@ -235,7 +237,7 @@ def search(
         the level where it stopped (below `first`: finished), the least value found (`incumbent` if
         nothing is better by `tolerance`), and the number of states expanded.
     """
-    given, stack = Given(*given), Stack(*stack)
+    given, stack = GivenTables(*given), PathStack(*stack)
     bounds, features, following = stack.bounds, stack.features, stack.following
     values = np.empty(len(given.g))
     expanded = 0
@@ -273,7 +275,7 @@ def search(
 @_jit
 def open_bound(stack: tuple[Any, ...], first: int, level: int, incumbent: float) -> float:
     """The least bound among the open states of an interrupted search."""
-    stack = Stack(*stack)
+    stack = PathStack(*stack)
     bounds, n_open, following, own = stack.bounds, stack.n_open, stack.following, stack.own
     least = incumbent
     for k in range(first, level + 1):
@@ -304,7 +306,7 @@ def tighten(
     Russian dolls: the table bounds the steps beyond `last`. Values that cannot matter below the
     incumbent are cut off there.
     """
-    problem, states = Given(*given), Stack(*stack)
+    problem, states = GivenTables(*given), PathStack(*stack)
     A, h, support, member = states.A, states.h, states.support, states.member
     expanded = 0
     weight = problem.shares[step] * problem.weights[step - 1]

@@ -229,7 +229,7 @@ def _depth_first_search(
 
     cost, supports, steps = prefixes.cost, prefixes.supports, prefixes.depth
     given = tuple(
-        depth_first.Given(
+        depth_first.GivenTables(
             cost.curvature, cost.linear, float(cost.constant), prefixes.weights, prefixes.shares,
             prefixes.rest, supports.masks, supports.larger, prefixes.no_repeats,
         )
@@ -269,7 +269,7 @@ def _depth_first_search(
             spent += nodes
             certificate.nodes += nodes
             if value < known:
-                certificate.offer(prefixes.solution(depth_first.Stack(*stack).best.copy()))
+                certificate.offer(prefixes.solution(depth_first.PathStack(*stack).best.copy()))
         # Cut short, the search proves the least bound that is open; ended, that nothing is better.
         unproved = depth_first.open_bound(stack, 0, level, certificate.objective)
         certificate.prove(unproved if level >= 0 else certificate.settled)

@@ -17,8 +17,8 @@ from jaxrules.data.table import MISSING, EncodedColumn, Schema, Table, TableLike
 from jaxrules.models.metrics import complexity
 from jaxrules.models.persistence import register_model
 from jaxrules.models.rule_models import (
+    Contribution,
     Explanation,
-    Part,
     decision_function,
     explain,
     predict,
@@ -505,11 +505,15 @@ def _(
     if not model.by_class:
         slopes, scores = slopes[:, None], scores[:, None]
     used = np.flatnonzero(slopes.any(axis=1))
-    intercept = Part("intercept", np.asarray(model.intercepts)[model._step(step)].reshape(-1))
+    intercept = Contribution(
+        "intercept", np.asarray(model.intercepts)[model._step(step)].reshape(-1)
+    )
     explanations = []
     for i, row in enumerate(values):
         parts = [
-            Part(f"{_times(slopes[j], names[j])} at {display.number(row[j])}", slopes[j] * row[j])
+            Contribution(
+                f"{_times(slopes[j], names[j])} at {display.number(row[j])}", slopes[j] * row[j]
+            )
             for j in used
         ]
         parts.sort(key=lambda part: -np.abs(part.weight).max())

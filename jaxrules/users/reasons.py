@@ -131,7 +131,7 @@ def reasons(
     unit = 1.0 if card is None else card.scale or 1.0
     sign_unit = sign / unit if scaled is None else sign * scaled.factor
     table = _table("X", X, ensemble)
-    parts = _Parts(ensemble, output, sign_unit)
+    parts = _Addends(ensemble, output, sign_unit)
     held, added = parts.added(table)
     if against is None:
         reference = parts.least()
@@ -193,7 +193,7 @@ def _label_of(model: RuleEnsemble, label: Label | None) -> Label | None:
     return classes[1] if label is None and classes is not None else label
 
 
-class _Parts:
+class _Addends:
     """The rules and linear terms of a model, and what they add to one output."""
 
     def __init__(self, model: RuleEnsemble, output: int, factor: float) -> None:

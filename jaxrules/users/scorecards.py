@@ -20,8 +20,8 @@ from jaxrules.data.table import Label, TableLike, conform
 from jaxrules.learning.training import data_for
 from jaxrules.losses import logistic, mean_loss
 from jaxrules.models.rule_models import (
+    Contribution,
     Explanation,
-    Part,
     RuleEnsemble,
     explain,
     sigmoid,
@@ -552,7 +552,7 @@ def _in_points(
     held_by_row = model.conjunctions.satisfied(table).astype(np.int64)
     for one, held in zip(explain(model, table), held_by_row, strict=True):
         pairs = [(r, int(held[r])) for r in order]
-        parts = [Part("at the start", np.array([float(base)]))]
+        parts = [Contribution("at the start", np.array([float(base)]))]
         parts += [_part(words, points, r, side) for r, side in pairs if points[r, side]]
         others = [_part(words, points, r, 1 - side) for r, side in pairs if points[r, 1 - side]]
         found.append(
@@ -567,5 +567,7 @@ def _in_points(
     return found
 
 
-def _part(words: list[tuple[str, str]], points: NDArray[np.int64], rule: int, side: int) -> Part:
-    return Part(words[rule][side], points[rule, [side]].astype(np.float64))
+def _part(
+    words: list[tuple[str, str]], points: NDArray[np.int64], rule: int, side: int
+) -> Contribution:
+    return Contribution(words[rule][side], points[rule, [side]].astype(np.float64))

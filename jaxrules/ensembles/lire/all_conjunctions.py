@@ -333,7 +333,7 @@ class Pool(NamedTuple):
     bits: Words
 
 
-class Known(NamedTuple):
+class KnownModel(NamedTuple):
     """A model.
 
     Attributes:
@@ -414,7 +414,7 @@ class AllConjunctions:
         empty = self._search(self.pool).start_empty()
         self.constant_loss = max(empty.loss, np.finfo(float).tiny)
         self.centre = float(empty.weights[0])
-        self.best = Known(*self.pool, np.zeros(0), self.centre, np.inf)
+        self.best = KnownModel(*self.pool, np.zeros(0), self.centre, np.inf)
 
     # Pools
 
@@ -496,13 +496,13 @@ class AllConjunctions:
         self.best = self.as_known(pool, search, found)
         self._report()
 
-    def as_known(self, pool: Pool, search: SupportSearch, found: Incumbent) -> Known:
+    def as_known(self, pool: Pool, search: SupportSearch, found: Incumbent) -> KnownModel:
         """A model in terms of propositions."""
         rule = found.columns != ONES
         needed = rule & search.needed(found.columns, found.weights)
         places = search.problem.origin[found.columns[needed]]
         intercept = float(found.weights[~rule].sum())
-        return Known(
+        return KnownModel(
             pool.rules[places], pool.bits[places], found.weights[needed], intercept, found.objective
         )
 
@@ -808,7 +808,7 @@ class AllConjunctions:
 
     # The model
 
-    def model(self, known: Known | None = None) -> tuple[RuleEnsemble, float]:
+    def model(self, known: KnownModel | None = None) -> tuple[RuleEnsemble, float]:
         """The best model, or another one, with 0/1 rules, and its mean loss."""
         data, loss, one = self.data, self.data.loss, known or self.best
         # b (2 r - 1) = 2 b r - b

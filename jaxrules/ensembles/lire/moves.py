@@ -95,7 +95,7 @@ class Support(NamedTuple):
     weights: Array
 
 
-class Terms(NamedTuple):
+class Penalties(NamedTuple):
     """The penalties gamma and lambda, and the largest size of a support (infinite for no limit)."""
 
     gamma: float
@@ -172,7 +172,7 @@ def _size_and_coverage(charges: Charges, columns: Integers) -> tuple[Array, Arra
 
 
 def _move_penalties(
-    charges: Charges, columns: Integers, terms: Terms
+    charges: Charges, columns: Integers, terms: Penalties
 ) -> tuple[Reals, Reals, Reals]:
     """The penalty after every drop (K,), addition (C,) and swap (K, C), by Lemma 1."""
     prices = terms.gamma, terms.lam
@@ -191,7 +191,7 @@ def _paid(charges: Charges, support: Support) -> Array:
 
 
 def _allowed(
-    charges: Charges, columns: Integers, terms: Terms, moves: tuple[Reals, Reals, Reals]
+    charges: Charges, columns: Integers, terms: Penalties, moves: tuple[Reals, Reals, Reals]
 ) -> tuple[Reals, Reals, Reals]:
     """The objectives of drops (K,), additions (C,) and swaps (K, C), set to infinity if a column
     may not leave or enter the support.
@@ -212,7 +212,7 @@ def _allowed(
 
 @_quiet
 def rank_moves(
-    sums: Sums, charges: Charges, support: Support, terms: Terms, loss: Loss
+    sums: Sums, charges: Charges, support: Support, terms: Penalties, loss: Loss
 ) -> tuple[Reals, Reals, Reals, Floats]:
     """`_rank` from sums over the patterns; the ridge is added to the Hessian's diagonal and to the
     slope.
@@ -231,7 +231,12 @@ def rank_moves(
 
 @_quiet
 def rank_moves_by_gram(
-    gram: Floats, moment: Floats, squares: float, charges: Charges, support: Support, terms: Terms
+    gram: Floats,
+    moment: Floats,
+    squares: float,
+    charges: Charges,
+    support: Support,
+    terms: Penalties,
 ) -> tuple[Reals, Reals, Reals, Floats]:
     """`_rank` for the squared loss, where predictions are exact and need no rows.
 
@@ -252,7 +257,7 @@ def _rank(
     value: Array,
     charges: Charges,
     support: Support,
-    terms: Terms,
+    terms: Penalties,
     curved: Array,
 ) -> tuple[Reals, Reals, Reals, Floats]:
     """Predicted objective of every move, all weights refitted, by the second-order model of loss
@@ -332,12 +337,12 @@ def _changes(
 
 
 def _ranked(
-    value: Array, changes: _Changes, charges: Charges, columns: Integers, terms: Terms
+    value: Array, changes: _Changes, charges: Charges, columns: Integers, terms: Penalties
 ) -> tuple[Reals, Reals, Reals]:
     """The objective after every move, infinite where not allowed."""
     dtype, xp = changes.add.dtype, numpy_of(changes.add)
     numbers: list[Array] = [part if part.dtype == bool else part.astype(dtype) for part in charges]
-    single, prices = Charges(*numbers), Terms(*(xp.asarray(term, dtype) for term in terms))
+    single, prices = Charges(*numbers), Penalties(*(xp.asarray(term, dtype) for term in terms))
     drop_penalty, add_penalty, swap_penalty = _move_penalties(single, columns, prices)
     value = xp.asarray(value, dtype)
     drop = value + changes.drop + drop_penalty
@@ -354,7 +359,7 @@ def rank_joint_moves(
     curvatures: Floats,
     charges: Charges,
     support: Support,
-    terms: Terms,
+    terms: Penalties,
     encoding: Encoding,
 ) -> tuple[Reals, Reals, Reals, Floats]:
     """`_rank` for L classes fitted together: the model of the loss has no terms across classes, so
@@ -406,7 +411,7 @@ def sweep(
     charges: Charges,
     support: Support,
     margins: Floats,
-    terms: Terms,
+    terms: Penalties,
     tolerance: float,
     encoding: Encoding,
 ) -> tuple[Support, int]:
@@ -465,7 +470,7 @@ def _take_if_better(
     new: int,
     data: PatternData,
     charges: Charges,
-    terms: Terms,
+    terms: Penalties,
     tolerance: float,
 ) -> _Sweep:
     """Evaluate one move exactly: the column of the slot leaves (-1: none does), and another enters
@@ -523,7 +528,7 @@ def closed_form_moves(
     charges: Charges,
     support: Support,
     margins: Floats,
-    terms: Terms,
+    terms: Penalties,
     encoding: Encoding,
 ) -> tuple[Reals, Reals, Reals]:
     """The objective after every drop (K,), addition (C,) and swap (K, C), the other weights fixed;

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import Table, TableLike, conform
 from jaxrules.ensembles.lire.all_conjunctions import (
     AllConjunctions,
-    Known,
+    KnownModel,
     OptimalOptions,
     prepared,
 )
@@ -136,7 +136,7 @@ def near_optimal(
     run = options.run()
     data, made = prepared(X, y, sample_weight, options, run, binary=True)
     proof = AllConjunctions(data, made, options, run)
-    found: list[Known] = []
+    found: list[KnownModel] = []
     with run:
         proof.generate()
         proof.screen()
@@ -184,7 +184,7 @@ class _NearOptimalSearch(BranchAndBound):
     """
 
     def __init__(
-        self, proof: AllConjunctions, search: SupportSearch, limit: int, found: list[Known]
+        self, proof: AllConjunctions, search: SupportSearch, limit: int, found: list[KnownModel]
     ) -> None:
         super().__init__(
             search, proof.known(search), surcharge=proof.surcharge, guess=proof.guess(),

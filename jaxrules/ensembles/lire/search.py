@@ -40,10 +40,10 @@ from jaxrules.ensembles.lire.moves import (
     ONES,
     Charges,
     PatternData,
+    Penalties,
     Reals,
     Sums,
     Support,
-    Terms,
     rank_moves,
     rank_moves_by_gram,
     sums,
@@ -132,7 +132,7 @@ class SupportSearch:
             problem.coverage, problem.counted, self.ridge, *problem.ends, problem.addable, removable
         )
         self.gram = None if problem.gram is None else problem.gram + np.diag(self.ridge)
-        self.terms = Terms(self.gamma, self.lam, most)
+        self.terms = Penalties(self.gamma, self.lam, most)
         self._summed: tuple[Incumbent, Floats, Sums] | None = None
         # Supports that no trial improved: the number of trials, and whether that is certified
         self._stuck: dict[bytes, tuple[int, bool]] = {}

@@ -45,8 +45,8 @@ from jaxrules.ensembles.lire.moves import (
     Charges,
     Encoding,
     PatternData,
+    Penalties,
     Support,
-    Terms,
     closed_form_moves,
     rank_moves,
     sums,
@@ -119,7 +119,7 @@ class DescentLane(NamedTuple):
     mass: Array
     charges: Charges
     required: Array
-    terms: Terms
+    terms: Penalties
     tolerance: Array
     trials: Array
     exact: Array
@@ -626,7 +626,7 @@ class TracedSearch(SupportSearch):
             padded(problem.mass, n_patterns),
             Charges(*(padded(part, n_columns) for part in self.charges)),
             padded(problem.required.reshape(-1, len(problem.origin)), n_columns),
-            Terms(*map(np.float64, self.terms)),
+            Penalties(*map(np.float64, self.terms)),
             np.float64(self._tolerance),
             np.int32(min(_QUICK, self._trials) if quick else self._trials),
             np.bool_(problem.loss.quadratic and problem.signs is None),

@@ -22,7 +22,7 @@ _LIMIT = "max_rules is reached"
 
 
 @dataclass(frozen=True, eq=False)
-class Boosted:
+class BoostedOblique:
     """The ensembles with 1, 2, ... rules of one output, or of classes fitted together; that without
     rules if there is none.
 
@@ -111,7 +111,7 @@ class Boosted:
         return run.earlier(fit, run.history[:m], Status.CONVERGED)
 
 
-def boosted(data: TrainingData, task: LLTBoostTask, run: Run) -> Boosted:
+def boosted(data: TrainingData, task: LLTBoostTask, run: Run) -> BoostedOblique:
     """Boosting of one output, or of classes fitted together."""
     ensemble = Ensemble(data, task)
     stages: list[Stage] = []
@@ -139,4 +139,4 @@ def boosted(data: TrainingData, task: LLTBoostTask, run: Run) -> Boosted:
             elif not run.stopped():
                 reason = "no proposition raises the objective"
     reason = reason or (run.limit.advice if run.limit else _LIMIT)
-    return Boosted(data, task, run, ensemble, tuple(stages), reason)
+    return BoostedOblique(data, task, run, ensemble, tuple(stages), reason)
