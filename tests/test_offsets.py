@@ -144,10 +144,12 @@ def test_a_factor_of_weights_and_penalties_does_not_change_probabilities(factor:
         np.where(X[:, 0] + RNG.normal(size=400) > 0, "b", "a"),
         RNG.uniform(0.5, 2, 400),
     )
+    # A threshold between cut points has a price in likelihood.
+    lists: dict[str, Any] = {"max_rules": 2, "max_cut_points": 9}
     fits: list[Any] = [
-        lambda w, c: jr.exact_list.fit(X, labels, w, max_rules=2, literal_penalty=4.0 * c),
-        lambda w, c: jr.ssrl.fit(X, labels, w, max_rules=2, literal_penalty=4.0 * c),
-        lambda w, c: jr.boosting.fit(  # a threshold between cut points has a price in likelihood
+        lambda w, c: jr.exact_list.fit(X, labels, w, literal_penalty=4.0 * c, **lists),
+        lambda w, c: jr.ssrl.fit(X, labels, w, literal_penalty=4.0 * c, **lists),
+        lambda w, c: jr.boosting.fit(
             X, labels, w, max_rules=2, l2_penalty=4.0 * c, max_cut_points=20
         ),
     ]

@@ -344,10 +344,14 @@ def fit(
 
 def _on_all_rows(task: _SSRLTask, options: SSRLOptions, run: Run) -> Fit[RuleList]:
     """The list found on all rows."""
-    settings = options.settings()
     penalty, search = _priced(task, options, run)
-    run.include(search.watch)
-    return task.finished(search, run, settings, penalty)
+    if search is None or (search.watch.limit is not None and not run.stopped()):
+        # A trial that was cut has some time left.
+        one = replace(options, literal_penalty=penalty.value)
+        search = task.search(task.data.weights, one, run, start=task.start)
+    else:
+        run.include(search.watch)
+    return task.finished(search, run, options.settings(), penalty)
 
 
 def _in_time(
@@ -375,9 +379,9 @@ def _in_time(
     )  # fmt: skip
 
 
-def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search]:
-    """The penalty on a literal, and the search with it. A trial with the small penalty takes at
-    most half of the time.
+def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalty, _Search | None]:
+    """The penalty on a literal and, if the data choose it, the search with it. A trial with the
+    small penalty takes at most half of the time.
     """
 
     def search(penalty: float, share: float = 1.0, trial: bool = False) -> _Search:
@@ -396,9 +400,8 @@ def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalt
     def left(found: _Search | None) -> Left:
         return left_by(trial.best.take(()) if found is None else found.best)
 
-    penalty = options.literal_penalty
-    if penalty is not None:
-        return Penalty(penalty), search(penalty)
+    if options.literal_penalty is not None:
+        return Penalty(options.literal_penalty), None
     totals = np.bincount(task.codes, task.data.weights)
     of = float(totals.sum() - totals.max())
     trial = search(SMALL_PENALTY, 0.5, trial=True)
@@ -438,8 +441,7 @@ def path(
     run = options.run()
     task = _SSRLTask.of(list_data(X, y, sample_weight, options), options, run, options.max_rules)
     sizes = range(len(task.first.rules) + 1, options.max_rules + 1)
-    fixed = options.literal_penalty
-    penalty = _priced(task, options, run.child(0.3))[0] if fixed is None else Penalty(fixed)
+    penalty, _ = _priced(task, options, run.child(0.3))
     start: _Start = ()
 
     def fit_at(size: int, run: Run) -> Fit[RuleList]:
