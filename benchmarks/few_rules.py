@@ -160,9 +160,7 @@ def lire(splits: int) -> None:
     print(f"\nLIRE, numbers: {ratio(found)}, {a:.1f} and now {b:.1f} rules, {s:.2f} and {t:.2f} s")
 
 
-def as_before(
-    self: Penalty, search: Any, left: Any, literals: int, stopped: Any
-) -> tuple[Penalty, Any]:
+def as_before(self: Penalty, search: Any, *_: Any) -> tuple[Penalty, Any]:
     """`Penalty.search` without a look at what chance gains."""
     return self, search(self.value)
 

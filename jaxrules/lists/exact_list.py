@@ -400,14 +400,15 @@ def _penalty(
         starts.append(found.certificate.solution)
         return found
 
-    def left(found: _Best | None) -> Left:
-        return problem.left(() if found is None else found.certificate.solution)
+    def left(found: _Best) -> Left:
+        return problem.left(found.certificate.solution)
 
     trial = search(SMALL_PENALTY)
     penalty = Penalty.by_noise(left(trial), run.stopped())
     if not penalty.noisy:
         return penalty, trial
-    return penalty.search(search, left, len(problem.candidates.parts), run.stopped)
+    n_literals = len(problem.candidates.parts)
+    return penalty.search(search, left, problem.left(()), n_literals, run.stopped)
 
 
 def _finished(

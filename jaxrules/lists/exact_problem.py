@@ -284,11 +284,9 @@ def _literals(
     """
     table, n_classes = data.table, len(data.classes or ())
 
-    def allowed(pool: PropositionPool) -> PropositionPool:
-        return pool.take(np.flatnonzero(constraints.allows(pool, n_classes).any(axis=1)))
-
     def of(most: int | None) -> PropositionPool:
-        return allowed(literals_of(table, max_cut_points=most, cut_points=options.cut_points))
+        pool = literals_of(table, max_cut_points=most, cut_points=options.cut_points)
+        return constraints.usable(pool, n_classes)
 
     if options.max_cut_points != "auto":
         return of(options.max_cut_points), options.max_cut_points
@@ -313,7 +311,7 @@ def _literals(
     most = next((most for most in range(CUT_POINTS, 1, -1) if enough_memory(most)), 1)
     if most < CUT_POINTS:
         literals = of(most)
-    splits = allowed(split_literals(data, constraints, given, options.seed))
+    splits = constraints.usable(split_literals(data, constraints, given, options.seed), n_classes)
     sizes = range(len(splits), 0, -1)
     room = next((k for k in sizes if fit_in_memory(len(literals) + k, rows)), 0)
     both = PropositionPool.concatenate([literals, splits.take(np.arange(room))])

@@ -23,8 +23,6 @@ _ROWS_OF_ALL = 20.0
 """If there is noise, this weight of rows, with the class shares of all rows, is added to the rows
 of every rule.
 """
-
-
 _ROUNDS = 4
 """The most searches with falling penalties."""
 
@@ -127,7 +125,8 @@ class Penalty(NamedTuple):
     def search(
         self,
         search: Callable[[float], FoundT],
-        left: Callable[[FoundT | None], Left],
+        left: Callable[[FoundT], Left],
+        none: Left,
         literals: int,
         stopped: Callable[[], bool],
     ) -> tuple[Penalty, FoundT]:
@@ -136,26 +135,28 @@ class Penalty(NamedTuple):
 
         Args:
             search: what it finds with a penalty.
-            left: what that leaves, or no rule.
+            left: what that leaves.
+            none: what no rule leaves.
+            literals: to choose from.
+            stopped: whether there is no time for another search.
         """
 
-        def beside(found: FoundT | None) -> Penalty:
-            rest = left(found)
+        def beside(rest: Left) -> Penalty:
             value = float(f"{rest.by_chance(literals):.2g}")
             if value <= self.value:
                 return self
             return Penalty(
                 value,
-                f"literal_penalty={value:g}: what the best of {literals} literals without effect "
-                f"gains, with {rest.errors / rest.of:.0%} of the errors of predicting the majority "
-                "class left",
+                f"literal_penalty={value:g}: as much as the best of {literals} literals gains by "
+                f"chance where {rest.errors / rest.of:.0%} of the errors of predicting the "
+                "majority class are left",
                 self.noisy,
             )
 
-        penalty = beside(None)
+        penalty = beside(none)
         found = search(penalty.value)
         for _ in range(_ROUNDS - 1):
-            lower = beside(found)
+            lower = beside(left(found))
             if stopped() or lower.value > 0.9 * penalty.value:
                 break
             penalty, found = lower, search(lower.value)

@@ -616,7 +616,7 @@ class _Task:
             parts = propositions_in(begun.with_schema(pool.schema))
             pool = PropositionPool.concatenate([pool, parts])
             pool = pool.distinct(table, constraints.allows(pool, 2))
-        pool = pool.take(np.flatnonzero(constraints.allows(pool, 2).any(axis=1)))
+        pool = constraints.usable(pool, 2)
         checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")
         pool = pool.take(np.argsort(pool.feature, kind="stable"))

@@ -383,32 +383,30 @@ def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalt
     """The penalty on a literal and, if the data choose it, the search with it. A trial with the
     small penalty takes at most half of the time.
     """
-
-    def search(penalty: float, share: float = 1.0, trial: bool = False) -> _Search:
-        one = replace(options, literal_penalty=penalty)
-        promising = (lambda rules: left_by(rules).errors < _HOPELESS * of) if trial else None
-        return task.search(
-            task.data.weights, one, run.child(share), start=task.start, promising=promising
-        )
-
-    def left_by(rules: _InsertedRules) -> Left:
-        labels = np.concatenate([task.first.labels, rules.labels, [rules.examples.default]])
-        decided = np.concatenate([task.first.decided, rules.decided()])
-        literals = float(sum(map(len, rules.conditions)))
-        return Left.of_list(decided, labels.astype(np.intp), literals, len(task.first.rules))
-
-    def left(found: _Search | None) -> Left:
-        return left_by(trial.best.take(()) if found is None else found.best)
-
     if options.literal_penalty is not None:
         return Penalty(options.literal_penalty), None
-    totals = np.bincount(task.codes, task.data.weights)
-    of = float(totals.sum() - totals.max())
-    trial = search(SMALL_PENALTY, 0.5, trial=True)
-    chosen = Penalty.by_noise(left(trial), run.stopped())
+    first, totals = task.first, np.bincount(task.codes, task.data.weights)
+    hopeless = _HOPELESS * float(totals.sum() - totals.max())
+
+    def left(rules: _InsertedRules) -> Left:
+        labels = np.concatenate([first.labels, rules.labels, [rules.examples.default]])
+        decided = np.concatenate([first.decided, rules.decided()])
+        literals = float(sum(map(len, rules.conditions)))
+        return Left.of_list(decided, labels.astype(np.intp), literals, len(first.rules))
+
+    def search(penalty: float, **trial: Any) -> _Search:
+        one = replace(options, literal_penalty=penalty)
+        part = run.child(0.5 if trial else 1.0)
+        return task.search(task.data.weights, one, part, start=task.start, **trial)
+
+    trial = search(SMALL_PENALTY, promising=lambda rules: left(rules).errors < hopeless)
+    chosen = Penalty.by_noise(left(trial.best), run.stopped())
     if not chosen.noisy:
         return chosen, trial
-    return chosen.search(search, left, len(task.pool), run.stopped)
+    return chosen.search(
+        search, lambda found: left(found.best), left(trial.best.take(())), len(task.pool),
+        run.stopped,
+    )  # fmt: skip
 
 
 @learner(SSRLPathOptions)
@@ -642,7 +640,7 @@ class _SSRLTask:
             parts = propositions_in(begun.conjunctions.with_schema(pool.schema))
             pool = PropositionPool.concatenate([pool, parts])
             pool = pool.distinct(table, constraints.allows(pool, n_classes))
-        pool = pool.take(np.flatnonzero(constraints.allows(pool, n_classes).any(axis=1)))
+        pool = constraints.usable(pool, n_classes)
         checks.require(len(pool) > 0, "forbidden and monotone exclude every literal")
         constraints.require_spoken(pool, "literal")
         label = default_label(options.default, data, ("majority",))
@@ -666,8 +664,7 @@ class _SSRLTask:
         if options.propositions is not None or options.max_cut_points != "auto":
             return self
         pool = _pool(some, self.constraints, options)
-        allowed = self.constraints.allows(pool, len(self.data.classes or ())).any(axis=1)
-        pool = pool.take(np.flatnonzero(allowed))
+        pool = self.constraints.usable(pool, len(self.data.classes or ()))
         return replace(self, pool=pool, rows=Activations.of(pool, self.data.table))
 
     def check_folds(self, n_folds: int) -> None:

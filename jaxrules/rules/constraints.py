@@ -210,6 +210,10 @@ class Constraints:
             self, forbidden=self.forbidden | {column for column, _ in self.monotone}, monotone=()
         )
 
+    def usable(self, pool: PropositionPool, n_classes: int) -> PropositionPool:
+        """The propositions of a pool that some rule may use."""
+        return pool.take(np.flatnonzero(self.allows(pool, n_classes).any(axis=1)))
+
     def pool(self, pool: PropositionPool, table: Table, n_outputs: int) -> PropositionPool:
         """The propositions of a pool that some rule may use; of those that hold for the same rows
         and are allowed in the same rules, only the first.
