@@ -201,7 +201,7 @@ def f1(
     >>> data = jr.datasets.load("breast_cancer")
     >>> fit = jr.ssrl.fit(data.X, data.y, max_rules=2)
     >>> round(f1(fit.model, data.X, data.y), 2)
-    0.96
+    0.97
 
     Args:
         model: a classifier.
@@ -259,7 +259,7 @@ def risk(
     >>> data = jr.datasets.load("breast_cancer")
     >>> fit = jr.ssrl.fit(data.X, data.y, max_rules=2)
     >>> round(risk(fit.model, data.X, data.y), 3)
-    0.114
+    0.112
 
     Args:
         model: a model with scores, or a list.
