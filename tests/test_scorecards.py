@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 import jaxrules as jr
+from jaxrules.models.persistence import from_json, to_json
 from jaxrules.users import scorecards
 
 RNG = np.random.default_rng(1)
@@ -98,9 +99,17 @@ def test_bad_input() -> None:
 def test_points_double_the_odds() -> None:
     card = jr.scorecard(model(), X, Y)
     for good, positive in itertools.product(("no", "yes"), (True, False)):
-        scaled = jr.scaled_scorecard(
-            card, pdo=40, base_score=500, base_odds=3, good=good, positive_points=positive
-        )
+        scale: dict[str, Any] = {
+            "pdo": 40,
+            "base_score": 500,
+            "base_odds": 3,
+            "good": good,
+            "positive_points": positive,
+        }
+        scaled = jr.scaled_scorecard(card, **scale)
+        # A saved card is its model: the same scale gives the same card.
+        again = jr.scaled_scorecard(from_json(to_json(scaled.model)), **scale)
+        assert (again.base, again.points.tolist()) == (scaled.base, scaled.points.tolist())
         # By hand: score = 500 + 40 log2(odds / 3).
         shares = jr.predict_proba(card.model, X)
         chance = shares[:, ["no", "yes"].index(good)]

@@ -125,8 +125,12 @@ class ListCandidates:
         # A rule that tells rows of a group apart may be taken for a condition. No harm: the list of
         # the conditions found is evaluated anew.
         covers = pack(rules.satisfied(table[some_row]).T)
-        place = {cover.tobytes(): i for i, cover in reversed(list(enumerate(self.covers)))}
-        return tuple(place[cover.tobytes()] for cover in covers if cover.tobytes() in place)
+        found: list[int] = []
+        for cover in covers:
+            equal = np.flatnonzero(self.covers[:, 0] == cover[0])  # first, as most differ here
+            equal = equal[(self.covers[equal] == cover).all(axis=1)]
+            found += equal[:1].tolist()
+        return tuple(found)
 
     def rules(self, conditions: tuple[int, ...], schema: Schema) -> Conjunctions:
         """Some conditions as rules."""

@@ -25,7 +25,7 @@ penalty is then in these weights too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrules.data.table import TableLike
-from jaxrules.learning.cross_validation import along_paths, by_size, fit_of_best_setting, fits_along
+from jaxrules.learning.cross_validation import by_size, fit_of_best_setting, fits_along
 from jaxrules.learning.in_time import Stage, with_rules
 from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, sample_in_time
@@ -59,7 +59,7 @@ _CONDITIONS_SHARE = 0.5
 longer ones are left out.
 """
 _SHORT = 8
-"""A search that only chooses the penalty has this fraction of the evaluations."""
+"""A search that only chooses a setting has this fraction of the evaluations."""
 _SSRL_SHARE = 0.3
 """SSRL's share of the remaining time."""
 
@@ -142,7 +142,7 @@ class ExactListGrid(Folds, PoolOptions):
     Attributes:
         max_rules: the most rules; every number from 1 on is tried.
         literal_penalties: values of the penalty.
-        max_evaluations: as in `fit`, for every list.
+        max_evaluations: as in `fit`; every list of a fold has an eighth of them.
         seed: of the folds.
     """
 
@@ -186,7 +186,9 @@ def fit(
         start = problem.begin(options.start)
         penalty, trial = _penalty(problem, options, run, start)
         problem = problem.priced(penalty.value)
-        return _finished(problem, options, run, penalty, start, trial)[0]
+        evaluations = options.evaluations(problem.words)
+        found = _best(problem, run, evaluations, options.method, start, trial)
+        return _finished(problem, options, run, penalty, found)
 
     return with_rules(
         rows,
@@ -248,8 +250,18 @@ def path(
     """
     run = options.run()
     problem = _read(list_data(X, y, sample_weight, options), options, run)
-    sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
     penalty, _ = _penalty(problem, options, run.child(0.5))
+    return _along(problem, options, run, penalty, options.evaluations(problem.words))
+
+
+def _along(
+    problem: ListProblem,
+    options: ExactListPathOptions,
+    run: Run,
+    penalty: Penalty,
+    evaluations: float,
+) -> list[Fit[RuleList]]:
+    """The fits of a path, each with so many evaluations."""
     problem = problem.priced(penalty.value)
     best: Choice = ()
 
@@ -257,9 +269,11 @@ def path(
         nonlocal best
         one = replace(options, max_rules=len(problem.first.rules) + size)
         smaller = replace(problem, max_rules=size)
-        found, best = _finished(smaller, one, run, penalty, best)
-        return found
+        found = _best(smaller, run, evaluations, options.method, best)
+        best = found.certificate.solution
+        return _finished(smaller, one, run, penalty, found)
 
+    sizes = range(max(1, len(problem.start())), problem.max_rules + 1)
     return fits_along(sizes, run, fit_at)
 
 
@@ -271,8 +285,8 @@ def cross_validate(
     `jaxrules.learning.cross_validation`); fit on all rows.
 
     The risk is the share of the held-out weight that is classified wrongly. Each fold has its own
-    cut points and one `path` per penalty. With `required` columns, sizes that may have no room for
-    them are left out.
+    cut points and one pool of conditions, for a `path` per penalty. With `required` columns, sizes
+    that may have no room for them are left out.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
@@ -298,14 +312,26 @@ def cross_validate(
     least = before + max(1, len(required))  # in which lists of all folds have room
     sizes = range(min(least, options.max_rules), options.max_rules + 1)
     penalties = options.literal_penalties
-    each = [options.to(ExactListPathOptions, literal_penalty=penalty) for penalty in penalties]
+
+    def walk(_: int, inside: TrainingData, run: Run) -> Iterator[RuleList]:
+        each = [options.to(ExactListPathOptions, literal_penalty=it) for it in penalties]
+        problem = _read(inside, each[0], run)
+        few = options.evaluations(problem.words) / _SHORT
+        for i, one in enumerate(each):
+            part = run.child(1 / (len(each) - i))
+            fits = _along(problem, one, part, Penalty(penalties[i]), few)
+            for model in by_size(sizes)(fits, part.stopped()):
+                if model is None:
+                    return
+                yield model
+
     return fit_of_best_setting(
         fit,
         (X, y, sample_weight),
         options,
         data,
         [{"max_rules": size, "literal_penalty": it} for it in penalties for size in sizes],
-        along_paths(path, each, by_size(sizes)),
+        walk,
         run,
         otherwise=0,
     )
@@ -416,14 +442,11 @@ def _finished(
     options: ExactListPathOptions,
     run: Run,
     penalty: Penalty,
-    start: Choice,
-    trial: _Best | None = None,
-) -> tuple[Fit[RuleList], Choice]:
-    """The best list as a fit, and as candidates."""
-    evaluations = options.evaluations(problem.words)
-    found = _best(problem, run, evaluations, options.method, start, trial)
+    found: _Best,
+) -> Fit[RuleList]:
+    """The best list found as a fit."""
     certificate, candidates = found.certificate, problem.candidates
-    fit = run.finish(
+    return run.finish(
         problem.model(certificate.solution, options.settings(), penalty.shrinkage),
         found.objective,
         "max",
@@ -439,7 +462,6 @@ def _finished(
             chosen=penalty.chosen,
         ),
     )
-    return fit, certificate.solution
 
 
 class _Best(NamedTuple):

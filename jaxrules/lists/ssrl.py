@@ -94,9 +94,7 @@ Bools = NDArray[np.bool_]
 _TIE = 1e-9
 """A list is better only if f rises by more than this share of the total weight."""
 _HOPELESS = 2 * LITTLE
-"""A trial with the small penalty ends if the greedy rounds leave more errors than this share: a
-local search seldom halves them.
-"""
+"""If the greedy rounds leave more errors than this share, a local search seldom halves them."""
 _LARGEST_PENALTY = 1e30
 """The largest penalty that float32, in which the kernels count, can hold."""
 
@@ -385,27 +383,19 @@ def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalt
     """
     if options.literal_penalty is not None:
         return Penalty(options.literal_penalty), None
-    first, totals = task.first, np.bincount(task.codes, task.data.weights)
-    hopeless = _HOPELESS * float(totals.sum() - totals.max())
-
-    def left(rules: _InsertedRules) -> Left:
-        labels = np.concatenate([first.labels, rules.labels, [rules.examples.default]])
-        decided = np.concatenate([first.decided, rules.decided()])
-        literals = float(sum(map(len, rules.conditions)))
-        return Left.of_list(decided, labels.astype(np.intp), literals, len(first.rules))
 
     def search(penalty: float, **trial: Any) -> _Search:
         one = replace(options, literal_penalty=penalty)
         part = run.child(0.5 if trial else 1.0)
         return task.search(task.data.weights, one, part, start=task.start, **trial)
 
-    trial = search(SMALL_PENALTY, promising=lambda rules: left(rules).errors < hopeless)
-    chosen = Penalty.by_noise(left(trial.best), run.stopped())
+    trial = search(SMALL_PENALTY, promising=task.promising(SMALL_PENALTY))
+    chosen = Penalty.by_noise(task.left(trial.best), run.stopped())
     if not chosen.noisy:
         return chosen, trial
     return chosen.search(
-        search, lambda found: left(found.best), left(trial.best.take(())), len(task.pool),
-        run.stopped,
+        search, lambda found: task.left(found.best), task.left(trial.best.take(())),
+        len(task.pool), run.stopped,
     )  # fmt: skip
 
 
@@ -464,6 +454,10 @@ def cross_validate(
     do not depend on labels. To measure the accuracy of the whole procedure, call it on the training
     rows of an outer split.
 
+    The local search is left out where the greedy rounds leave two fifths of the errors of
+    predicting the majority class, with a penalty that the best literal gains by chance
+    (docs/defaults.md, "Lists"): it would fit noise, for most of the time.
+
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     >>> chosen = cross_validate(
@@ -491,8 +485,10 @@ def cross_validate(
         task: _SSRLTask, setting: dict[str, Any], weights: Floats, run: Run
     ) -> Fit[RuleList]:
         one = options.to(SSRLPathOptions, **setting)
-        search = task.search(weights, one, run, max(options.sizes))
-        return task.finished(search, run, one.settings(), Penalty(setting["literal_penalty"]))
+        penalty: float = setting["literal_penalty"]
+        promising = task.promising(penalty)
+        search = task.search(weights, one, run, max(options.sizes), promising=promising)
+        return task.finished(search, run, one.settings(), Penalty(penalty))
 
     def walk(k: int, some: TrainingData, run: Run) -> Iterator[RuleList]:
         own = task.with_literals_of(some, options)
@@ -773,6 +769,25 @@ class _SSRLTask:
         )  # fmt: skip
         search.run()
         return search
+
+    def left(self, rules: _InsertedRules) -> Left:
+        """What a list, after the expert's rules, leaves."""
+        first = self.first
+        labels = np.concatenate([first.labels, rules.labels, [rules.examples.default]])
+        decided = np.concatenate([first.decided, rules.decided()])
+        literals = float(sum(map(len, rules.conditions)))
+        return Left.of_list(decided, labels.astype(np.intp), literals, len(first.rules))
+
+    def promising(self, penalty: float) -> Callable[[_InsertedRules], bool]:
+        """Whether a list with this penalty is worth a local search: it leaves few errors, or chance
+        does not pay the penalty.
+        """
+
+        def check(rules: _InsertedRules) -> bool:
+            left = self.left(rules)
+            return left.errors < _HOPELESS * left.of or penalty >= left.by_chance(len(self.pool))
+
+        return check
 
     def bound(self, search: _Search, run: Run) -> tuple[float, str]:
         """A proved bound on the objective of all lists, and what proved it; the search takes a
