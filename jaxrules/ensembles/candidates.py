@@ -87,10 +87,7 @@ class Candidates:
         return [on for on in self.using if (on & searched).any() and not on[used].any()]
 
     def extended(
-        self,
-        condition: Condition,
-        rows: NDArray[np.bool_],
-        constraints: Constraints,
+        self, condition: Condition, rows: NDArray[np.bool_], constraints: Constraints
     ) -> Candidates:
         """A copy with an additional proposition, given the rows that satisfy it; searches do not
         see it.

@@ -39,13 +39,7 @@ from jaxrules.ensembles.forests import (
     read_forest,
     reads_float32,
 )
-from jaxrules.ensembles.growing import (
-    DEFAULT_KIND,
-    N_TREES,
-    TreeColumns,
-    TreeKind,
-    grow,
-)
+from jaxrules.ensembles.growing import DEFAULT_KIND, N_TREES, TreeColumns, TreeKind, grow
 from jaxrules.ensembles.in_time import FORESTS, short_rules
 from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.training import TrainingData

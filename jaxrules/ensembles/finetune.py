@@ -389,11 +389,7 @@ class _Tuning:
         return found[0] if (best.rows == found[0].rows).all() else best, (gain, error)
 
     def finished(
-        self,
-        start: _Candidate,
-        best: _Candidate,
-        gain: tuple[float, float],
-        history: list[Step],
+        self, start: _Candidate, best: _Candidate, gain: tuple[float, float], history: list[Step]
     ) -> Fit[RuleEnsemble]:
         """The start itself, or the model of the best rules, with weights refitted on all rows."""
         model, b, b0, data = self.start, self.b, self.b0, self.data

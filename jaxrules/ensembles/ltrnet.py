@@ -60,12 +60,7 @@ from jaxrules.ensembles.size import (
     negative_log_likelihood,
     price_of_rule,
 )
-from jaxrules.learning.cross_validation import (
-    along_paths,
-    fit_of_best_setting,
-    of_finished,
-    spread,
-)
+from jaxrules.learning.cross_validation import along_paths, fit_of_best_setting, of_finished, spread
 from jaxrules.learning.options import Folds, ScoreOptions, learner, option, options
 from jaxrules.learning.training import (
     TrainingData,

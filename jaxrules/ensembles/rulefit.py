@@ -32,12 +32,7 @@ from jaxrules.data.table import TableLike
 from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_labels, rule_pool
 from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.l1_ensemble import Terms, coefficients_of, ensemble, permitted
-from jaxrules.learning.cross_validation import (
-    SHARE,
-    CrossValidation,
-    cross_validated,
-    folds,
-)
+from jaxrules.learning.cross_validation import SHARE, CrossValidation, cross_validated, folds
 from jaxrules.learning.in_time import rows_for_rules
 from jaxrules.learning.options import (
     ONE_VS_REST,

@@ -53,12 +53,7 @@ from jaxrules.losses import (
     squared,
 )
 from jaxrules.models.metrics import used_rules
-from jaxrules.models.rule_models import (
-    LinearTerms,
-    RegressionList,
-    RuleEnsemble,
-    decision_function,
-)
+from jaxrules.models.rule_models import LinearTerms, RegressionList, RuleEnsemble, decision_function
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.tools import checks, placement

@@ -38,12 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import TableLike, effective_row
-from jaxrules.learning.cross_validation import (
-    along_paths,
-    fit_of_best_setting,
-    fits_along,
-    of_all,
-)
+from jaxrules.learning.cross_validation import along_paths, fit_of_best_setting, fits_along, of_all
 from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules, with_rules
 from jaxrules.learning.options import FitOptions, Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, by_content

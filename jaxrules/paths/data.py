@@ -28,14 +28,7 @@ from jaxrules.data.table import (
 )
 from jaxrules.learning.options import FitOptions, option, options
 from jaxrules.losses import check_target, logistic, poisson, squared
-from jaxrules.paths.costs import (
-    Array,
-    LossCost,
-    QuadraticCost,
-    Sequence,
-    SoftmaxCost,
-    softmax_cost,
-)
+from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence, SoftmaxCost, softmax_cost
 from jaxrules.paths.model import (
     CoordinatePath,
     ModelSequence,

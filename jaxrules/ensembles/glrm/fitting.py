@@ -24,13 +24,7 @@ from jaxrules.learning.cross_validation import (
 )
 from jaxrules.learning.in_time import on_all_rows
 from jaxrules.learning.options import learner
-from jaxrules.learning.training import (
-    TrainingData,
-    by_content,
-    loss_for,
-    sample_in_time,
-    some_rows,
-)
+from jaxrules.learning.training import TrainingData, by_content, loss_for, sample_in_time, some_rows
 from jaxrules.losses import require
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
 from jaxrules.tools.fits import Fit

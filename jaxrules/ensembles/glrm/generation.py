@@ -56,11 +56,7 @@ def weigh(state: Master, run: Run) -> Status:
 
 
 def generate(
-    state: Master,
-    run: Run,
-    work: Callable[[Master, Run], Status] = grow,
-    *,
-    whole: bool = True,
+    state: Master, run: Run, work: Callable[[Master, Run], Status] = grow, *, whole: bool = True
 ) -> Fit[RuleEnsemble]:
     """The fit at one penalty, by column generation or by `weigh`.
 

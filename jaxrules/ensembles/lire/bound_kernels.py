@@ -471,12 +471,7 @@ def _share_and_rise(
 
 @_part
 def _dual_point(
-    data: Data,
-    state: States,
-    weights: Floats,
-    intercept: float,
-    centre: float,
-    loss: float,
+    data: Data, state: States, weights: Floats, intercept: float, centre: float, loss: float
 ) -> tuple[float, Floats]:
     """-L*(theta), less what a nonzero sum of theta may subtract, and -theta, the downhill slope of
     the loss at these scores with the best intercept.

@@ -45,11 +45,7 @@ from jaxrules.learning.cross_validation import (
 )
 from jaxrules.learning.in_time import Stage, rows_for_rules, with_rules
 from jaxrules.learning.options import learner
-from jaxrules.learning.training import (
-    TrainingData,
-    loss_for,
-    one_against_rest,
-)
+from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
 from jaxrules.losses import poisson
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.tools.fits import Fit, Status

@@ -93,11 +93,7 @@ class LireSolution:
         return mean_loss(data.row_loss, data.target, scores, data.weights)
 
     def model(
-        self,
-        pool: RulePool,
-        data: TrainingData,
-        settings: Settings,
-        n_first: int = 0,
+        self, pool: RulePool, data: TrainingData, settings: Settings, n_first: int = 0
     ) -> RuleEnsemble:
         """The ensemble of 0/1 rules.
 

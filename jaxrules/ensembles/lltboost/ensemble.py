@@ -30,12 +30,7 @@ from jaxrules.ensembles.lltboost.proposals import (
 from jaxrules.ensembles.lltboost.task import LLTBoostTask
 from jaxrules.ensembles.noise import Ridge, first_ridge, ridges
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.ensembles.size import (
-    Worth,
-    has_likelihood,
-    negative_log_likelihood,
-    price_of_rule,
-)
+from jaxrules.ensembles.size import Worth, has_likelihood, negative_log_likelihood, price_of_rule
 from jaxrules.learning.training import TrainingData, held_out
 from jaxrules.losses import best_constant, mean_loss, softmax
 from jaxrules.rules.conditions import Condition, Conjunctions
