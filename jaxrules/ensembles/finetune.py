@@ -175,10 +175,8 @@ def finetune(
 
 def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
     """Refuse a start that violates the constraints, naming the rule or term."""
-    weights, remedy = (
-        np.asarray(model.weights),
-        "which monotone forbids; start from a model that was fitted with it",
-    )
+    weights = np.asarray(model.weights)
+    remedy = "which monotone forbids; start from a model that was fitted with it"
     for k in range(weights.shape[1]):
         may_be = constraints.signs(model.conjunctions, k, weights.shape[1])
         barred = np.flatnonzero(
@@ -453,11 +451,8 @@ class _Tuning:
         width, size = bucket(max(len(columns.values), 4)), bucket(max(n, 64))
         w, supports = np.zeros((*shape, width)), np.zeros((*shape, width))
         w[..., 0] = supports[..., 0] = 1.0  # padding uses some column, without effect
-        ends, exists, admits = (
-            np.zeros((2, *shape)),
-            np.zeros((2, *shape), bool),
-            np.zeros(shape, bool),
-        )
+        ends, exists = np.zeros((2, *shape)), np.zeros((2, *shape), bool)
+        admits = np.zeros(shape, bool)
         lost = np.zeros((*shape, size) if len(columns.missing) else (0, 0, size), bool)
         for r, rule in enumerate(self.soft):
             for j, condition in enumerate(rule):
@@ -471,11 +466,8 @@ class _Tuning:
                 largest = np.abs(scaled).max()  # so that no square overflows or vanishes
                 length = float(largest * np.sqrt(((scaled / largest) ** 2).sum()))
                 w[r, j], supports[r, j] = 0.0, 0.0
-                w[r, j, on], supports[r, j, on], admits[r, j] = (
-                    scaled / length,
-                    1.0,
-                    condition.missing,
-                )
+                w[r, j, on], supports[r, j, on] = scaled / length, 1.0
+                admits[r, j] = condition.missing
                 values = self.values(condition.feature)
                 # Halfway between two rows, a step is equally far from both at the start.
                 lower = _between(values, condition.lower, condition.lower_closed)

@@ -317,10 +317,8 @@ def _read_hist(forest: Any) -> Forest:
     splits, left_sets, n_sets = [], [np.zeros((0, 256), bool)], 0
     for predictor in (predictor for iteration in forest._predictors for predictor in iteration):
         nodes = predictor.nodes
-        is_leaf, is_categorical = (
-            nodes["is_leaf"].astype(bool),
-            nodes["is_categorical"].astype(bool),
-        )
+        is_leaf = nodes["is_leaf"].astype(bool)
+        is_categorical = nodes["is_categorical"].astype(bool)
         left_sets.append(_bits(predictor.raw_left_cat_bitsets))
         splits.append(
             _Splits(

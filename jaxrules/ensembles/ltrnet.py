@@ -700,10 +700,8 @@ class _Training:
         )[..., 0]
         target = self.target.T if outputs > 1 else self.target[0]
         constants = np.atleast_1d(best_constant(self.loss, target, self.weights))
-        v, b = (
-            random.uniform(size=shape),
-            random.normal(scale=0.3, size=(options.restarts, outputs, options.max_rules)),
-        )
+        v = random.uniform(size=shape)
+        b = random.normal(scale=0.3, size=(options.restarts, outputs, options.max_rules))
         if self.directions.any():
             b = np.where(
                 self.sides[:, None], np.abs(b) * self.sides[:, None] * self.effects[:, None], b

@@ -855,11 +855,8 @@ def _cross_validated(
     def walk(k: int, inside: TrainingData, run: Run) -> Iterator[RuleEnsemble]:
         if k >= len(pools):
             return
-        fold, solved, n_outputs = (
-            _RuleFitProblem.of(task, inside, pools[k]),
-            None,
-            len(data.outputs),
-        )
+        fold, solved = _RuleFitProblem.of(task, inside, pools[k]), None
+        n_outputs = len(data.outputs)
         # In the shared program a fold has as many problems as there are outputs, one after another.
         own = slice(k * n_outputs, (k + 1) * n_outputs)
         ahead = shared or fold.ahead(penalties, _ROUGH)

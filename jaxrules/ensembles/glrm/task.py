@@ -347,10 +347,8 @@ def starts_of(
 
     Rules that hold on no row are dropped; one that holds on all joins the intercept.
     """
-    rules, n_labels = (
-        model.conjunctions.with_schema(candidates.pool.schema),
-        max(len(data.outputs), 2),
-    )
+    rules = model.conjunctions.with_schema(candidates.pool.schema)
+    n_labels = max(len(data.outputs), 2)
     activations = candidates.space.activations
     # One row of every group is enough to tell which propositions are equal.
     one_each = data.table[np.unique(activations.pattern, return_index=True)[1]]

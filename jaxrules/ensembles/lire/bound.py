@@ -161,11 +161,8 @@ class Relaxation:
         ridge = search.ridge[self.columns]
         with np.errstate(divide="ignore", over="ignore"):
             cap = np.minimum(problem.cap, np.sqrt(2 * empty.loss / ridge))
-        self.constant, self.loss, self.centre = (
-            problem.constant,
-            empty.loss,
-            float(empty.weights[0]),
-        )
+        self.constant, self.loss = problem.constant, empty.loss
+        self.centre = float(empty.weights[0])
         self.data = bound_kernels.Data(
             bound_kernels.LOSSES.index(problem.loss.name),
             target.copy(),
@@ -183,11 +180,8 @@ class Relaxation:
 
     def solve(self, node: Node, accuracy: float) -> RelaxedSolution:
         """The relaxation's minimum, by proximal Newton steps on the columns that move."""
-        weights, intercept, size = (
-            node.weights.astype(np.float64),
-            node.intercept,
-            self.data.columns.size,
-        )
+        weights, intercept = node.weights.astype(np.float64), node.intercept
+        size = self.data.columns.size
         # A step reads the entries once, and the squares of the columns that move.
         at_once = max(1, _ENTRIES // (size * (1 + len(weights) // _MANY)))
         for _ in range(0, _NEWTON_STEPS, at_once):
@@ -305,10 +299,8 @@ class BranchAndBound:
                 self._finished = min(self._finished, bound)
                 return []
             # Fix the columns without which, or with which, the bound exceeds the incumbent
-            enters, leaves = (
-                last | is_free & (found.leaving >= self._goal),
-                is_free & (found.entering >= self._goal),
-            )
+            enters = last | is_free & (found.leaving >= self._goal)
+            leaves = is_free & (found.entering >= self._goal)
             fixed, sizes = bool(enters.any() or leaves.any()), (int(open_[0]), int(open_[-1]))
             # The supports cut off here are no better than the goal.
             if fixed or sizes != node.sizes:

@@ -109,10 +109,8 @@ def _terms(
     for i in range(len(target)):
         if loss == 0:
             power = math.exp(min(max(scores[i], -600.0), 600.0))
-            right, wrong = (
-                mass[i] * (1 + target[i]) / 2 / power,
-                mass[i] * (1 - target[i]) / 2 * power,
-            )
+            right = mass[i] * (1 + target[i]) / 2 / power
+            wrong = mass[i] * (1 - target[i]) / 2 * power
             value += right + wrong
             downhill[i], curvature[i] = right - wrong, right + wrong
         elif loss == 1:
@@ -121,10 +119,8 @@ def _terms(
                 math.log1p(tail) + max((1 - positive) * scores[i], -positive * scores[i])
             )
             chance = (1.0 if scores[i] > 0 else tail) / (1 + tail)
-            downhill[i], curvature[i] = (
-                mass[i] * (positive - chance),
-                mass[i] * chance * (1 - chance),
-            )
+            downhill[i] = mass[i] * (positive - chance)
+            curvature[i] = mass[i] * chance * (1 - chance)
         elif loss == 3:
             mean = math.exp(min(scores[i], 600.0))
             value += mass[i] * (mean - target[i] * scores[i])
@@ -532,11 +528,9 @@ def dual(
         best = data.cap[j] if pull >= ridge * data.cap[j] else pull / ridge
         worth[j] = pull * best - ridge * best**2 / 2
         if state[j] == IN:
-            inside, covered, taken_off = (
-                inside + 1,
-                covered + data.coverage[j],
-                taken_off + worth[j],
-            )
+            inside += 1
+            covered += data.coverage[j]
+            taken_off += worth[j]
         else:
             free[n_free] = j
             n_free += 1

@@ -318,10 +318,8 @@ class _LireTask:
     def member(self, output: int, prices: LirePrices, run: Run) -> Member:
         """A search that reports to the run."""
         ours = self.candidates.outputs[output]
-        watch, make = (
-            Watch(run, ours.problem),
-            TracedSearch if self.options.traced else SupportSearch,
-        )
+        watch = Watch(run, ours.problem)
+        make = TracedSearch if self.options.traced else SupportSearch
         if self.options.joint:
             make = JointSearch
         scaled = prices.in_units(ours.problem.unit)

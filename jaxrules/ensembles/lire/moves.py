@@ -222,10 +222,8 @@ def rank_moves(
     drawn = (charges.ridge[columns] * weights).astype(products.dtype)
     products = _put(products, own, products[own] + ridge[columns])
     slope = _put(sums.slope, columns, sums.slope[columns] - drawn)
-    value, curved = (
-        sums.value + _paid(charges, support),
-        sums.value if loss == exponential else None,
-    )
+    value = sums.value + _paid(charges, support)
+    curved = sums.value if loss == exponential else None
     return _rank(products, slope, sums.own + ridge, value, charges, support, terms, curved)
 
 
@@ -554,11 +552,9 @@ def _closed_form_losses(
     e^(b x) = cosh b + x sinh b, and one product suffices; a binary column needs one product for
     each sign of the target.
     """
-    columns, weights, ridge = (
-        support.columns,
-        support.weights.astype(np.float32),
-        charges.ridge.astype(np.float32),
-    )
+    columns = support.columns
+    weights = support.weights.astype(np.float32)
+    ridge = charges.ridge.astype(np.float32)
     charged = ridge, charges.least.astype(np.float32), charges.most.astype(np.float32)
     xp = numpy_of(margins)
     value, paid = (xp.asarray(part, np.float32) for part in (sums.value, _paid(charges, support)))

@@ -247,10 +247,8 @@ def objective(
         lost = mean_loss(softmax, target, scores, weight)
         lost += float(penalty(used.sum(), coverage[used].sum(), gamma, lam))
         return lost + 2 * half * float(squares.sum())
-    total, loss = (
-        0.0,
-        loss_by_name(model.loss or {"identity": "squared"}.get(model.link, model.link)),
-    )
+    total = 0.0
+    loss = loss_by_name(model.loss or {"identity": "squared"}.get(model.link, model.link))
     for k, weights in enumerate(np.asarray(model.weights).T):
         size, covered = float(np.count_nonzero(weights)), float(coverage[weights != 0].sum())
         if penalise_intercept:

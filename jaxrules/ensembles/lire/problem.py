@@ -140,10 +140,8 @@ class SupportProblem:
         that does not vary is left out. Of equal columns of the problem, the one in the most
         required sets whose sign allows the weight gets it.
         """
-        everywhere, found = (
-            pack(np.ones((1, self.activations.n_patterns), bool))[0],
-            dict[int, float](),
-        )
+        everywhere = pack(np.ones((1, self.activations.n_patterns), bool))[0]
+        found = dict[int, float]()
         least, most = self.ends
         for row, weight in zip(bits, weights.tolist(), strict=True):
             equal = [

@@ -430,10 +430,8 @@ class PublishedSearch:
 
     def _split(self, m: int) -> tuple[float, float]:
         """Loss on the rows that column m, with a positive weight, helps and harms."""
-        moved, slope = (
-            float(self.row_loss @ np.abs(self.signs[m])),
-            float(self.row_loss @ self.signs[m]),
-        )
+        moved = float(self.row_loss @ np.abs(self.signs[m]))
+        slope = float(self.row_loss @ self.signs[m])
         return (moved + slope) / 2, (moved - slope) / 2
 
 

@@ -162,10 +162,8 @@ class SupportSearch:
             joining = np.flatnonzero(problem.required[absent].any(axis=0) & problem.addable)
             margins = problem.entries(best.columns) @ best.weights
             gain = self.gains_alone(joining, margins)
-            size, covered = (
-                problem.counted[best.columns].sum(),
-                problem.coverage[best.columns].sum(),
-            )
+            size = problem.counted[best.columns].sum()
+            covered = problem.coverage[best.columns].sum()
             price = penalty(size + 1, covered + problem.coverage[joining], self.gamma, self.lam)
             best = self.refit(
                 np.append(best.columns, joining[np.argmin(price - gain)]),
