@@ -399,13 +399,10 @@ class _Tuning:
                 model.schema, best.conditions, self.rules.propositions.tolist()
             )
             model = replace(
-                model,
-                conjunctions=rules.take(used),
-                weights=self.scale * b[:, used].T,
-                intercept=self.scale * b0 + self.centre,
-                loss=data.loss.name,
+                model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
+                intercept=self.scale * b0 + self.centre, loss=data.loss.name,
                 options=self.options.settings(model=model),
-            )
+            )  # fmt: skip
         norm = float((b**2).sum()) / (1 if self.loss == softmax else len(b0))
         risk = float(everything @ self.losses(best.rows, b, b0))
         objective = self.scale**2 * (risk + self.options.l2_penalty / 2 * norm)
@@ -539,13 +536,9 @@ class _Tuning:
                 ):
                     if exists and w.any():
                         one, holds = readable(
-                            self.columns,
-                            self.data.table,
-                            sign * w,
-                            -sign * end,
-                            condition.missing,
+                            self.columns, self.data.table, sign * w, -sign * end, condition.missing,
                             among,
-                        )
+                        )  # fmt: skip
                         tuned.append(one)
                         among &= holds
             # Otherwise the start's text stays: a threshold only moved in the gap between two rows.

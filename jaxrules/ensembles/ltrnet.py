@@ -853,14 +853,9 @@ class _Training:
             conditions.append([])
             for one in rule:
                 condition, holds = readable(
-                    self.columns,
-                    self.data.table,
-                    one.w,
-                    -one.t,
-                    one.admits,
-                    among,
+                    self.columns, self.data.table, one.w, -one.t, one.admits, among,
                     self.run.stopped,
-                )
+                )  # fmt: skip
                 conditions[-1].append(condition)
                 among &= holds
         return conditions, rows

@@ -338,12 +338,9 @@ def _problem(space: ModelSpace, options: PathFitOptions) -> PathProblem:
         }
         _refuse_for_cost(options.cost, given, options.method)
     problem = space.problem(
-        options.alpha,
-        kind=options.integer_steps,
-        lower=options.lower,
-        upper=options.upper,
+        options.alpha, kind=options.integer_steps, lower=options.lower, upper=options.upper,
         end=options.end,
-    )
+    )  # fmt: skip
     check_method(problem, options.method, options.cost)
     return problem
 

@@ -267,13 +267,9 @@ class _CostSums(NamedTuple):
         steps = len(sequence)
         path = self.space.path(self.problem(steps, tradeoff).along(sequence), self.alpha[:steps])
         return FrontPoint(
-            weighted_loss(path, self.alpha),
-            float(path.costs[-1]),
-            path,
-            supported,
-            tradeoff,
+            weighted_loss(path, self.alpha), float(path.costs[-1]), path, supported, tradeoff,
             proved,
-        )
+        )  # fmt: skip
 
     def add_supported(self, points: list[FrontPoint], max_steps: int, run: Run) -> None:
         """Add the point of the least sum for every length and tradeoff, until time runs out."""

@@ -289,15 +289,10 @@ def _fit_output(
         proof.prove()
     model, loss = proof.model()
     details = OptimalDetails(
-        loss=loss,
-        global_penalty=proof.gamma * proof.unit,
-        l2_penalty=proof.ridge * proof.unit,
-        n_propositions=len(made.pool),
-        relaxation=proof.relaxation,
-        n_candidates=proof.n_candidates,
-        complete=proof.complete,
-        nodes=proof.nodes,
-    )
+        loss=loss, global_penalty=proof.gamma * proof.unit, l2_penalty=proof.ridge * proof.unit,
+        n_propositions=len(made.pool), relaxation=proof.relaxation, n_candidates=proof.n_candidates,
+        complete=proof.complete, nodes=proof.nodes,
+    )  # fmt: skip
     # From the model itself: a proof holds for what is returned, or is none.
     squares = float(np.sum(np.asarray(model.weights) ** 2)) / float(data.weights.sum())
     objective = loss + details.global_penalty * len(model.conjunctions)
@@ -454,12 +449,9 @@ class AllConjunctions:
             activations = Activations(merged.bits, merged.pattern[pattern])
         using = self.made.using[:, pool.rules].any(axis=2) if len(self.made.using) else ()
         problem = make_problem(
-            activations,
-            self.data.target,
-            self.data.weights,
-            loss,
+            activations, self.data.target, self.data.weights, loss,
             required=list(using) if n_rules else (),
-        )
+        )  # fmt: skip
         return problem.above(self.floor)
 
     def _search(self, pool: Pool, merge: bool = False) -> SupportSearch:

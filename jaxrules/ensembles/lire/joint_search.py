@@ -82,14 +82,9 @@ class JointSearch(SupportSearch):
         member, group = best.groups
         margins = (self.problem.entries(best.columns, member) @ best.weights)[group]
         ranked = rank_joint_moves(
-            self.data,
-            best.loss,
-            *self._derivatives(margins),
-            self.charges,
-            Support(best.columns, best.weights),
-            self.terms,
-            self.problem.encoding,
-        )
+            self.data, best.loss, *self._derivatives(margins), self.charges,
+            Support(best.columns, best.weights), self.terms, self.problem.encoding,
+        )  # fmt: skip
         return self._keeping(best, Moves(*ranked))
 
     def _derivatives(self, margins: Floats) -> tuple[Floats, Floats]:

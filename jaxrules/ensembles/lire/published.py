@@ -183,12 +183,9 @@ def _fit_output(
     solution = encoded.in_zero_one(options.encoding)
     named = {"global_penalty": prices.global_penalty, "local_penalty": prices.local_penalty}
     details = PublishedDetails(
-        paper_objective=best.objective,
-        loss=solution.mean_loss(pool, data),
-        **named,
-        n_candidates=len(pool.rules),
-        sample=sample,
-    )
+        paper_objective=best.objective, loss=solution.mean_loss(pool, data), **named,
+        n_candidates=len(pool.rules), sample=sample,
+    )  # fmt: skip
     model = solution.model(pool, data, options.settings(**named))
     return run.finish(model, best.objective, "min", status, details=details)
 

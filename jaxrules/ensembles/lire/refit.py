@@ -90,17 +90,9 @@ def newton(
             none.
     """
     return newton_on_host(
-        loss,
-        columns.T,
-        target,
-        mass,
-        ridge,
-        weights,
-        ends=(least, most),
-        relative=0.0,
-        absolute=_CONVERGED,
-        goal=goal,
-    )
+        loss, columns.T, target, mass, ridge, weights, ends=(least, most), relative=0.0,
+        absolute=_CONVERGED, goal=goal,
+    )  # fmt: skip
 
 
 def lbfgs(

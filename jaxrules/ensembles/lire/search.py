@@ -353,15 +353,9 @@ class SupportSearch:
         while not self._over():
             margins, summed = self._sums(best)
             swept, taken = sweep(
-                self.data,
-                summed,
-                self._charges_of(best),
-                Support(best.columns, best.weights),
-                margins,
-                self.terms,
-                self._tolerance,
-                self.problem.encoding,
-            )
+                self.data, summed, self._charges_of(best), Support(best.columns, best.weights),
+                margins, self.terms, self._tolerance, self.problem.encoding,
+            )  # fmt: skip
             if taken == 0:
                 break
             moved = self.refit(*swept, near=best)

@@ -120,14 +120,9 @@ class L1Start:
         used = np.flatnonzero(weights)
         columns = self._activations.sparse[used % len(mass)]
         return liblinear(
-            columns,
-            used < len(mass),
-            weights[used],
-            1 / penalty,
-            seed=self.seed,
-            tol=_TOLERANCE,
+            columns, used < len(mass), weights[used], 1 / penalty, seed=self.seed, tol=_TOLERANCE,
             fit_intercept=True,
-        )
+        )  # fmt: skip
 
     def _joint(self, penalty: float, run: Run) -> Floats:
         """Coefficients of classes fitted together, (columns, classes). The penalty is that of two
@@ -152,15 +147,9 @@ class L1Start:
         if loss.quadratic:
             unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
         self._solution = sparse_glm.solve(
-            self._design,
-            target / unit,
-            penalty / unit,
-            loss=loss,
-            sample_weight=mass,
-            start=self._solution,
-            tolerance=_TOLERANCE,
-            run=run,
-        )
+            self._design, target / unit, penalty / unit, loss=loss, sample_weight=mass,
+            start=self._solution, tolerance=_TOLERANCE, run=run,
+        )  # fmt: skip
         return unit * self._solution.coefficients
 
 

@@ -641,21 +641,10 @@ class TracedSearch(SupportSearch):
         T, no = min(_QUEUE, (slots + 1) * n_columns), np.bool_(False)
         quick = np.float64 if self.problem.loss.quadratic else np.float32
         queue = Queue(
-            np.zeros(T, np.int32),
-            np.zeros(T, np.int32),
-            np.zeros(T),
-            np.zeros(T, bool),
-            np.zeros(slots, int),
-            np.int64(0),
-            columns,
-            np.zeros((slots, n_columns), quick),
-            np.zeros(n_columns, quick),
-            np.zeros((slots, slots)),
-            np.float64(0),
-            no,
-            no,
-            no,
-        )
+            np.zeros(T, np.int32), np.zeros(T, np.int32), np.zeros(T), np.zeros(T, bool),
+            np.zeros(slots, int), np.int64(0), columns, np.zeros((slots, n_columns), quick),
+            np.zeros(n_columns, quick), np.zeros((slots, slots)), np.float64(0), no, no, no,
+        )  # fmt: skip
         objective = np.float64(start.objective - self.problem.constant)
         zero, moves = np.int32(0), np.int32(self.moves)
         support = Support(columns, weights)

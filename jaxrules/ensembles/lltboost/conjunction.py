@@ -59,13 +59,9 @@ class Conjunction:
             tuple((np.flatnonzero(~answer.found) + 1).tolist()),
         )
         return Conjunction(
-            self.sign,
-            answer.rows[s],
-            float(answer.objective[s]),
-            float(answer.risk[s]),
-            (*self.parts, part),
-            self.of_class,
-        )
+            self.sign, answer.rows[s], float(answer.objective[s]), float(answer.risk[s]),
+            (*self.parts, part), self.of_class,
+        )  # fmt: skip
 
     def price(self, risk_tolerance: float) -> float:
         """The risk, with every column in a proposition priced at `risk_tolerance`."""

@@ -284,16 +284,9 @@ def _refitted(
     ridge = jnp.where(jnp.arange(len(start)) == 0, 0, _SEPARATOR_PENALTY)
     signs = None if task.sides is None else jnp.append(0, task.sides[support])
     point = newton(
-        logistic,
-        basis,
-        task.signs,
-        task.weights * found,
-        ridge,
-        start,
-        signs=signs,
-        tolerance=_ROUGHLY,
-        max_steps=30,
-    )
+        logistic, basis, task.signs, task.weights * found, ridge, start, signs=signs,
+        tolerance=_ROUGHLY, max_steps=30,
+    )  # fmt: skip
     return jnp.zeros_like(w).at[support].set(point[1:]), point[0]
 
 
@@ -349,16 +342,9 @@ def _held_out_risk(
     design, ridge = fitted.with_rule(rule)
     signs = None if bounds is None else bounds.signs.at[fitted.new].set(sign)
     weights = newton(
-        loss,
-        design,
-        arrays.target,
-        arrays.fit_weights,
-        ridge,
-        fitted.weights,
-        signs=signs,
-        tolerance=_ROUGHLY,
-        max_steps=30,
-    )
+        loss, design, arrays.target, arrays.fit_weights, ridge, fitted.weights, signs=signs,
+        tolerance=_ROUGHLY, max_steps=30,
+    )  # fmt: skip
     # `where`: scores of rows without weight may overflow, and 0 times infinity is NaN.
     losses = arrays.check_weights * loss.value(arrays.target, weights @ design)
     return jnp.sum(jnp.where(arrays.check_weights > 0, losses, 0))
@@ -373,14 +359,9 @@ def _joint_risks(arrays: Arrays, fitted: Fitted, rows: Array, found: Array) -> A
     def risk(rule: Array) -> Array:
         design, ridge = fitted.with_rule(rule)
         weights = refitted(
-            design,
-            arrays.target,
-            arrays.fit_weights,
-            ridge,
-            fitted.weights,
-            tolerance=_ROUGHLY,
+            design, arrays.target, arrays.fit_weights, ridge, fitted.weights, tolerance=_ROUGHLY,
             max_steps=_JOINT_STEPS,
-        )
+        )  # fmt: skip
         return arrays.check_weights @ softmax.value(arrays.target.T, (weights @ design).T)
 
     def one(size: tuple[Array, Array]) -> Array:

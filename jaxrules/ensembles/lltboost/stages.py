@@ -84,14 +84,9 @@ class BoostedOblique:
             if r < n_first or weights[r].any() or not ensemble.signs[1 + r]
         ]
         model = RuleEnsemble(
-            rules_of.take(kept),
-            weights[kept],
-            step.intercept,
-            None,
-            ensemble.loss.link,
-            ridge.kept(task.settings),
-            data.loss.name,
-        )
+            rules_of.take(kept), weights[kept], step.intercept, None, ensemble.loss.link,
+            ridge.kept(task.settings), data.loss.name,
+        )  # fmt: skip
         told = [ridge.chosen, reason if reason.startswith("max_rules=") else ""]
         gains = (
             [one.worth.gain for one in ensemble.steps[1 : m + 1]] if ensemble.chooses_size else []

@@ -293,13 +293,9 @@ def advance(
     no_descent = ~(value <= at.objective + rounding)
     no_progress = no_descent | ((violation >= at.violation) & (value >= at.objective - rounding))
     moved = at._replace(
-        coefficients=new_b,
-        intercept=at.intercept + size * d0,
-        gradient=gradient,
-        intercept_gradient=by_intercept,
-        objective=value,
-        violation=violation,
-    )
+        coefficients=new_b, intercept=at.intercept + size * d0, gradient=gradient,
+        intercept_gradient=by_intercept, objective=value, violation=violation,
+    )  # fmt: skip
     kept, kept_score = jax.tree.map(
         lambda new, old: jnp.where(no_descent, old, new), (moved, new_score), (at, score)
     )

@@ -73,16 +73,9 @@ def refit_weights(
         else ends_of(np.append(signs, np.zeros(int(intercept))))
     )
     point, _ = newton_on_host(
-        loss,
-        columns,
-        y,
-        sample_weight,
-        penalty,
-        point,
-        offset=offset,
-        ends=ends,
+        loss, columns, y, sample_weight, penalty, point, offset=offset, ends=ends,
         max_steps=max_steps,
-    )
+    )  # fmt: skip
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
 
 
