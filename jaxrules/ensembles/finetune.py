@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import EncodedColumn, TableLike
 from jaxrules.ensembles.oblique import Standardised, readable
-from jaxrules.learning.options import RunOptions, learner, option, options
+from jaxrules.learning.options import RunOptions, learner, option, options, or_none
 from jaxrules.learning.training import TrainingData, data_for, held_out, location_and_scale
 from jaxrules.losses import Array, Loss, LossOption, loss_by_name, of_rows, softmax
 from jaxrules.models.metrics import loss_of
@@ -116,9 +116,7 @@ class FinetuneOptions(RunOptions):
     iterations: int = option(checks.integer, default=250, at_least=1)
     learning_rate: float = option(checks.number, default=0.01, above=0, at_most=1000)
     sharpness: float = option(checks.number, default=4.0, above=0)
-    batch_size: int | None = option(
-        functools.partial(checks.optional, checks.integer), default=1024, at_least=1
-    )
+    batch_size: int | None = option(or_none(checks.integer), default=1024, at_least=1)
     l2_penalty: float = option(checks.penalty, default=1e-3)
     monotone: Mapping[str | int, int] | None = None
 

@@ -61,7 +61,7 @@ from jaxrules.ensembles.size import (
     price_of_rule,
 )
 from jaxrules.learning.cross_validation import along_paths, fit_of_best_setting, of_finished, spread
-from jaxrules.learning.options import Folds, ScoreOptions, learner, option, options
+from jaxrules.learning.options import Folds, ScoreOptions, learner, option, options, or_none
 from jaxrules.learning.training import (
     TrainingData,
     by_content,
@@ -198,16 +198,14 @@ class _LTRNetShared(ScoreOptions):
     steepness: float = option(checks.number, default=3.0, above=0)
     iterations: int = option(_count, default=250)
     learning_rate: float | None = option(
-        partial(checks.optional, checks.number), default=None, above=0, at_most=1000
+        or_none(checks.number), default=None, above=0, at_most=1000
     )
-    batch_size: int | None = option(
-        partial(checks.optional, checks.integer), default=1024, at_least=1
-    )
+    batch_size: int | None = option(or_none(checks.integer), default=1024, at_least=1)
     restarts: int = option(_count, default=10)
     combine_starts: bool = option(checks.flag, default=True)
     prune: bool = option(checks.flag, default=True)
     refit: bool = option(checks.flag, default=True)
-    l2_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
+    l2_penalty: float | None = option(or_none(checks.penalty), default=None)
     forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
 

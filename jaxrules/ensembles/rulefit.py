@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,10 +41,12 @@ from jaxrules.learning.options import (
     Multiclass,
     ScoreOptions,
     against_joint,
+    how_classes,
     joins,
     learner,
     option,
     options,
+    or_none,
 )
 from jaxrules.learning.training import TrainingData, by_content, loss_for
 from jaxrules.learning.warm_start import given_start
@@ -160,9 +162,7 @@ class _RuleFitShared(ScoreOptions):
 
     rules: RuleSource | None = None
     loss: LossOption = None
-    multiclass: Multiclass | None = option(
-        checks.choice, default=None, known=(None, *get_args(Multiclass))
-    )
+    multiclass: Multiclass | None = option(how_classes, default=None)
     linear_terms: bool = option(checks.flag, default=False)
     winsorise: float = option(checks.number, default=0.025, at_least=0, below=0.5)
     forbidden: Iterable[str | int] = ()
@@ -224,7 +224,7 @@ class RuleFitOptions(GroupOptions, _RuleFitShared):
         one_standard_error: choose the largest penalty within one standard error of the best.
     """
 
-    l1_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
+    l1_penalty: float | None = option(or_none(checks.penalty), default=None)
     start: Fit[RuleEnsemble] | RuleEnsemble | None = None
     n_folds: int = option(checks.integer, default=3, at_least=2)
     one_standard_error: bool = option(checks.flag, default=False)

@@ -38,6 +38,7 @@ from typing import (
     TypeVar,
     cast,
     dataclass_transform,
+    get_args,
     overload,
 )
 
@@ -90,6 +91,11 @@ def option(check: Callable[..., Any], *, default: Value, **limits: Any) -> Value
     )
 
 
+def or_none(check: Callable[..., Any]) -> Callable[..., Any]:
+    """The check of an option that may be None."""
+    return functools.partial(checks.optional, check)
+
+
 @dataclass_transform(
     eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(option,)
 )
@@ -127,9 +133,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if "check" in field.metadata:
-                self._set(
-                    field.name, field.metadata["check"](field.name, getattr(self, field.name))
-                )
+                given = getattr(self, field.name)
+                self._set(field.name, field.metadata["check"](field.name, given))
         limit = Deadline.of(self.time_limit)  # the clock starts here
         placement.check_limit(limit.seconds)
         self._set("time_limit", limit)
@@ -160,12 +165,8 @@ class RunOptions:
 
     def to(self, kind: type[OptionsT], **changes: Any) -> OptionsT:
         """Options of another class: these changes, and else the values of the same names."""
-        names = {field.name for field in dataclasses.fields(kind)}
-        common = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name in names
-        }
+        ours, theirs = ({one.name for one in dataclasses.fields(of)} for of in (self, kind))
+        common = {name: getattr(self, name) for name in ours & theirs}
         return kind(**{**common, **changes})
 
 
@@ -251,6 +252,8 @@ class ScoreOptions(FitOptions):
 
 
 Multiclass = Literal["joint", "one_vs_rest"]
+how_classes = functools.partial(checks.choice, known=(None, *get_args(Multiclass)))
+"""The check of the option `multiclass`."""
 ONE_VS_REST = 'set multiclass="one_vs_rest" for one model per class'
 
 

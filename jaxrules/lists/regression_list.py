@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike, effective_row
 from jaxrules.learning.cross_validation import along_paths, fit_of_best_setting, fits_along, of_all
 from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules, with_rules
-from jaxrules.learning.options import FitOptions, Folds, learner, option, options
+from jaxrules.learning.options import FitOptions, Folds, learner, option, options, or_none
 from jaxrules.learning.training import TrainingData, by_content
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.lists.candidates import rules_read
@@ -173,9 +173,7 @@ class RegressionListPathOptions(_Shared):
     """
 
     max_rules: int = option(checks.integer, default=10, at_least=1, at_most=10_000)
-    literal_penalty: float | None = option(
-        partial(checks.optional, checks.number), default=None, at_least=0
-    )
+    literal_penalty: float | None = option(or_none(checks.number), default=None, at_least=0)
 
 
 @options

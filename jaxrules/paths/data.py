@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
@@ -26,7 +25,7 @@ from jaxrules.data.table import (
     regression_target,
     with_target,
 )
-from jaxrules.learning.options import FitOptions, option, options
+from jaxrules.learning.options import FitOptions, option, options, or_none
 from jaxrules.losses import check_target, logistic, poisson, squared
 from jaxrules.paths.costs import Array, LossCost, QuadraticCost, Sequence, SoftmaxCost, softmax_cost
 from jaxrules.paths.model import (
@@ -81,7 +80,7 @@ class ModelOptions(FitOptions):
 
     start: Coefficients = None
     forbidden: Iterable[str | int] = ()
-    l2_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
+    l2_penalty: float | None = option(or_none(checks.penalty), default=None)
     intercept: bool = option(checks.flag, default=True)
     standardise: bool = option(checks.flag, default=False)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import takewhile
 from typing import Any, Literal, Self, get_args
 
@@ -21,7 +21,7 @@ from jaxrules.learning.cross_validation import (
     fits_in_turn,
     unfinished,
 )
-from jaxrules.learning.options import Folds, learner, option, options
+from jaxrules.learning.options import Folds, learner, option, options, or_none
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import loss_by_name
 from jaxrules.paths import bounded, convex, exact, given_end, integer, local, logistic, mip
@@ -108,10 +108,7 @@ class _PathShared(ModelOptions):
     upper: ByColumn = None
     batch: int = option(checks.integer, default=2, at_least=1, at_most=3)
     iterations: int | None = option(
-        partial(checks.optional, checks.integer),
-        default=None,
-        at_least=1,
-        at_most=local.LARGEST_COUNT,
+        or_none(checks.integer), default=None, at_least=1, at_most=local.LARGEST_COUNT
     )
     first_sequence: Iterable[str | int] | None = None
     restarts: int = option(checks.integer, default=20, at_least=0, at_most=_MOST_RESTARTS)

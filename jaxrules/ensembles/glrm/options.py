@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,11 @@ from jaxrules.learning.options import (
     Multiclass,
     ScoreOptions,
     against_joint,
+    how_classes,
     joins,
     option,
     options,
+    or_none,
 )
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss
@@ -129,23 +130,15 @@ class GlrmShared(ScoreOptions):
     learner = "glrm"
 
     loss: LossOption = None
-    multiclass: Multiclass | None = option(
-        checks.choice, default=None, known=(None, *get_args(Multiclass))
-    )
-    condition_penalty: float | None = option(partial(checks.optional, checks.penalty), default=None)
+    multiclass: Multiclass | None = option(how_classes, default=None)
+    condition_penalty: float | None = option(or_none(checks.penalty), default=None)
     pricing: Literal["beam", "exact"] = option(
         checks.choice, default="beam", known=("beam", "exact")
     )
-    max_length: int | None = option(
-        partial(checks.optional, checks.integer), default=None, at_least=1
-    )
+    max_length: int | None = option(or_none(checks.integer), default=None, at_least=1)
     max_rules: int = option(checks.integer, default=1000, at_least=0)
-    max_cut_points: int | None = option(
-        partial(checks.optional, checks.integer), default=20, at_least=1
-    )
-    search_rows: int | None = option(
-        partial(checks.optional, checks.integer), default=50_000, at_least=1
-    )
+    max_cut_points: int | None = option(or_none(checks.integer), default=20, at_least=1)
+    search_rows: int | None = option(or_none(checks.integer), default=50_000, at_least=1)
     linear_terms: bool = option(checks.flag, default=False)
     forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
@@ -154,7 +147,7 @@ class GlrmShared(ScoreOptions):
     rules_per_round: int = option(checks.integer, default=10, at_least=1)
     start: FirstCandidates | Fit[RuleEnsemble] | RuleEnsemble = option(_start, default="conditions")
     debias: bool = option(checks.flag, default=False)
-    eliminate: bool | None = option(partial(checks.optional, checks.flag), default=None)
+    eliminate: bool | None = option(or_none(checks.flag), default=None)
     tolerance: float = option(checks.number, default=1e-6, above=0)
 
     @property
@@ -201,9 +194,7 @@ class GlrmOptions(GlrmShared):
     """
 
     rule_penalty: float | None = option(_penalty, default=None)
-    standard_errors: float | None = option(
-        partial(checks.optional, checks.number), default=None, above=0
-    )
+    standard_errors: float | None = option(or_none(checks.number), default=None, above=0)
 
     @property
     def by_noise(self) -> bool:

@@ -51,10 +51,10 @@ from numpy.typing import ArrayLike, NDArray
 from jaxrules.data.table import TableLike
 from jaxrules.ensembles.lire.bound import TOLERANCE, BranchAndBound, Node, Relaxation
 from jaxrules.ensembles.lire.moves import ONES
-from jaxrules.ensembles.lire.options import default_ridge, default_share, deviance, or_none
+from jaxrules.ensembles.lire.options import default_ridge, default_share, deviance
 from jaxrules.ensembles.lire.problem import SupportProblem, make_problem, scaled, stated
 from jaxrules.ensembles.lire.search import Incumbent, SupportSearch
-from jaxrules.learning.options import ScoreOptions, learner, option, options
+from jaxrules.learning.options import ScoreOptions, learner, option, options, or_none
 from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
 from jaxrules.losses import Loss, MergedRows, best_shift, least_loss, mean_loss, merge_rows, squared
 from jaxrules.models.rule_models import RuleEnsemble

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -20,9 +19,11 @@ from jaxrules.learning.options import (
     Multiclass,
     ScoreOptions,
     against_joint,
+    how_classes,
     joins,
     option,
     options,
+    or_none,
 )
 from jaxrules.learning.training import TrainingData, loss_for
 from jaxrules.losses import Loss, least_loss, poisson, squared
@@ -156,11 +157,6 @@ def _unit(data: TrainingData) -> float:
 # The options
 
 
-def or_none(check: Callable[..., Any]) -> Callable[..., Any]:
-    """The check of an option that may be None."""
-    return partial(checks.optional, check)
-
-
 def _loss(name: str, value: Any) -> Any:
     """A loss by its name; None for that of the target."""
     known = (*get_args(LossName), None)
@@ -247,9 +243,7 @@ class _LireShared(ScoreOptions):
     required: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
-    multiclass: Multiclass | None = option(
-        checks.choice, default=None, known=(None, *get_args(Multiclass))
-    )
+    multiclass: Multiclass | None = option(how_classes, default=None)
     encoding: Encoding = option(checks.choice, default="signed", known=get_args(Encoding))
     penalise_intercept: bool = option(checks.flag, default=False)
     max_rules: int | None = option(or_none(checks.integer), default=None, at_least=1)

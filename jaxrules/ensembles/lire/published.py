@@ -39,11 +39,11 @@ from jaxrules.ensembles.extraction import RulePool, RuleSource, depends_on_label
 from jaxrules.ensembles.in_time import FORESTS, model_in_time
 from jaxrules.ensembles.lire.moves import Encoding
 from jaxrules.ensembles.lire.objective import PUBLISHED
-from jaxrules.ensembles.lire.options import LirePrices, or_none
+from jaxrules.ensembles.lire.options import LirePrices
 from jaxrules.ensembles.lire.solution import LireSolution, PublishedDetails
 from jaxrules.ensembles.lire.start import liblinear
 from jaxrules.learning.in_time import rows_for_rules
-from jaxrules.learning.options import FitOptions, learner, option, options
+from jaxrules.learning.options import FitOptions, learner, option, options, or_none
 from jaxrules.learning.training import TrainingData, one_against_rest
 from jaxrules.losses import exponential
 from jaxrules.models.rule_models import RuleEnsemble

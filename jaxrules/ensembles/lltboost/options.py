@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from jaxrules.learning.options import (
     Folds,
     Multiclass,
     ScoreOptions,
     against_joint,
+    how_classes,
     joins,
     option,
     options,
+    or_none,
 )
 from jaxrules.learning.training import TrainingData
 from jaxrules.losses import LossOption
@@ -111,25 +113,19 @@ class LLTBoostShared(ScoreOptions):
     renamed: ClassVar[Mapping[str, str]] = {"max_propositions": "max_length"}
 
     loss: LossOption = None
-    multiclass: Multiclass | None = option(
-        checks.choice, default=None, known=(None, *get_args(Multiclass))
-    )
+    multiclass: Multiclass | None = option(how_classes, default=None)
     max_length: int = option(_count, default=5)
     max_nonzeros: int = option(_count, default=5)
     validation_fraction: float = option(checks.number, default=0.25, at_least=0, below=1)
     risk_tolerance: float = option(checks.number, default=-0.1, at_least=-1)
     objective_tolerance: float = option(checks.penalty, default=0.3)
-    l2_penalty: float | None = option(
-        functools.partial(checks.optional, checks.penalty), default=None
-    )
+    l2_penalty: float | None = option(or_none(checks.penalty), default=None)
     refit_propositions: bool = option(checks.flag, default=True)
     refit_on_all_rows: bool = option(checks.flag, default=True)
     refine_thresholds: bool = option(checks.flag, default=False)
     axis_parallel: bool = option(checks.flag, default=False)
     beam_width: int = option(_count, default=1)
-    search_rows: int | None = option(
-        functools.partial(checks.optional, checks.integer), default=100_000, at_least=1
-    )
+    search_rows: int | None = option(or_none(checks.integer), default=100_000, at_least=1)
     forbidden: Iterable[str | int] = ()
     monotone: Mapping[str | int, int] | None = None
     first: Conjunctions | None = None
