@@ -142,8 +142,8 @@ def extract_rules(
         )
     if activations and X is None:
         raise ValueError("activations evaluates the rules on the rows of X; pass X")
-    found = _read_rules(forest, X, leaves_only)
-    rules, table = found.rules.conjunctions, found.table
+    found, table = _read_rules(forest, X, leaves_only)
+    rules = found.conjunctions
     if drop_duplicates:
         rules = _distinct_conditions(rules)
         if table is not None:
@@ -185,7 +185,7 @@ def tree_rules(forest: Any, X: TableLike | None = None, *, leaves_only: bool = F
     Raises:
         TypeError, ValueError: as `extract_rules`.
     """
-    return _read_rules(forest, X, leaves_only).rules
+    return _read_rules(forest, X, leaves_only)[0]
 
 
 RuleSource = TreeKind | Conjunctions | RulePool | Any
@@ -228,18 +228,14 @@ def rule_pool(
         # Given activations are trusted after a look at a few rows: comparing all would cost as much
         # as evaluating the rules again.
         some = data.rows[:_ROWS_COMPARED]
-        if activations.n_rows <= data.rows.max() or (
-            not np.array_equal(
-                activations.at(some), rules.satisfied(data.table[np.arange(len(some))])
-            )
-        ):
-            raise ValueError(
-                "rules has activations on rows other than those of X; extract them from the same "
-                "data"
-            )
-        activations = (
-            activations.take_rows(data.rows) if activations.n_rows > len(data.rows) else activations
+        first = data.table[np.arange(len(some))]
+        checks.require(
+            activations.n_rows > data.rows.max()
+            and np.array_equal(activations.at(some), rules.satisfied(first)),
+            "rules has activations on rows other than those of X; extract them from the same data",
         )
+        if activations.n_rows > len(data.rows):
+            activations = activations.take_rows(data.rows)
     elif isinstance(rules, Conjunctions):
         checks.require(
             len(rules) > 0 or may_be_empty,
@@ -260,9 +256,8 @@ def rule_pool(
                 "forbidden and monotone exclude every rule; pass other rules, or constrain fewer "
                 "columns"
             )
-        pool = RulePool(
-            pool.rules.take(kept), Activations(activations.bits[kept], activations.pattern)
-        )
+        activations = Activations(activations.bits[kept], activations.pattern)
+        pool = RulePool(pool.rules.take(kept), activations)
     return _with_required(pool, data, constraints) if grown else pool
 
 
@@ -345,12 +340,9 @@ def _fitted(model: Any, data: TrainingData) -> Any:
 # Trees of any library
 
 
-class _ForestRules(NamedTuple):
-    rules: TreeRules
-    table: Table | None
-
-
-def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _ForestRules:
+def _read_rules(
+    forest: Any, X: TableLike | None, leaves_only: bool
+) -> tuple[TreeRules, Table | None]:
     """The rules of the nodes, and `X` as a table."""
     leaves_only, read = checks.flag("leaves_only", leaves_only), read_forest(forest)
     table = None if X is None else as_table(X, missing="own_category")
@@ -370,11 +362,10 @@ def _read_rules(forest: Any, X: TableLike | None, leaves_only: bool) -> _ForestR
     edges = _edges(read, columns, schema, complete)
     trees = read.trees
     nodes = np.flatnonzero((trees.parent != NO_NODE) & (trees.is_leaf | (not leaves_only)))
-    conjunctions = _merged(edges, trees.parent, nodes, schema, complete)
+    conjunctions = _merged(edges, nodes)
     conjunctions.validate()
-    return _ForestRules(
-        TreeRules(conjunctions, trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]), table
-    )
+    tags = trees.tree[nodes], trees.node[nodes], trees.is_leaf[nodes]
+    return TreeRules(conjunctions, *tags), table
 
 
 # Columns of the forest, and features of the table
@@ -385,12 +376,8 @@ def _own_schema(forest: Forest) -> Schema:
     names = forest.names or tuple(f"x{i}" for i in range(forest.n_columns))
     features = []
     for column, name in enumerate(names):
-        values = forest.categories.get(column)
-        known = (
-            ()
-            if values is None
-            else tuple(sorted(category_text(v) for v in values.values() if v is not None))
-        )
+        values = forest.categories.get(column, {}).values()
+        known = tuple(sorted(category_text(v) for v in values if v is not None))
         features.append(Feature(name, known or None))
     return Schema(tuple(features), "own_category")
 
@@ -415,30 +402,25 @@ def _match_columns(forest: Forest, table: Table) -> tuple[Forest, Sequence[Encod
         return forest, encoded
     raise ValueError(
         f"forest was trained on {forest.n_columns} numeric columns, but X has the categorical "
-        "columns "
-        f"{', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot encoded; "
-        "train the forest on "
-        "jaxrules.as_table(X).one_hot()[0], and pass the same X"
+        f"columns {', '.join(map(repr, categorical[:8]))}: {len(encoded)} columns when one-hot "
+        "encoded; train the forest on jaxrules.as_table(X).one_hot()[0], and pass the same X"
     )
 
 
 def _match_names(forest: Forest, schema: Schema) -> list[int]:
     """The feature for every column: by name if both sides have names, else by position."""
     if forest.names is not None:
-        for names in (
-            schema.names,
-            tuple(name.replace(" ", "_") for name in schema.names),
-        ):  # as LightGBM writes them
+        of_lightgbm = tuple(name.replace(" ", "_") for name in schema.names)
+        for names in (schema.names, of_lightgbm):
             if set(names) == set(forest.names):
                 return [names.index(name) for name in forest.names]
     unnamed = schema.names == tuple(f"x{i}" for i in range(len(schema.names)))
     # Names that differ are a mistake, unless the table has none of its own: then positions decide.
     if forest.n_columns == len(schema.features) and (forest.names is None or unnamed):
         return list(range(forest.n_columns))
-    if forest.names is None or forest.n_columns != len(schema.features):
-        detail = (
-            f"{forest.n_columns} columns that are not those of X, which has {len(schema.features)}"
-        )
+    n = len(schema.features)
+    if forest.names is None or forest.n_columns != n:
+        detail = f"{forest.n_columns} columns that are not those of X, which has {n}"
     else:
         absent = [name for name in forest.names if name not in schema.names]
         detail = f"columns that X lacks: {', '.join(map(repr, absent[:8]))}"
@@ -480,9 +462,12 @@ def _with_listed_categories(forest: Forest, categorical: Sequence[int] | None) -
 @dataclass(frozen=True)
 class _Edges:
     """The conditions of `Trees` on features of a table; all are (nodes,) except `allowed`, (nodes,
-    categories).
+    categories), and `complete`, the features without missing values.
     """
 
+    schema: Schema
+    complete: NDArray[np.bool_]
+    parent: NDArray[np.int64]
     feature: NDArray[np.int64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -541,7 +526,7 @@ def _edges(
             else:
                 allowed[on, category] = has_one
             lower[on], upper[on] = -np.inf, np.inf
-    return _Edges(feature, lower, upper, missing, unseen, allowed)
+    return _Edges(schema, complete, trees.parent, feature, lower, upper, missing, unseen, allowed)
 
 
 def _wrong_kind(name: str, in_forest: bool) -> str:
@@ -578,9 +563,7 @@ def _forest_codes(
     has_names = bool((names != _NOT_KNOWN).any())
     if has_names and named:
         return names, missing_code
-    if not any(
-        isinstance(value, str) or value not in range(MISSING, n) for value in known.values()
-    ):
+    if all(not isinstance(value, str) and value in range(MISSING, n) for value in known.values()):
         by_number = {int(value): code for code, value in known.items()}
         codes = np.array([by_number.get(code, _NOT_KNOWN) for code in range(n)], np.int64)
         if has_names and (codes != names).any():
@@ -601,33 +584,21 @@ def _forest_codes(
 # Rules: the edges above a node, merged by feature
 
 
-def _merged(
-    edges: _Edges,
-    parent: NDArray[np.int64],
-    nodes: NDArray[np.int64],
-    schema: Schema,
-    complete: NDArray[np.bool_],
-) -> Conjunctions:
+def _merged(edges: _Edges, nodes: NDArray[np.int64]) -> Conjunctions:
     """One rule per node; conditions in the order of their features on the path from the root."""
     blocks = [
-        _merged_block(edges, parent, nodes[start : start + _RULES_PER_BLOCK], schema, complete)
+        _merged_block(edges, nodes[start : start + _RULES_PER_BLOCK])
         for start in range(0, len(nodes), _RULES_PER_BLOCK)
     ]
     return blocks[0] if len(blocks) == 1 else Conjunctions.concatenate(blocks)
 
 
-def _merged_block(
-    edges: _Edges,
-    parent: NDArray[np.int64],
-    nodes: NDArray[np.int64],
-    schema: Schema,
-    complete: NDArray[np.bool_],
-) -> Conjunctions:
+def _merged_block(edges: _Edges, nodes: NDArray[np.int64]) -> Conjunctions:
     # All edges above all nodes, sorted by rule and feature: each run of equal keys is one
     # condition, the intersection of its edges (maximum of lower ends, minimum of upper ends,
     # logical and).
-    rule, edge, height = _paths(parent, nodes)
-    key = rule * len(schema.features) + edges.feature[edge]
+    rule, edge, height = _paths(edges.parent, nodes)
+    key = rule * len(edges.schema.features) + edges.feature[edge]
     order = np.argsort(key, kind="stable")
     rule, edge, height, key = rule[order], edge[order], height[order], key[order]
     # The edges of one rule on one feature form a group; their intersection is its condition.
@@ -642,7 +613,11 @@ def _merged_block(
         allowed = np.logical_and.reduceat(edges.allowed[edge], start, axis=0)
     empty = lower >= upper
     lower[empty], upper[empty] = np.inf, -np.inf  # the canonical empty interval
-    trivial = _holds_always(feature, lower, upper, missing, unseen, allowed, schema, complete)
+    # What every value satisfies is no condition.
+    sizes = np.array([len(f.categories or ()) for f in edges.schema.features])[feature]
+    anything = (lower == -np.inf) & (upper == np.inf)
+    anything = np.where(sizes == 0, anything, unseen & (allowed.sum(axis=1) == sizes))
+    trivial = anything & (missing | edges.complete[feature])
     from_root = np.lexsort((-np.maximum.reduceat(height, start), rule[start]))
     kept = from_root[~trivial[from_root]]
     lengths = np.bincount(rule[start][kept], minlength=len(nodes))
@@ -657,7 +632,7 @@ def _merged_block(
         unseen=unseen[kept],
         allowed=allowed[kept],
         propositions=np.bincount(rule, minlength=len(nodes)).astype(np.int32),
-        schema=schema,
+        schema=edges.schema,
     )
 
 
@@ -680,25 +655,6 @@ def _paths(
     return np.concatenate(rules), np.concatenate(edges), np.concatenate(heights)
 
 
-def _holds_always(
-    feature: NDArray[np.int64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    missing: NDArray[np.bool_],
-    unseen: NDArray[np.bool_],
-    allowed: NDArray[np.bool_],
-    schema: Schema,
-    complete: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    """The conditions that every value satisfies."""
-    sizes = np.array(
-        [len(f.categories) if f.categories is not None else 0 for f in schema.features]
-    )[feature]
-    numeric = (lower == -np.inf) & (upper == np.inf)
-    categorical = unseen & (allowed.sum(axis=1) == sizes)
-    return np.where(sizes == 0, numeric, categorical) & (missing | complete[feature])
-
-
 # Duplicates
 
 
@@ -707,15 +663,9 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
     rules that always or never hold are dropped.
     """
     arrays = (
-        rules.feature,
-        rules.lower,
-        rules.upper,
-        rules.lower_closed,
-        rules.upper_closed,
-        rules.missing,
-        rules.unseen,
-        rules.allowed,
-    )
+        rules.feature, rules.lower, rules.upper, rules.lower_closed, rules.upper_closed,
+        rules.missing, rules.unseen, rules.allowed,
+    )  # fmt: skip
     n = len(rules.feature)
     # Negative zero equals zero: adding zero makes it so.
     texts = [
@@ -723,12 +673,8 @@ def _distinct_conditions(rules: Conjunctions) -> Conjunctions:
         for one in arrays
     ]
     octets = np.concatenate([one.reshape(n, -1) for one in texts], axis=1)
-    some = (
-        np.where(
-            rules.is_numeric, rules.lower < rules.upper, rules.allowed.any(axis=1) | rules.unseen
-        )
-        | rules.missing
-    )
+    of_categories = rules.allowed.any(axis=1) | rules.unseen
+    some = np.where(rules.is_numeric, rules.lower < rules.upper, of_categories) | rules.missing
     # Rules with equal conditions may have met the features in another order.
     by_feature = np.lexsort((rules.feature, np.repeat(np.arange(len(rules)), rules.lengths)))
     octets, never = octets[by_feature], ~some

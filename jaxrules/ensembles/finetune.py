@@ -177,20 +177,18 @@ def _require_monotone(model: RuleEnsemble, constraints: Constraints) -> None:
     remedy = "which monotone forbids; start from a model that was fitted with it"
     for k in range(weights.shape[1]):
         may_be = constraints.signs(model.conjunctions, k, weights.shape[1])
-        barred = np.flatnonzero(
-            ((weights[:, k] < 0) & ~may_be[:, 0]) | ((weights[:, k] > 0) & ~may_be[:, 1])
-        )
+        own = weights[:, k]
+        barred = np.flatnonzero(((own < 0) & ~may_be[:, 0]) | ((own > 0) & ~may_be[:, 1]))
         if len(barred):
             rule = model.conjunctions.describe(int(barred[0]))
             raise ValueError(
-                f"model has the rule {rule!r} with weight {weights[barred[0], k]:.4g}, {remedy}"
+                f"model has the rule {rule!r} with weight {own[barred[0]]:.4g}, {remedy}"
             )
         if model.linear is None:
             continue
         bound = constraints.of_output(k, weights.shape[1])
-        for feature, b in zip(
-            model.linear.feature.tolist(), np.asarray(model.linear.coefficients)[:, k], strict=True
-        ):
+        coefficients = np.asarray(model.linear.coefficients)[:, k]
+        for feature, b in zip(model.linear.feature.tolist(), coefficients, strict=True):
             if dict(bound.monotone).get(feature, 0) * b < 0 or (feature in bound.forbidden and b):
                 name = model.schema.names[feature]
                 raise ValueError(
@@ -255,16 +253,14 @@ class _FinetuneObjective:
             step = smooth + jax.lax.stop_gradient((distance >= 0) - smooth)
             return jnp.where(exists[..., None], step, 1)
 
-        p = end(z - soft.lower[..., None], fixed.has_lower) * end(
-            soft.upper[..., None] - z, fixed.has_upper
-        )
+        p = end(z - soft.lower[..., None], fixed.has_lower)
+        p = p * end(soft.upper[..., None] - z, fixed.has_upper)
         # A missing number: the condition answers by its own rule, which is not tuned.
         if lost.shape[0]:
             p = jnp.where(lost, fixed.admits[..., None], p)
         # q = prod_j p_j over the tuned conditions, on rows where the fixed ones hold.
-        q = functools.reduce(
-            operator.mul, [p[:, j] for j in range(p.shape[1])], held.astype(p.dtype)
-        )
+        parts = [p[:, j] for j in range(p.shape[1])]
+        q = functools.reduce(operator.mul, parts, held.astype(p.dtype))
         scores = (soft.b * fixed.used) @ q + soft.b0[:, None] + offset
         losses = of_rows(self.loss, target.T, scores.T)
         return jnp.sum(jnp.where(weights > 0, weights * losses, 0))[None]
@@ -304,16 +300,14 @@ class _Tuning:
         self.rows = self.rules.satisfied(data.table).T
         self.b = np.asarray(model.weights, np.float64)[in_use].T / self.scale
         self.b0 = (np.asarray(model.intercept, np.float64) - self.centre) / self.scale
-        may_be = np.array(
-            [constraints.signs(self.rules, k, len(self.b)) for k in range(len(self.b))], int
-        )
+        n = len(self.b)
+        may_be = np.array([constraints.signs(self.rules, k, n) for k in range(n)], int)
         self.signs = may_be[..., 1] - may_be[..., 0]  # of b, 0 for any
         self.directions = self.columns.directions(constraints)
         self.offset = np.zeros_like(self.target)
         if model.linear is not None:
-            self.offset = (
-                model.linear.values(data.table) @ np.asarray(model.linear.coefficients)
-            ).T / self.scale
+            terms = model.linear.values(data.table) @ np.asarray(model.linear.coefficients)
+            self.offset = terms.T / self.scale
         # Both come from one random order, so that the first half is part of the whole.
         self.validation = held_out(data, options.held_out, options.seed)
         first = held_out(data, options.held_out / 2, options.seed)
@@ -324,8 +318,10 @@ class _Tuning:
                 "more distinct rows, or pass guard=False"
             )
         self.place = {one: j for j, one in enumerate(self.columns.encoded)}
-        self.soft = [[c for c in rule if self.weighs(c) is not None] for rule in self.rules]
-        self.stay = [[c for c in rule if self.weighs(c) is None] for rule in self.rules]
+        # Of every rule: the tuned conditions with their columns, and the others.
+        weighed = [[(c, self.weighs(c)) for c in rule] for rule in self.rules]
+        self.soft = [[(c, parts) for c, parts in rule if parts is not None] for rule in weighed]
+        self.stay = [[c for c, parts in rule if parts is None] for rule in weighed]
 
     def fit(self) -> Fit[RuleEnsemble]:
         """Tune, judge, and finish."""
@@ -342,19 +338,13 @@ class _Tuning:
         found = [judged(jax.tree.map(lambda array: array[0], lanes), [], self.rows)]
         with run:
             run.phase = "search"
-            for descent in adam(
-                _FinetuneObjective(self.loss),
-                lanes,
-                rows,
-                fixed,
-                n_rows=len(fits),
-                iterations=options.iterations,
-                learning_rate=options.learning_rate,
-                batch_size=options.batch_size,
-                seed=options.seed,
-                ends=self.ends(lanes),
+            descents = adam(
+                _FinetuneObjective(self.loss), lanes, rows, fixed, n_rows=len(fits),
+                iterations=options.iterations, learning_rate=options.learning_rate,
+                batch_size=options.batch_size, seed=options.seed, ends=self.ends(lanes),
                 stopped=run.stopped,
-            ):
+            )  # fmt: skip
+            for descent in descents:
                 soft: Soft = jax.tree.map(lambda array: array[0], descent.parameters)
                 found.append(judged(soft, *self.hardened(soft)))
                 risk = self.scale**2 * float(descent.values[0])
@@ -393,30 +383,25 @@ class _Tuning:
         if best is not start:
             b, b0 = self.refitted(best.rows, best.soft, everything)
             used = np.flatnonzero(b.any(axis=0))  # a rule that now holds nowhere has weight 0
-            rules = Conjunctions.build(
-                model.schema, best.conditions, self.rules.propositions.tolist()
-            )
+            sizes = self.rules.propositions.tolist()
+            rules = Conjunctions.build(model.schema, best.conditions, sizes)
             model = replace(
                 model, conjunctions=rules.take(used), weights=self.scale * b[:, used].T,
                 intercept=self.scale * b0 + self.centre, loss=data.loss.name,
                 options=self.options.settings(model=model),
             )  # fmt: skip
+        unit = self.scale**2
         norm = float((b**2).sum()) / (1 if self.loss == softmax else len(b0))
         risk = float(everything @ self.losses(best.rows, b, b0))
-        objective = self.scale**2 * (risk + self.options.l2_penalty / 2 * norm)
+        objective = unit * (risk + self.options.l2_penalty / 2 * norm)
         details = FinetuneDetails(
-            accepted=best is not start,
-            start_risk=self.scale**2 * float(held @ start.losses),
-            risk=self.scale**2 * float(held @ best.losses),
-            gain=self.scale**2 * gain[0],
-            gain_error=self.scale**2 * gain[1],
-            validation_rows=self.validation,
-            first_half=self.halves[0],
-        )
+            accepted=best is not start, start_risk=unit * float(held @ start.losses),
+            risk=unit * float(held @ best.losses), gain=unit * gain[0], gain_error=unit * gain[1],
+            validation_rows=self.validation, first_half=self.halves[0],
+        )  # fmt: skip
         fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
-        return replace(
-            fit, history=(*history, Step(objective, len(model.conjunctions), fit.seconds))
-        )
+        last = Step(objective, len(model.conjunctions), fit.seconds)
+        return replace(fit, history=(*history, last))
 
     def weighs(self, condition: Condition) -> tuple[NDArray[np.intp], Floats, Floats] | None:
         """The standardised columns of a condition on numbers, their weights and origins; None for
@@ -450,10 +435,7 @@ class _Tuning:
         admits = np.zeros(shape, bool)
         lost = np.zeros((*shape, size) if len(columns.missing) else (0, 0, size), bool)
         for r, rule in enumerate(self.soft):
-            for j, condition in enumerate(rule):
-                on, raw, origins = self.weighs(condition) or (
-                    np.zeros(0, np.intp), np.zeros(0), np.zeros(0),
-                )  # fmt: skip
+            for j, (condition, (on, raw, origins)) in enumerate(rule):
                 # lower < w'(x - origin): with x = centre + scale z, it is
                 # (lower - shift) / length < w'z, |w| = 1.
                 scaled = raw * columns.scale[on]
@@ -501,20 +483,16 @@ class _Tuning:
 
         def below(side: int) -> Soft:
             w = np.where(constrained & (side * lanes.w > 0), least, -np.inf)
-            return Soft(
-                w, -any_end, -any_end, np.where(side * signs > 0, 0.0, -np.inf), -any_intercept
-            )
+            b = np.where(side * signs > 0, 0.0, -np.inf)
+            return Soft(w, -any_end, -any_end, b, -any_intercept)
 
         return below(1), jax.tree.map(np.negative, below(-1))
 
     def values(self, feature: int | Direction) -> Floats:
         """The values of a column or a direction, (rows,)."""
-        table = self.data.table
-        return (
-            table.columns[feature]
-            if isinstance(feature, int)
-            else Directions.build([feature]).project(0, table)
-        )
+        if isinstance(feature, int):
+            return self.data.table.columns[feature]
+        return Directions.build([feature]).project(0, self.data.table)
 
     def hardened(self, soft: Soft) -> tuple[list[list[Condition]], Rows]:
         """The rules for tuned parameters, and the rows for which they hold; rules that hold for the
@@ -524,8 +502,7 @@ class _Tuning:
         held = Conjunctions.build(self.data.table.schema, self.stay).satisfied(self.data.table).T
         for r, rule in enumerate(self.soft):
             tuned, among = list(self.stay[r]), held[r].copy()
-            for j, condition in enumerate(rule):
-                on, *_ = self.weighs(condition) or (np.zeros(0, np.intp),)
+            for j, (condition, (on, *_)) in enumerate(rule):
                 w = np.zeros(len(self.columns.values))
                 w[on] = soft.w[r, j, on] / np.sqrt((soft.w[r, j, on] ** 2).sum())
                 for sign, end, exists in (

@@ -280,16 +280,8 @@ def _read_sklearn(forest: Any) -> Forest:
         for column, spread in getattr(forest, "spreads", {}).items():
             on = tree.feature == column
             thresholds[on] = spread.thresholds(tree.threshold[on])
-        splits.append(
-            _Splits(
-                tree.children_left,
-                tree.children_right,
-                tree.feature,
-                thresholds,
-                missing_left,
-                no_set,
-            )
-        )
+        split = tree.children_left, tree.children_right, tree.feature
+        splits.append(_Splits(*split, thresholds, missing_left, no_set))
     trees = _binary_trees(splits, np.empty((0, 0), bool))
     encoded = getattr(forest, "encoded", None)
     return Forest(trees, forest.n_features_in_, _own_names(forest), {}, encoded=encoded)
@@ -303,17 +295,12 @@ def _read_hist(forest: Any) -> Forest:
     # encoder; the others follow.
     columns = np.arange(forest.n_features_in_)
     categories: dict[int, dict[int, Any]] = {}
-    if forest.is_categorical_ is not None:
-        columns = np.concatenate(
-            [columns[forest.is_categorical_], columns[~forest.is_categorical_]]
-        )
+    if (of_codes := forest.is_categorical_) is not None:
+        columns = np.concatenate([columns[of_codes], columns[~of_codes]])
         encoder = forest._preprocessor.named_transformers_["encoder"]
-        for column, values in zip(
-            np.flatnonzero(forest.is_categorical_).tolist(), encoder.categories_, strict=True
-        ):
-            categories[column] = {
-                code: v for code, v in enumerate(values.tolist()) if v == v
-            }  # NaN has no code
+        known = zip(np.flatnonzero(of_codes).tolist(), encoder.categories_, strict=True)
+        for column, values in known:  # NaN has no code
+            categories[column] = {code: v for code, v in enumerate(values.tolist()) if v == v}
     splits, left_sets, n_sets = [], [np.zeros((0, 256), bool)], 0
     for predictor in (predictor for iteration in forest._predictors for predictor in iteration):
         nodes = predictor.nodes
@@ -337,11 +324,8 @@ def _read_hist(forest: Any) -> Forest:
 
 def _bits(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Sets of codes from 32-bit words, lowest bit first, shape (sets, 32 words)."""
-    octets = (
-        np.ascontiguousarray(words, dtype="<u4")
-        .view(np.uint8)
-        .reshape(len(words), 4 * words.shape[1])
-    )
+    octets = np.ascontiguousarray(words, dtype="<u4").view(np.uint8)
+    octets = octets.reshape(len(words), 4 * words.shape[1])
     return np.unpackbits(octets, axis=1, bitorder="little").view(bool)
 
 
@@ -431,9 +415,7 @@ class _LightGBMTrees:
             node, parent, above, edge = pending.pop()
             here, is_leaf = len(self._rows), node < 0
             own_number = ~node if is_leaf else node
-            self._rows.append(
-                (parent, is_leaf, index, own_number, above, edge[0], edge[1], edge[2], edge[3])
-            )
+            self._rows.append((parent, is_leaf, index, own_number, above, *edge))
             if is_leaf:
                 continue
             # Bit 0 of `decision_type`: categorical, whose threshold is then the number of its set.
@@ -444,34 +426,21 @@ class _LightGBMTrees:
                 to_left, to_right = _lightgbm_intervals(
                     threshold[node], kind[node] >> 2 & 3, bool(kind[node] & 2)
                 )
-            children = [(left[node], one) for one in to_left] + [
-                (right[node], one) for one in to_right
-            ]
+            sides = (left[node], to_left), (right[node], to_right)
+            children = [(child, one) for child, some in sides for one in some]
             # The last entry of the stack is the next one: reversed, so that left comes before
             # right. A side of several intervals occurs once for each, with all nodes below.
             pending += [(child, here, column[node], one) for child, one in reversed(children)]
 
     def trees(self) -> Trees:
-        parent, is_leaf, tree, node, column, lower, upper, missing, edge_set = zip(
-            *self._rows, strict=True
-        )
+        kinds = (int, bool, int, int, int, float, float, bool, int)
+        columns = zip(zip(*self._rows, strict=True), kinds, strict=True)
         sets = np.zeros((len(self._sets), self.n_codes), bool)
         for row, one in zip(sets, self._sets, strict=True):
             row[: len(one)] = one
-        category_set = np.array(edge_set, np.int64)
         # `_categorical_edges` numbers the two sides of a split 2 i and 2 i + 1.
-        return Trees(
-            np.array(parent, np.int64),
-            np.array(is_leaf, bool),
-            np.array(tree, np.int64),
-            np.array(node, np.int64),
-            np.array(column, np.int64),
-            np.array(lower, np.float64),
-            np.array(upper, np.float64),
-            np.array(missing, bool),
-            category_set,
-            np.stack([sets, ~sets], axis=1).reshape(2 * len(sets), self.n_codes),
-        )
+        sides = np.stack([sets, ~sets], axis=1).reshape(2 * len(sets), self.n_codes)
+        return Trees(*(np.array(values, kind) for values, kind in columns), sets=sides)
 
 
 def _categorical_edges(split_set: int) -> tuple[list[_Edge], list[_Edge]]:
@@ -497,9 +466,8 @@ def _lightgbm_intervals(
         # Without a missing type NaN is read as zero, which goes left of a threshold of at least 0;
         # that is now positive.
         missing_left = default_left if missing_type == _NAN_IS_MISSING else threshold > 0
-        return [_Edge(-np.inf, threshold, missing_left)], [
-            _Edge(threshold, np.inf, not missing_left)
-        ]
+        to_right = _Edge(threshold, np.inf, not missing_left)
+        return [_Edge(-np.inf, threshold, missing_left)], [to_right]
     # The pieces into which threshold and zero cut the line, and their directions;
     # merge neighbours that agree.
     ends = sorted({-np.inf, _BELOW_ZERO, _ZERO, threshold, np.inf})

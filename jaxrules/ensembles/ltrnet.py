@@ -422,12 +422,9 @@ def _on_all_rows(
     objective = model_loss(fit.model, data) + details.l2_penalty / 2 * squares
     step = Step(objective, len(fit.model.conjunctions), run.seconds())
     return replace(
-        fit,
-        objective=objective,
-        history=(*fit.history, step),
-        seconds=run.seconds(),
+        fit, objective=objective, history=(*fit.history, step), seconds=run.seconds(),
         details=replace(details, sample=len(sample.weights)),
-    )
+    )  # fmt: skip
 
 
 # The network
@@ -612,12 +609,8 @@ class _Rules:
 
     def take(self, chosen: Sequence[int]) -> _Rules:
         """Some of the rules."""
-        return replace(
-            self,
-            rules=[self.rules[r] for r in chosen],
-            rows=self.rows[chosen],
-            weights=self.weights[chosen],
-        )
+        rules = [self.rules[r] for r in chosen]
+        return replace(self, rules=rules, rows=self.rows[chosen], weights=self.weights[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -670,9 +663,8 @@ class _Training:
         # none (0).
         # Starts are shifted against each other: even with one rule, both kinds are tried.
         kinds = np.array([1, -1] if len(self.target) == 1 else [1, -1, 0])
-        self.sides = kinds[
-            (np.arange(options.restarts)[:, None] + np.arange(options.max_rules)) % len(kinds)
-        ]
+        shifted = np.arange(options.restarts)[:, None] + np.arange(options.max_rules)
+        self.sides = kinds[shifted % len(kinds)]
         # The effect of a rising rule on each output: raise it, lower it, or none.
         self.effects = np.zeros(len(self.target), int)
         # The first class falls when the last rises; a single output is the last: 1.
@@ -687,30 +679,23 @@ class _Training:
         n_columns, outputs = len(self.columns.values), len(self.target)
         w = random.normal(size=(*shape, n_columns))
         if self.directions.any():
-            w = np.where(
-                self.directions, np.abs(w) * self.directions * self.sides[..., None, None], w
-            )
+            signs = self.directions * self.sides[..., None, None]
+            w = np.where(self.directions, np.abs(w) * signs, w)
         sample = self.columns.values[:, random.choice(len(self.weights), _SAMPLE, p=self.weights)]
         share = random.uniform(0.05, 0.5, (*shape, 1))
         # t is the quantile of w'x that 5 to 50 % of the rows of a sample fall below.
-        t = np.take_along_axis(
-            np.sort(w @ sample, axis=-1), (share * _SAMPLE).astype(int), axis=-1
-        )[..., 0]
+        place = (share * _SAMPLE).astype(int)
+        t = np.take_along_axis(np.sort(w @ sample, axis=-1), place, axis=-1)[..., 0]
         target = self.target.T if outputs > 1 else self.target[0]
         constants = np.atleast_1d(best_constant(self.loss, target, self.weights))
         v = random.uniform(size=shape)
         b = random.normal(scale=0.3, size=(options.restarts, outputs, options.max_rules))
         if self.directions.any():
-            b = np.where(
-                self.sides[:, None], np.abs(b) * self.sides[:, None] * self.effects[:, None], b
-            )
-        return Net(
-            np.pad(w, [(0, 0)] * 3 + [(0, bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns)]),
-            t,
-            v,
-            b,
-            np.tile(constants, (options.restarts, 1)),
-        )
+            sides = self.sides[:, None]
+            b = np.where(sides, np.abs(b) * sides * self.effects[:, None], b)
+        more = bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns
+        b0 = np.tile(constants, (options.restarts, 1))
+        return Net(np.pad(w, [(0, 0)] * 3 + [(0, more)]), t, v, b, b0)
 
     def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
         """Lower and upper bounds of the parameters of all networks, for `adam`; None if there are
@@ -734,13 +719,10 @@ class _Training:
     def fits(self, each: Sequence[LTRNetOptions]) -> list[Fit[RuleEnsemble]]:
         """The best start under the penalties of each."""
         options, run, n = self.options, self.run, len(self.weights)
-        nets: Net = jax.tree.map(
-            lambda array: np.tile(array, (len(each),) + (1,) * (array.ndim - 1)), self.starts()
-        )
+        nets = Net(*(np.concatenate([part] * len(each)) for part in self.starts()))
         more = [(0, bucket(max(n, _SMALLEST_SHAPE[0])) - n)]
-        columns = np.pad(
-            self.columns.values, [(0, nets.w.shape[-1] - len(self.columns.values)), *more]
-        )
+        wider = nets.w.shape[-1] - len(self.columns.values)
+        columns = np.pad(self.columns.values, [(0, wider), *more])
         rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
         training = run.child(_TRAINING_SHARE)
         # Networks are in the order of the pairs of penalties, all starts of a pair together.
@@ -753,19 +735,14 @@ class _Training:
         self.began = run.shortened or limited or not run.stopped()
         with run:
             run.phase = "search"
-            for descent in adam(
-                _LTRNetObjective(self.loss, options.straight_through),
-                nets,
-                rows,
-                (l1, binary, np.full(len(l1), options.steepness)),
-                n_rows=n,
-                iterations=options.iterations,
-                learning_rate=options.learning_rate or 0.03,
-                batch_size=options.batch_size,
-                seed=options.seed,
-                ends=self.ends(len(each), nets.w.shape[-1]),
-                stopped=training.stopped,
-            ):
+            descents = adam(
+                _LTRNetObjective(self.loss, options.straight_through), nets, rows,
+                (l1, binary, np.full(len(l1), options.steepness)), n_rows=n,
+                iterations=options.iterations, learning_rate=options.learning_rate or 0.03,
+                batch_size=options.batch_size, seed=options.seed,
+                ends=self.ends(len(each), nets.w.shape[-1]), stopped=training.stopped,
+            )  # fmt: skip
+            for descent in descents:
                 nets, values = descent.parameters, descent.values
                 # From losses of the standardised target to those of the user's.
                 risks = self.scale**2 * values.reshape(len(each), -1).min(axis=1)
@@ -774,9 +751,7 @@ class _Training:
                 run.report(descent.steps, float(risks.min()), options.max_rules)
         run.shortened |= training.stopped()
         run.preparing("rules")
-        lanes = [
-            jax.tree.map(lambda array, lane=lane: array[lane], nets) for lane in range(len(l1))
-        ]
+        lanes = [Net(*parts) for parts in zip(*nets, strict=True)]
         fits = []
         for p, one in enumerate(each):
             own = slice(p * options.restarts, (p + 1) * options.restarts)
@@ -813,9 +788,8 @@ class _Training:
         # y = centre + scale f. Loss and ridge both have the unit of y^2: the ridge stays the same.
         weights, intercept = self.scale * weights, self.scale * intercept + self.centre
         kept = np.flatnonzero(weights.any(axis=1))  # a sign constraint may have made a weight 0
-        rules = Conjunctions.build(
-            data.schema, conditions, [len(rule) for rule in best.rules]
-        ).take(kept)
+        sizes = [len(rule) for rule in best.rules]
+        rules = Conjunctions.build(data.schema, conditions, sizes).take(kept)
         weights, held = weights[kept], held[kept]
         model = RuleEnsemble(
             rules, weights, intercept, None,
@@ -828,16 +802,12 @@ class _Training:
         else:
             net = nets[chosen]
             net = net._replace(b=self.scale * net.b, b0=self.scale * net.b0 + self.centre)
+        known = [candidates[i].risk if i in candidates else np.nan for i in range(len(nets))]
         details = LTRNetDetails(
-            soft_model=self.soft_model(net),
-            restart=chosen,
-            risks=tuple(
-                self.scale**2 * candidates[i].risk if i in candidates else np.nan
-                for i in range(len(nets))
-            ),
-            l2_penalty=ridge.value,
-            chosen=ridge.chosen,
-        )
+            soft_model=self.soft_model(net), restart=chosen,
+            risks=tuple(self.scale**2 * risk for risk in known),
+            l2_penalty=ridge.value, chosen=ridge.chosen,
+        )  # fmt: skip
         fit = self.run.finish(model, objective, "min", Status.CONVERGED, details=details)
         last = Step(fit.objective, len(kept), fit.seconds)
         return warn_if_worse(replace(fit, history=(*history, last)), data, risk)
@@ -860,15 +830,11 @@ class _Training:
 
     def soft_model(self, net: Net) -> SoftModel:
         """A network for the user's target, without the padding of its columns."""
+        columns, options = self.columns, self.options
         return SoftModel(
-            net._replace(w=net.w[..., : len(self.columns.values)]),
-            self.columns.centre,
-            self.columns.scale,
-            self.columns.encoded,
-            self.data.schema,
-            self.options.steepness,
-            self.options.straight_through,
-        )
+            net._replace(w=net.w[..., : len(columns.values)]), columns.centre, columns.scale,
+            columns.encoded, self.data.schema, options.steepness, options.straight_through,
+        )  # fmt: skip
 
     def combined(self, candidates: Sequence[_Rules]) -> _Rules | None:
         """Rules chosen among those of all starts, at least one, with their weights; None if there
@@ -1034,7 +1000,7 @@ class _Training:
     def discretised(self, net: Net, l1: float) -> _Rules:
         """The rules of a network."""
         rules: dict[Any, tuple[list[_Proposition], Rows, Floats]] = {}
-        intercept, chosen = net.b0, net.v >= 0.5  # v rounded
+        intercept, chosen, n = net.b0, net.v >= 0.5, len(self.weights)  # v rounded
         w = net.w[..., : len(self.columns.values)]
         size = np.abs(w)
         w = np.where(size >= _SMALL_ENTRIES * size.max(axis=2, keepdims=True, initial=0), w, 0)
@@ -1047,13 +1013,10 @@ class _Training:
         for i in np.flatnonzero(~never):
             b = net.b[:, i]
             rule = list(islice(propositions, int(taken[i].sum())))
-            holds = np.array([one.holds for one in rule], bool).reshape(
-                len(rule), len(self.weights)
-            )
+            holds = np.array([one.holds for one in rule], bool).reshape(len(rule), n)
             if self.options.prune:
-                rule = [
-                    rule[j] for j in needed(holds, [float(np.count_nonzero(one.w)) for one in rule])
-                ]
+                sizes = [float(np.count_nonzero(one.w)) for one in rule]
+                rule = [rule[j] for j in needed(holds, sizes)]
             held = np.logical_and.reduce(holds, axis=0)
             key = (held.tobytes(), self.side(rule)) if self.options.prune else i
             if not rule:  # it always holds
@@ -1097,9 +1060,8 @@ class _Training:
         [rule] = self.propositions(w[None], np.array([found[1]]))
         # Least squares of the target on the rule: covariance over variance.
         share = float(self.weights @ rule.holds)
-        slope = (
-            self.target @ (self.weights * (rule.holds - share)) / max(share * (1 - share), _TINY)
-        )
+        covariance = self.target @ (self.weights * (rule.holds - share))
+        slope = covariance / max(share * (1 - share), _TINY)
         if self.side([rule]):
             slope = np.where(signs[:, found[0]] * slope > 0, slope, 0.0)
         return self.weighed([[rule]], rule.holds[None], slope[None], b0 - share * slope, 0.0)

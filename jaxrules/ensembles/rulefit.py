@@ -612,21 +612,15 @@ class _RuleFitProblem:
                 extra=8.0 * data.target.shape[1] * min(_JOINT_COLUMNS, len(self.factors)) ** 2,
                 remedy=ONE_VS_REST,
             )  # fmt: skip
-            return [
-                sparse_softmax.SoftmaxProblem.of(
-                    self.design, data.target, data.weights, self.factors
-                )
-            ]
+            together = self.design, data.target, data.weights, self.factors
+            return [sparse_softmax.SoftmaxProblem.of(*together)]
         return self._masters(self.data.weights)
 
     def _masters(self, sample_weight: Floats) -> list[sparse_glm.SparseProblem]:
         signs: Sequence[Bools | None] = self.signs or [None] * len(self.data.outputs)
-        return [
-            sparse_glm.SparseProblem.of(
-                self.design, target, self.data.loss, sample_weight, True, self.factors, own
-            )
-            for target, own in zip(self.data.outputs, signs, strict=True)
-        ]
+        given = self.data.loss, sample_weight, True, self.factors
+        pairs = zip(self.data.outputs, signs, strict=True)
+        return [sparse_glm.SparseProblem.of(self.design, y, *given, own) for y, own in pairs]
 
     @property
     def traced(self) -> bool:
@@ -681,15 +675,11 @@ class _RuleFitProblem:
         """
         solutions: list[sparse_glm.SparseSolution] = []
         tolerance = max(tolerance, self.task.options.tolerance)
-        for k, master in enumerate(self.masters):
-            solutions.append(
-                master.solve(
-                    l1_penalty,
-                    start=None if start is None else start[k],
-                    tolerance=tolerance,
-                    run=run.child(1 / (len(self.masters) - k)),
-                )
-            )
+        starts = start or [None] * len(self.masters)
+        for k, (master, begin) in enumerate(zip(self.masters, starts, strict=True)):
+            part = run.child(1 / (len(self.masters) - k))
+            found = master.solve(l1_penalty, start=begin, tolerance=tolerance, run=part)
+            solutions.append(found)
         return _Solved(l1_penalty, tuple(map(self._named, solutions)))
 
     @cached_property
@@ -734,17 +724,11 @@ class _RuleFitProblem:
         """The rules and terms with nonzero weight."""
         weights, coefficients = np.split(solved.coefficients, [len(self.pool.rules)])
         loss = self.data.loss
+        settings = self.task.options.settings_at(solved.l1_penalty, loss)
         return ensemble(
-            self.pool.rules.take,
-            len(self.task.first),
-            weights,
-            self.terms,
-            coefficients,
-            solved.intercept,
-            "softmax" if self.task.joint else loss.link,
-            self.task.options.settings_at(solved.l1_penalty, loss),
-            loss.name,
-        )
+            self.pool.rules.take, len(self.task.first), weights, self.terms, coefficients,
+            solved.intercept, "softmax" if self.task.joint else loss.link, settings, loss.name,
+        )  # fmt: skip
 
     def details(self, solved: _Solved) -> RuleFitDetails:
         """What a fit reports; by class, if they are one-vs-rest."""
@@ -797,19 +781,14 @@ def _walk(
                 break
     if not path:  # interrupted: the start, or the model without rules
         path.append(problem.solve(penalties[0], start, run))
-    fits = [
-        Fit(
-            problem.model(solved),
-            solved.objective,
-            "min",
-            Status.worst(solved.statuses),
-            float(np.mean(solved.bounds)),
-            run.history[: i + 1],
-            run.history[i].seconds if i < len(run.history) else run.seconds(),
-            problem.details(solved),
-        )
-        for i, solved in enumerate(path)
-    ]
+    fits = []
+    for i, solved in enumerate(path):
+        seconds = run.history[i].seconds if i < len(run.history) else run.seconds()
+        status, bound = Status.worst(solved.statuses), float(np.mean(solved.bounds))
+        fits.append(Fit(
+            problem.model(solved), solved.objective, "min", status, bound, run.history[: i + 1],
+            seconds, problem.details(solved),
+        ))  # fmt: skip
     early = run.limit is not None and len(fits) < len(penalties)
     if early or run.limit is Status.INTERRUPTED or run.shortened:
         fits[-1] = replace(fits[-1], status=run.limit or Status.TIME_LIMIT)
@@ -872,26 +851,18 @@ def _cross_validated(
 
     otherwise = _without_folds(penalties)
     found = cross_validated(
-        data,
-        [{"l1_penalty": penalty} for penalty in penalties],
-        walk,
-        fold_of,
-        search,
-        one_standard_error=options.one_standard_error,
+        data, [{"l1_penalty": penalty} for penalty in penalties], walk, fold_of, search,
+        one_standard_error=options.one_standard_error, otherwise=otherwise,
         n_jobs=options.n_jobs if isinstance(options, RuleFitGrid) else 1,
-        otherwise=otherwise,
         patience=_PATIENCE if tried is None else len(penalties),
-    )
+    )  # fmt: skip
     found = _reached(found, search, otherwise, len(models[0]))
     # Warm starts down the path make the last fit fast; without time for them, it starts at the
     # chosen penalty.
     path = penalties[0 if search.limit is None else found.chosen : found.chosen + 1]
     last = _last(problem, path, models[0][found.chosen : found.chosen + 1], run)
-    return replace(
-        last,
-        status=search.limit or last.status,
-        details=replace(last.details, cross_validation=found),
-    )
+    details = replace(last.details, cross_validation=found)
+    return replace(last, status=search.limit or last.status, details=details)
 
 
 def _last(

@@ -7,9 +7,8 @@ return one_against_rest(data, run, fit_one)       # fit_one(data of one output, 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -216,19 +215,14 @@ class TrainingData:
         """The mean over the outputs of the loss of the best constant; default penalties are
         relative to it.
         """
-        constants = [
-            (y, np.full(len(y), best_constant(self.loss, y, self.weights))) for y in self.outputs
-        ]
-        return float(
-            np.mean([mean_loss(self.loss, y, constant, self.weights) for y, constant in constants])
-        )
+        return self.constant_loss_of(together=False)
 
     def constant_loss_of(self, together: bool) -> float:
         """`constant_loss`, or that of the classes together."""
-        if not together:
-            return self.constant_loss
-        constant = np.zeros_like(self.target) + best_constant(softmax, self.target, self.weights)
-        return mean_loss(softmax, self.target, constant, self.weights)
+        loss, targets = (softmax, [self.target]) if together else (self.loss, [*self.outputs])
+        constants = [np.zeros_like(y) + best_constant(loss, y, self.weights) for y in targets]
+        pairs = zip(targets, constants, strict=True)
+        return float(np.mean([mean_loss(loss, *pair, self.weights) for pair in pairs]))
 
     @property
     def labels(self) -> NDArray[np.float64] | NDArray[np.int64]:
@@ -244,7 +238,7 @@ class TrainingData:
     def __getitem__(self, rows: NDArray[Any]) -> TrainingData:
         """The selected rows: a boolean mask or an integer array."""
         parts = {name: getattr(self, name)[rows] for name in ("table", "target", "weights", "rows")}
-        return dataclasses.replace(self, **parts)
+        return replace(self, **parts)
 
 
 def training_data(
@@ -367,7 +361,7 @@ def data_for(
     if found != classes:  # in another order, by `positive` or as y declares
         several = target.ndim > 1
         target = target[:, [found.index(one) for one in classes]] if several else -target
-    return dataclasses.replace(data, target=target, schema=model.schema)
+    return replace(data, target=target, schema=model.schema)
 
 
 def linear_terms_of(
@@ -459,9 +453,8 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> NDArray[np.bool_
     """
     first, group = equal_rows(data)
     nothing = np.zeros(len(group))
-    kind = {"real": nothing, "positive": nothing, "count": data.labels > 0}.get(
-        data.loss.target, data.labels
-    )
+    kinds = {"real": nothing, "positive": nothing, "count": data.labels > 0}
+    kind = kinds.get(data.loss.target, data.labels)
     random = np.random.default_rng(seed)
     chosen = np.zeros(len(group), bool)
     for one in np.unique(kind):
@@ -551,12 +544,9 @@ def warn_of_unused(
     columns = [column for column, _ in constraints.monotone]
     terms = getattr(model, "linear", None)
     linear = () if terms is None else terms.feature[np.asarray(terms.coefficients).any(axis=1)]
-    using = dataclasses.replace(constraints, required=tuple(columns)).using(used_rules(model))
-    unused = [
-        column
-        for column, rules in zip(columns, using, strict=True)
-        if not rules.any() and column not in linear
-    ]
+    using = replace(constraints, required=tuple(columns)).using(used_rules(model))
+    pairs = zip(columns, using, strict=True)
+    unused = [column for column, rules in pairs if not rules.any() and column not in linear]
     if not unused or len(classes or ()) > 2:
         return
     table, target = as_table(X, missing=schema.missing), target_array(y)
@@ -719,7 +709,7 @@ def one_against_rest(
         with run:
             for k in range(len(fits), len(classes)):
                 schema = data.schema.with_classes((False, True))  # the rest, this class
-                part = dataclasses.replace(data, target=data.target[:, k], schema=schema, output=k)
+                part = replace(data, target=data.target[:, k], schema=schema, output=k)
                 share = max(1 / (len(classes) - k), _LEAST_SHARE)
                 child = run.child(share, f"{run.task}, class {classes[k]}", total)
                 fits.append(warn_if_worse(fit(part, child), part))
@@ -747,25 +737,16 @@ def paths_against_rest(
         return paths[-1][-1]
 
     one_against_rest(data, run, last, joint=joint)
-    fits = paths[0]
+    fits = [*paths[0]]
     if data.target.ndim > 1 and not joint:
-        numbers = range(max(map(len, paths)))
-        fits = [
-            together([one[min(m, len(one) - 1)] for one in paths], data.schema, run)
-            for m in numbers
-        ]
+        sizes = range(max(map(len, paths)))
+        at_size = [[one[min(m, len(one) - 1)] for one in paths] for m in sizes]
+        fits = [together(each, data.schema, run) for each in at_size]
     # Each fit is that of `max_rules` = m, and says so; the last keeps the limit that was given.
-    shorter = [
-        dataclasses.replace(
-            fit, model=dataclasses.replace(fit.model, options=_with_rules(fit.model.options, m))
-        )
-        for m, fit in enumerate(fits[:-1], start=fewest)
-    ]
-    return [*shorter, fits[-1]]
-
-
-def _with_rules(options: Settings, max_rules: int) -> Settings:
-    return tuple((dict(options) | {"max_rules": max_rules}).items())
+    for m, fit in enumerate(fits[:-1]):
+        settings = tuple((dict(fit.model.options) | {"max_rules": fewest + m}).items())
+        fits[m] = replace(fit, model=replace(fit.model, options=settings))
+    return fits
 
 
 def together(fits: Sequence[Fit[RuleEnsemble]], schema: Schema, run: Run) -> Fit[RuleEnsemble]:
@@ -798,37 +779,22 @@ def joined(models: Sequence[RuleEnsemble], schema: Schema) -> RuleEnsemble:
         schema: of the joint model.
     """
     rules = Conjunctions.concatenate([model.conjunctions for model in models]).with_schema(schema)
-    kept, weights = _joined(
-        [frozenset(rule) for rule in rules], [np.asarray(model.weights) for model in models]
-    )
-    terms = [model.linear for model in models if model.linear is not None]
-    linear = None
-    if terms:
-        linear = LinearTerms(
-            *(
-                np.concatenate([getattr(term, f.name) for term in terms])
-                for f in fields(LinearTerms)
-            )
-        )
-        keys = list(
-            zip(linear.feature.tolist(), linear.lower.tolist(), linear.upper.tolist(), strict=True)
-        )
+    each = [np.asarray(model.weights) for model in models]
+    kept, weights = _joined([frozenset(rule) for rule in rules], each)
+    terms, linear = [model.linear for model in models], None
+    if known := [term for term in terms if term is not None]:
+        names = [f.name for f in fields(LinearTerms)]
+        linear = LinearTerms(*(np.concatenate([getattr(t, name) for t in known]) for name in names))
+        ends = linear.feature.tolist(), linear.lower.tolist(), linear.upper.tolist()
         none = np.zeros((0, 1))
-        parts = [
-            none if model.linear is None else np.asarray(model.linear.coefficients)
-            for model in models
-        ]
-        used, coefficients = _joined(keys, parts)
-        linear = dataclasses.replace(linear.take(used), coefficients=coefficients)
-    intercept = np.concatenate([np.asarray(model.intercept) for model in models])
-    return dataclasses.replace(
-        models[0],
-        conjunctions=rules.take(kept),
-        weights=weights,
-        intercept=intercept,
-        linear=linear,
+        parts = [none if term is None else np.asarray(term.coefficients) for term in terms]
+        used, coefficients = _joined(list(zip(*ends, strict=True)), parts)
+        linear = replace(linear.take(used), coefficients=coefficients)
+    return replace(
+        models[0], conjunctions=rules.take(kept), weights=weights, linear=linear,
+        intercept=np.concatenate([np.asarray(model.intercept) for model in models]),
         options=_common([model.options for model in models]),
-    )
+    )  # fmt: skip
 
 
 def _common(options: Sequence[Settings]) -> Settings:

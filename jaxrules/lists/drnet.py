@@ -265,15 +265,10 @@ def cross_validate(
     """
     run = options.run()
     data = options.training_data(X, y, sample_weight, logistic)
+    grid = [{"literal_penalty": penalty} for penalty in options.literal_penalties]
+    walk = along_paths(path, [options.to(DRNetPathOptions)], of_all)
     return fit_of_best_setting(
-        fit,
-        (X, y, sample_weight),
-        options,
-        data,
-        [{"literal_penalty": penalty} for penalty in options.literal_penalties],
-        along_paths(path, [options.to(DRNetPathOptions)], of_all),
-        run,
-        otherwise=0,
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0
     )
 
 
@@ -341,6 +336,11 @@ class Layers(NamedTuple):
     rule_gates: Array
 
 
+def joined(trained: Any, others: Any, of_and_layer: bool) -> Layers:
+    """The parameters of the layer that is trained and of the other one."""
+    return Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
+
+
 def open_gate(log_odds: Array, noise: Array | None = None) -> Array:
     """A hard-concrete gate: drawn with uniform noise, or at its most likely value."""
     if noise is None:
@@ -396,16 +396,15 @@ class _ListObjective:
     def __call__(self, trained: Array, rows: Array, fixed: Array, step: Array) -> Array:
         weights, literals, target = rows
         others, draws, penalty, n_literals = fixed
-        layers = Layers(*trained, *others) if self.of_and_layer else Layers(*others, *trained)
+        layers = joined(trained, others, self.of_and_layer)
 
         def value(layers: Layers, noise: Array) -> Array:
             # Column 0 of the noise is for the rule's gate, the others for its literals'.
             w = layers.w * open_gate(layers.literal_gates, noise[:, 1:])
             f = scores(w, open_gate(layers.rule_gates, noise[:, 0]), literals)
             loss = jnp.sum(jnp.where(weights > 0, weights * logistic.value(target, f), 0))
-            open_literals = (
-                probability_open(layers.literal_gates) * (jnp.arange(w.shape[1]) < n_literals)[None]
-            )
+            is_literal = (jnp.arange(w.shape[1]) < n_literals)[None]
+            open_literals = probability_open(layers.literal_gates) * is_literal
             # Eq. 7: one for the rule, and the expected share of open gates of its literals.
             sizes = open_literals.sum(axis=1) / n_literals + 1
             return loss + penalty * jnp.mean(sizes * probability_open(layers.rule_gates))
@@ -452,11 +451,8 @@ class _ListTraining:
         negative, positive = self.may_be
         w = np.where(negative & positive, w, np.abs(w) * (positive.astype(int) - negative))
         more = [(0, 0), (0, 0), (0, width - n)]
-        return Layers(
-            np.pad(w, more),
-            np.pad(random.normal(0, 0.01, shape), more),
-            random.normal(0, 0.01, shape[:2]),
-        )
+        literal_gates = np.pad(random.normal(0, 0.01, shape), more)
+        return Layers(np.pad(w, more), literal_gates, random.normal(0, 0.01, shape[:2]))
 
     def fit(self) -> RuleSet:
         """Train the layers alternately."""
@@ -481,37 +477,25 @@ class _ListTraining:
                 if training.stopped():
                     break
                 of_and_layer = turn % 2 == 0
-                trained, others = (
-                    (layers[:2], layers[2:]) if of_and_layer else (layers[2:], layers[:2])
-                )
+                parts = layers[:2], layers[2:]
+                trained, others = parts if of_and_layer else parts[::-1]
                 random = np.random.default_rng([options.seed, turn])
                 # Away from 0 and 1, where the logarithms of the noise are infinite
-                draws = random.uniform(
-                    1e-6, 1 - 1e-6, (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1)
-                )
+                shape = (_DRAWS, *layers.w.shape[:2], layers.w.shape[2] + 1)
+                draws = random.uniform(1e-6, 1 - 1e-6, shape)
                 penalty = options.literal_penalty if of_and_layer else options.rule_penalty
-                for descent in adam(
-                    _ListObjective(of_and_layer),
-                    trained,
-                    rows,
-                    (others, draws, penalty, float(len(self.pool))),
-                    n_rows=n,
-                    iterations=ends[turn + 1] - ends[turn],
-                    learning_rate=options.learning_rate,
-                    cosine=False,
-                    batch_size=options.batch_size,
-                    seed=options.seed + turn,
-                    ends=bounds if of_and_layer else None,
-                    stopped=training.stopped,
-                ):
-                    trained = descent.parameters
-                    layers = (
-                        Layers(*trained, *others) if of_and_layer else Layers(*others, *trained)
-                    )
-                    values = descent.values
+                descents = adam(
+                    _ListObjective(of_and_layer), trained, rows,
+                    (others, draws, penalty, float(len(self.pool))), n_rows=n,
+                    iterations=ends[turn + 1] - ends[turn], learning_rate=options.learning_rate,
+                    cosine=False, batch_size=options.batch_size, seed=options.seed + turn,
+                    ends=bounds if of_and_layer else None, stopped=training.stopped,
+                )  # fmt: skip
+                for steps, trained, values in descents:
+                    layers = joined(trained, others, of_and_layer)
                     best = float(values.min())
                     history.append(Step(best, options.max_rules, run.seconds()))
-                    run.report(ends[turn] + descent.steps, best, options.max_rules)
+                    run.report(ends[turn] + steps, best, options.max_rules)
         run.shortened |= training.stopped()
         return self.finish(layers, values, history)
 
@@ -531,9 +515,8 @@ class _ListTraining:
         losses, empty without training.
         """
         found: list[tuple[list[list[Condition]], Rows]] = []
-        for lane in np.argsort(
-            values, kind="stable"
-        ).tolist():  # the best first, all if there is time
+        # The best first, all if there is time
+        for lane in np.argsort(values, kind="stable").tolist():
             if not found or not self.run.stopped():
                 found.append(self.rules(jax.tree.map(lambda array, lane=lane: array[lane], layers)))
         positive = self.data.target > 0
@@ -548,9 +531,8 @@ class _ListTraining:
             if self.weights @ (short.rows != positive) < min(errors):
                 return short._replace(errors=tuple(errors), history=history)
         order = np.argsort(-(rows @ self.weights), kind="stable")
-        return RuleSet(
-            [rules[r] for r in order], np.asarray(rows.any(axis=0)), tuple(errors), history
-        )
+        ordered, held = [rules[r] for r in order], np.asarray(rows.any(axis=0))
+        return RuleSet(ordered, held, tuple(errors), history)
 
     def one_literal(self) -> RuleSet:
         """The rule of one literal, or its negation, with the fewest errors, if any helps; used if
@@ -677,9 +659,8 @@ def _may_say(constraints: Constraints, pool: PropositionPool, data: TrainingData
     n_classes = len(data.classes or ())
     if not constraints.monotone:
         return np.ones((n_classes, 2, len(pool)), bool)
-    opposite = Conjunctions.build(
-        pool.schema, [[negated(pool.rule(i)[0], data.table)] for i in range(len(pool))]
-    )
+    negations = [[negated(pool.rule(i)[0], data.table)] for i in range(len(pool))]
+    opposite = Conjunctions.build(pool.schema, negations)
     return np.stack([constraints.allows(rules, n_classes).T for rules in (opposite, pool)], axis=1)
 
 
@@ -688,13 +669,10 @@ def negated(literal: Condition, table: Table) -> Condition:
     column has missing values.
     """
     assert isinstance(literal.feature, int)
-    categories = table.schema.features[literal.feature].categories
+    f = literal.feature
+    categories = table.schema.features[f].categories
     if literal.admits_no_number or literal.categories == frozenset():
-        return Condition.is_present(
-            literal.feature, None if categories is None else len(categories)
-        )
+        return Condition.is_present(f, None if categories is None else len(categories))
     if literal.categories is None:
-        return Condition.at_least(
-            literal.feature, literal.upper, bool(table.missing_mask(literal.feature).any())
-        )
-    return Condition.none_of(literal.feature, list(literal.categories), len(categories or ()))
+        return Condition.at_least(f, literal.upper, bool(table.missing_mask(f).any()))
+    return Condition.none_of(f, list(literal.categories), len(categories or ()))

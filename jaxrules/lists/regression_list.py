@@ -239,15 +239,10 @@ def fit(
             return None
         return rows_for_rules(data, run, options.seed, _NEEDS, stage=stage)
 
-    def on_all_rows(task: _Task) -> Fit[RegressionList]:
-        return task.fit(options, run)
-
     return with_rules(
-        rows,
-        lambda: _Task.of(data, options, run),
-        on_all_rows,
+        rows, lambda: _Task.of(data, options, run), lambda task: task.fit(options, run),
         lambda sample: _in_time(data, sample, options, run),
-    )
+    )  # fmt: skip
 
 
 @learner(RegressionListPathOptions)
@@ -320,22 +315,14 @@ def cross_validate(
     data = _data(X, y, sample_weight, options)
     first = rules_for(data.table.schema, "first", options.first)
     sizes = range(_constraints(data, options).fewest(first), options.max_rules + 1)
-    each = [
-        options.to(RegressionListPathOptions, literal_penalty=one)
-        for one in options.literal_penalties
-    ]
-    grid = [
-        {"literal_penalty": one, "max_rules": m} for one in options.literal_penalties for m in sizes
-    ]
+    penalties = options.literal_penalties
+    each = [options.to(RegressionListPathOptions, literal_penalty=one) for one in penalties]
+    grid = [{"literal_penalty": one, "max_rules": m} for one in penalties for m in sizes]
     walk = along_paths(path, each, of_all)
     return fit_of_best_setting(
         fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=0,
-        size=_n_literals, measure="literals",
+        size=lambda model: int(model.conjunctions.propositions.sum()), measure="literals",
     )  # fmt: skip
-
-
-def _n_literals(model: RegressionList) -> int:
-    return int(model.conjunctions.propositions.sum())
 
 
 def _data(
@@ -441,17 +428,13 @@ class _Rows:
         target = target - weights @ target
         rows = cls(order, target, weights, loss, 1.0, 1.0, 1 / effective_row(weights))
         constant = float(rows.parts(np.zeros(len(target), np.int64), 1).losses[0])
-        return replace(
-            rows,
-            constant=constant,
-            constant_loss=constant * (scale**2 if loss == "squared" else scale),
-        )
+        constant_loss = constant * (scale**2 if loss == "squared" else scale)
+        return replace(rows, constant=constant, constant_loss=constant_loss)
 
     def take(self, some: Bools) -> _Rows:
         """Some of the rows."""
-        return replace(
-            self, order=self.order[some], target=self.target[some], weights=self.weights[some]
-        )
+        parts = {name: getattr(self, name)[some] for name in ("order", "target", "weights")}
+        return replace(self, **parts)
 
     def parts(self, position: Ints, n: int) -> _Decided:
         """The rows by what decides them, a number below n."""
@@ -597,10 +580,9 @@ class _Task:
                 cut_points=options.cut_points, seed=options.seed,
             )  # fmt: skip
         else:
-            checks.instance(
-                "propositions", options.propositions, PropositionPool, "PropositionPool.of"
-            )
-            pool = options.propositions.with_schema(table.schema)
+            given = options.propositions
+            checks.instance("propositions", given, PropositionPool, "PropositionPool.of")
+            pool = given.with_schema(table.schema)
             pool = pool.distinct(table, constraints.allows(pool, 2))
         checks.require(len(pool) > 0, "X has no column that varies: nothing can be learned")
         begun = None if model is None else first.behind(model, options.max_rules).conjunctions
@@ -668,10 +650,9 @@ class _Task:
         table, least = self.data.table, self.rows.least(options.min_support)
         one_each = table[np.unique(held.pattern, return_index=True)[1]]
         rules = rules.with_schema(table.schema)
-        of_pool, of_parts = (
-            self.constraints.allows(part, 2) for part in (self.pool, propositions_in(rules))
-        )
-        made = made_of(self.pool, held.bits, rules, one_each, (of_pool, of_parts))
+        of_pool = self.constraints.allows(self.pool, 2)
+        tags = of_pool, self.constraints.allows(propositions_in(rules), 2)
+        made = made_of(self.pool, held.bits, rules, one_each, tags)
         check_lengths(made, options.max_length, "max_length")
         left, kept = np.ones(len(self.rows.order), bool), list[Rule]()
 
@@ -1004,9 +985,7 @@ class _ListSearch:
 
         sides, limits = np.zeros(0, np.int64), np.zeros((0, 2))
         if len(self.task.sides):
-            sides = np.array([*map(self.side, found.rules), 0])
-            limits = self.limits(found)
-
+            sides, limits = np.array([*map(self.side, found.rules), 0]), self.limits(found)
         room = rooms(literals.firsts, totals)
 
         def rate(rule: Rule, some: Ints, saved: Floats, place: Ints) -> None:
