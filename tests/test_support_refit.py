@@ -14,10 +14,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from jaxrules.ensembles.lire import search
 from jaxrules.ensembles.lire.problem import make_problem
-from jaxrules.ensembles.lire.refit import Groups, group_patterns, newton, regroup
+from jaxrules.ensembles.lire.refit import CONVERGED, Groups, group_patterns, regroup
 from jaxrules.losses import loss_by_name
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.linear.newton import newton_on_host
 
 
 def same_groups(groups: Groups, patterns: np.ndarray) -> bool:
@@ -61,9 +62,10 @@ def test_capped_weights_are_the_best_also_on_nearly_separable_data(seed: int, lo
             return float(slopes.sum()), -(sign * slopes) @ columns
         return float(mass @ np.logaddexp(0, -margins)), -(sign * mass * expit(-margins)) @ columns
 
-    weights, reached = newton(
-        loss_by_name(loss), columns, sign, mass, start, np.zeros(size + 1), -cap, cap
-    )
+    weights, reached = newton_on_host(
+        loss_by_name(loss), columns.T, sign, mass, np.zeros(size + 1), start, ends=(-cap, cap),
+        relative=0.0, absolute=CONVERGED,
+    )  # fmt: skip
     assert (np.abs(weights) <= cap).all()
     assert value(weights)[0] == pytest.approx(reached, abs=1e-12)
     bounds = [(None, None)] + [(-4.0, 4.0)] * size
@@ -84,11 +86,11 @@ def test_refits_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads spin while they wait for a core: on a busy machine a fit took seven times as long."""
     seen: list[set[int]] = []
 
-    def refit(*given: Any) -> tuple[np.ndarray, float]:
+    def refit(*given: Any, **how: Any) -> tuple[np.ndarray, float]:
         seen.append(blas_threads())
-        return newton(*given)
+        return newton_on_host(*given, **how)
 
-    monkeypatch.setattr(search, "newton", refit)
+    monkeypatch.setattr(search, "newton_on_host", refit)
     rng = np.random.default_rng(0)
     holds, sign = rng.random((30, 4)) < 0.5, rng.choice([-1.0, 1.0], 30)
     problem = make_problem(

@@ -154,15 +154,9 @@ def cross_validate(
         fits = fits_in_turn(penalties, quiet, lambda at, run: task.fit(at, task.starts, run)[0])
         return (found.model for found in takewhile(lambda one: not unfinished(one), fits))
 
+    grid = [{"rule_penalty": penalty} for penalty in penalties]
     return fit_of_best_setting(
-        fit,
-        (X, y, sample_weight),
-        options,
-        data,
-        [{"rule_penalty": penalty} for penalty in penalties],
-        walk,
-        run,
-        otherwise=len(penalties) // 2,
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=len(penalties) // 2
     )
 
 
@@ -196,10 +190,8 @@ def _in_time(
         scores = np.asarray(decision_function(model, data.table)).reshape(len(data.target), -1)
         each = [(data, scores)]
         if not joint:
-            each = [
-                (replace(data, target=y), score[:, None])
-                for y, score in zip(data.outputs, scores.T, strict=True)
-            ]
+            pairs = zip(data.outputs, scores.T, strict=True)
+            each = [(replace(data, target=y), score[:, None]) for y, score in pairs]
         penalty = max(float(np.mean([noise(*one, options) for one in each])), least_for(data))
     if options.rule_penalty is None:
         why = f"rule_penalty={penalty:.3g}: chosen on a sample of {len(sample.weights)} rows"
@@ -208,19 +200,10 @@ def _in_time(
     # outputs, as its objective is the mean of theirs.
     sizes = np.linalg.norm(model.weights, axis=1) if joint else np.abs(model.weights).mean(axis=1)
     costs = prices.of(model.conjunctions.propositions.astype(np.float64))
-    return on_all_rows(
-        model,
-        data,
-        float(costs @ sizes),
-        run,
-        options.settings(loss=data.loss),
-        GLRMDetails(
-            rounds=0,
-            n_candidates=len(model.conjunctions),
-            n_propositions=int(model.conjunctions.propositions.sum()),
-            rule_penalty=prices.rule,
-            condition_penalty=prices.condition,
-            chosen=why,
-            sample=len(sample.weights),
-        ),
-    )
+    details = GLRMDetails(
+        rounds=0, n_candidates=len(model.conjunctions),
+        n_propositions=int(model.conjunctions.propositions.sum()), rule_penalty=prices.rule,
+        condition_penalty=prices.condition, chosen=why, sample=len(sample.weights),
+    )  # fmt: skip
+    settings = options.settings(loss=data.loss)
+    return on_all_rows(model, data, float(costs @ sizes), run, settings, details)

@@ -89,19 +89,10 @@ def generate(
     status = Status.worst([status, state.solution.status])
     if state.proved(options.tolerance):
         status = Status.OPTIMAL
-    return run.finish(
-        problem.model(state.rules[: state.solved], *state.weights),
-        state.objective,
-        "min",
-        status,
-        state.proved_bound,
-        GLRMDetails(
-            rounds=state.rounds,
-            n_candidates=len(state.rules),
-            n_propositions=problem.candidates.n_searched,
-            rule_penalty=problem.prices.rule,
-            condition_penalty=problem.prices.condition,
-            chosen=why,
-            dropped=dropped,
-        ),
-    )
+    details = GLRMDetails(
+        rounds=state.rounds, n_candidates=len(state.rules), chosen=why, dropped=dropped,
+        n_propositions=problem.candidates.n_searched, rule_penalty=problem.prices.rule,
+        condition_penalty=problem.prices.condition,
+    )  # fmt: skip
+    model = problem.model(state.rules[: state.solved], *state.weights)
+    return run.finish(model, state.objective, "min", status, state.proved_bound, details)

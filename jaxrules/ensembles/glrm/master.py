@@ -141,15 +141,12 @@ class Master:
             start = (np.concatenate([weights, self.coefficients]), self.solution.intercept)
         elif self.start is not None:
             start = self._begun(self.start)
+        before = None if self.solution is None else (self.solution, self.solved)
         self.solution = problem.outputs.solve(
             problem.design(self.columns, problem.linear_values),
-            np.concatenate([prices, problem.linear_price]),
-            problem.signs(self.rules),
-            start,
-            self.tolerance,
-            run,
-            None if self.solution is None else (self.solution, self.solved),
-        )
+            np.concatenate([prices, problem.linear_price]), problem.signs(self.rules), start,
+            self.tolerance, run, before,
+        )  # fmt: skip
         self.solved = len(self.rules)
         self.rounds += 1
 
@@ -181,9 +178,8 @@ class Master:
         # Columns of weight 0 take no time; the bits that pad the last word are no rows.
         weights = np.concatenate([self.rule_weights, self._unsolved()]).T
         rules = (weights @ self.columns)[:, : self.problem.n_rows].T
-        return np.asarray(
-            self.solution.intercept + rules + self.problem.linear_values @ self.coefficients
-        )
+        terms = self.problem.linear_values @ self.coefficients
+        return np.asarray(self.solution.intercept + rules + terms)
 
     def _unsolved(self) -> Floats:
         """Weights of 0 for the candidates since the last master problem, (candidates, outputs)."""
@@ -198,9 +194,9 @@ class Master:
 
     def proved(self, tolerance: float) -> bool:
         """Whether the bound meets the objective."""
-        return self.bound is not None and self.objective - self.bound <= 10 * tolerance * abs(
-            self.objective
-        )
+        if self.bound is None:
+            return False
+        return self.objective - self.bound <= 10 * tolerance * abs(self.objective)
 
     @property
     def weights(self) -> tuple[Floats, Floats, Floats]:
@@ -240,12 +236,9 @@ class Master:
         """
         problem, data = self.problem, self.problem.data
         found, begun = self.solution, self.size
-        if (
-            found is None
-            or found.status not in _SOLVED
-            or (len(found.intercept) > 1 and not problem.options.eliminate)
-            or not has_likelihood(data.loss)
-        ):
+        if found is None or found.status not in _SOLVED or not has_likelihood(data.loss):
+            return 0
+        if len(found.intercept) > 1 and not problem.options.eliminate:
             return 0
         share = data.weights / data.weights.sum()
         most = max(1, begun // 5)  # at once: a few solutions for hundreds of rules
@@ -329,10 +322,8 @@ class Master:
             problem.design(self.columns.take(kept), problem.linear_values),
             np.concatenate([prices, problem.linear_price]),
             None if signs is None else signs[places],
-            (self.solution.coefficients[places], self.solution.intercept),
-            self.tolerance,
-            run,
-        )
+            (self.solution.coefficients[places], self.solution.intercept), self.tolerance, run,
+        )  # fmt: skip
         weights = np.zeros_like(self.solution.coefficients)
         weights[places] = found.coefficients
         return found._replace(coefficients=weights)

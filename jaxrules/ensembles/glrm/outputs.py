@@ -5,7 +5,6 @@ Scores, slopes and weights have a column per output: one, or one per class.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,49 +62,9 @@ def constant(data: TrainingData) -> Floats:
     return np.asarray(np.log(np.average((1.0 + data.target) / 2.0, axis=0, weights=data.weights)))
 
 
-class Outputs(ABC):
-    """The loss on merged rows."""
-
-    @property
-    @abstractmethod
-    def link(self) -> Link:
-        """That of the model."""
-
-    @abstractmethod
-    def slopes(self, score: Floats) -> Floats:
-        """Derivative of the mean loss by the scores, (rows, outputs)."""
-
-    @abstractmethod
-    def solve(
-        self,
-        design: Design,
-        penalties: Floats,
-        signs: Bools | None,
-        start: tuple[Floats, Floats] | None,
-        tolerance: float = 1e-6,
-        run: Run | None = None,
-        before: tuple[Solved, int] | None = None,
-    ) -> Solved:
-        """The best coefficients; arguments as of `sparse_glm.solve`, penalties (columns,).
-
-        Args:
-            before: the solution on other columns, and the number of columns, the first ones, that
-                are the same.
-        """
-
-    @abstractmethod
-    def bound(self, score: Floats, ratio: float) -> float:
-        """A lower bound on the objective over all rules, by Fenchel duality.
-
-        Args:
-            score: of every row, (rows, outputs).
-            ratio: no rule's slope exceeds this times its penalty; at least 1.
-        """
-
-
 @dataclass(frozen=True, eq=False)
-class OneOutput(Outputs):
-    """A target of one output.
+class OneOutput:
+    """The loss on merged rows of a target of one output.
 
     Attributes:
         data: the original rows.
@@ -125,9 +84,11 @@ class OneOutput(Outputs):
 
     @property
     def link(self) -> Link:
+        """That of the model."""
         return self.data.loss.link
 
     def slopes(self, score: Floats) -> Floats:
+        """Derivative of the mean loss by the scores, (rows, outputs)."""
         rows = self.data.loss.gradient(self.target, score[:, 0])
         return np.asarray(self.share * rows)[:, None]
 
@@ -141,25 +102,30 @@ class OneOutput(Outputs):
         run: Run | None = None,
         before: tuple[Solved, int] | None = None,
     ) -> Solved:
+        """The best coefficients; arguments as of `sparse_glm.solve`, penalties (columns,).
+
+        Args:
+            before: the solution on other columns, and the number of columns, the first ones, that
+                are the same.
+        """
+        begin = None if start is None else (start[0][:, 0], float(start[1][0]))
         found = sparse_glm.solve(
-            design,
-            self.data.target,
-            1.0,
-            loss=self.data.loss,
-            sample_weight=self.data.weights,
-            penalty_factors=penalties,
-            signs=signs,
-            start=None if start is None else (start[0][:, 0], float(start[1][0])),
-            tolerance=tolerance,
-            run=run,
-        )
+            design, self.data.target, 1.0, loss=self.data.loss, sample_weight=self.data.weights,
+            penalty_factors=penalties, signs=signs, start=begin, tolerance=tolerance, run=run,
+        )  # fmt: skip
         intercept = np.array([found.intercept])
         return Solved(found.coefficients[:, None], intercept, found.objective, found.status)
 
     def bound(self, score: Floats, ratio: float) -> float:
-        """The slopes u_n of the loss per row, divided by the ratio, are feasible for the dual
+        """A lower bound on the objective over all rules, by Fenchel duality.
+
+        The slopes u_n of the loss per row, divided by the ratio, are feasible for the dual
         problem if they sum to 0 (the intercept). They do so up to rounding; the heavier sign is
         scaled down to make it exact.
+
+        Args:
+            score: of every row, (rows, outputs).
+            ratio: no rule's slope exceeds this times its penalty; at least 1.
         """
         # D(u) = -sum_n share_n l*(y_n, u_n) bounds the objective if |sum_n share_n u_n r_k(x_n)| is
         # at most the price of every rule and sum_n share_n u_n = 0. Here u_n is the slope of the
@@ -180,8 +146,8 @@ class OneOutput(Outputs):
 
 
 @dataclass(frozen=True, eq=False)
-class Classes(Outputs):
-    """Several classes as one problem.
+class Classes:
+    """The loss on merged rows of several classes as one problem; methods as of `OneOutput`.
 
     Attributes:
         data: the original rows.
@@ -199,9 +165,8 @@ class Classes(Outputs):
 
     @classmethod
     def of(cls, data: TrainingData, group: NDArray[np.integer], n_rows: int) -> Classes:
-        check_memory(
-            n_rows, data.target.shape[1], _CLASSES_BYTES, what="classes", remedy=ONE_VS_REST
-        )
+        n_classes = data.target.shape[1]
+        check_memory(n_rows, n_classes, _CLASSES_BYTES, what="classes", remedy=ONE_VS_REST)
         share = data.weights / data.weights.sum()
         # Every class is merged as a target -1 or 1, whose means are shares after (1 + y) / 2.
         merged = [merge_rows(logistic, one, share, group, n_rows) for one in data.target.T]
@@ -226,14 +191,16 @@ class Classes(Outputs):
         if before is not None and before[0].problem is not None:
             problem = before[0].problem.with_columns(design, penalties, before[1])
         else:
-            problem = sparse_softmax.SoftmaxProblem.of(
-                design, self.data.target, self.data.weights, penalties
-            )
+            rows = self.data.target, self.data.weights
+            problem = sparse_softmax.SoftmaxProblem.of(design, *rows, penalties)
         found = problem.solve(1.0, start=start, tolerance=tolerance, run=run)
         return Solved(found.coefficients, found.intercept, found.objective, found.status, problem)
 
     def bound(self, score: Floats, ratio: float) -> float:
         return sparse_softmax.bound_at(self.share, self.target.T, score.T, 1.0 / ratio)
+
+
+Outputs = OneOutput | Classes
 
 
 def outputs_of(data: TrainingData, group: NDArray[np.integer], n_rows: int) -> Outputs:

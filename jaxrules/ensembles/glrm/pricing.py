@@ -70,11 +70,9 @@ def price(problem: GlrmProblem, state: Master, run: Run) -> Priced:
         ratio = max(ratio, most)
     if len(problem.linear_price):  # within its tolerance, the master problem may violate theirs
         sums = problem.linear_values.T @ slopes
-        pulls = (
-            L1(problem.linear_price, problem.linear_signs.T).pull(sums[:, 0])
-            if sums.shape[1] == 1
-            else np.linalg.norm(sums, axis=1)
-        )
+        pulls = np.linalg.norm(sums, axis=1)
+        if sums.shape[1] == 1:
+            pulls = L1(problem.linear_price, problem.linear_signs.T).pull(sums[:, 0])
         ratio = max(ratio, float((pulls / problem.linear_price).max(initial=0.0)))
     return Priced(rules, problem.outputs.bound(score, ratio))
 
@@ -139,12 +137,9 @@ def _by_beam(
     beams = search_beams(
         space, objective, width=width, max_length=max_length, count=count, stopped=stopped
     )
-    return [
-        one
-        for beam in beams
-        for one in beam
-        if one.objective > tolerance * objective.price(len(one.propositions))
-    ]
+    found = [one for beam in beams for one in beam]
+    price = objective.price
+    return [one for one in found if one.objective > tolerance * price(len(one.propositions))]
 
 
 def _worst(found: list[Found], count: int) -> list[Rule]:

@@ -153,9 +153,8 @@ class GlrmProblem:
         terms, values = Terms.of(data, constraints, options.linear_terms), np.zeros((n_rows, 0))
         if terms.linear is not None:
             values = terms.linear.values(data.table)
-        signs = constraints.signs(
-            terms.rising(data.table.schema), data.output, len(candidates.signs)
-        )
+        rising = terms.rising(data.table.schema)
+        signs = constraints.signs(rising, data.output, len(candidates.signs))
         outputs, sides = outputs_of(data, group, n_rows), candidates.sides(data.output, space)
         return cls(
             options, settings, prices, data, candidates, space, sides, bits, n_rows, group, outputs,

@@ -86,9 +86,8 @@ class GlrmTask:
         constraints = Constraints.of(schema, options.forbidden, (), options.monotone)
         start, begun = None, PropositionPool.of(schema, ())
         if not isinstance(options.start, str):
-            start = given_start(
-                options.start, RuleEnsemble, whole, constraints, options.linear_terms
-            )
+            terms = options.linear_terms
+            start = given_start(options.start, RuleEnsemble, whole, constraints, terms)
         if start is not None:
             # The conditions of a given model join the propositions: it could not start from its
             # rules otherwise.
@@ -97,9 +96,8 @@ class GlrmTask:
         first = constraints.first(data.table, options.first, n_outputs)
 
         def candidates(found: PropositionPool) -> Candidates:
-            pool = constraints.pool(
-                PropositionPool.concatenate([found, begun]), data.table, n_outputs
-            )
+            pool = PropositionPool.concatenate([found, begun])
+            pool = constraints.pool(pool, data.table, n_outputs)
             return Candidates.of(pool, first, constraints, data)
 
         run.preparing("propositions")
@@ -373,11 +371,8 @@ def starts_of(
     for k, signs in enumerate(candidates.signs):
         own = slice(None) if joint else slice(k, k + 1)
         may = np.array([signs[list(rule)].all(axis=0) for rule in found], bool).reshape(-1, 2, 1)
-        weights = np.clip(
-            found_weights[:, own],
-            np.where(may[:, 0], -np.inf, 0.0),
-            np.where(may[:, 1], np.inf, 0.0),
-        )
+        least, most = np.where(may[:, 0], -np.inf, 0.0), np.where(may[:, 1], np.inf, 0.0)
+        weights = np.clip(found_weights[:, own], least, most)
         of_terms = dict(zip(terms.tolist(), coefficients[:, own], strict=True))
         starts.append(Start(tuple(found), weights, intercepts[own], of_terms))
     return starts[:1] if joint else starts

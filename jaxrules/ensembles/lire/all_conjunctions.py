@@ -247,9 +247,8 @@ def prepared(
     def made(pool: PropositionPool) -> Propositions:
         pool = constraints.pool(pool, table, len(data.outputs))
         space = SearchSpace.of_codes(*pool.cell_codes(table))
-        return Propositions(
-            pool, space, np.stack([np.ones(len(pool), bool), *constraints.using(pool)])[1:]
-        )
+        using = np.stack([np.ones(len(pool), bool), *constraints.using(pool)])[1:]
+        return Propositions(pool, space, using)
 
     run.preparing("propositions")
     propositions = run.prepared(
@@ -257,9 +256,8 @@ def prepared(
         lambda: made(PropositionPool.of(schema, ())),
     )
     if not run.stopped():
-        constraints.require_spoken(
-            propositions.pool, "proposition; raise max_cut_points or drop it"
-        )
+        remedy = "proposition; raise max_cut_points or drop it"
+        constraints.require_spoken(propositions.pool, remedy)
     return data, propositions
 
 
@@ -432,9 +430,8 @@ class AllConjunctions:
     def _with(self, pool: Pool, rules: Rules, bits: Words | None = None) -> Pool:
         """The pool and more conjunctions."""
         bits = self._bits(rules) if bits is None else bits
-        return self._distinct(
-            np.concatenate([pool.rules, rules]), np.concatenate([pool.bits, bits]), len(pool.rules)
-        )
+        joint = np.concatenate([pool.rules, rules]), np.concatenate([pool.bits, bits])
+        return self._distinct(*joint, len(pool.rules))
 
     def _problem(self, pool: Pool, merge: bool = False) -> SupportProblem:
         """The search's problem on a pool; with `merge`, on the rows that it distinguishes."""
@@ -465,15 +462,11 @@ class AllConjunctions:
 
         def observe(found: Incumbent) -> None:
             if found.objective < self.best.objective:
-                self._know(pool, search, found)
+                self.best = self.as_known(pool, search, found)
+                self._report()
 
         search.observe = observe
         return search
-
-    def _know(self, pool: Pool, search: SupportSearch, found: Incumbent) -> None:
-        """Keep a model, and report it."""
-        self.best = self.as_known(pool, search, found)
-        self._report()
 
     def as_known(self, pool: Pool, search: SupportSearch, found: Incumbent) -> KnownModel:
         """A model in terms of propositions."""
@@ -481,9 +474,8 @@ class AllConjunctions:
         needed = rule & search.needed(found.columns, found.weights)
         places = search.problem.origin[found.columns[needed]]
         intercept = float(found.weights[~rule].sum())
-        return KnownModel(
-            pool.rules[places], pool.bits[places], found.weights[needed], intercept, found.objective
-        )
+        rules, bits = pool.rules[places], pool.bits[places]
+        return KnownModel(rules, bits, found.weights[needed], intercept, found.objective)
 
     def _known(self, pool: Pool, search: SupportSearch) -> Incumbent:
         """The best model on a pool that has its rules."""
@@ -563,10 +555,7 @@ class AllConjunctions:
             enough = self.surcharge == 0.0 or rules > 0.98 * largest
             if most is None or (rules <= largest and enough) or self.run.stopped():
                 break
-            if rules > largest:
-                low = self.surcharge
-            else:
-                high = self.surcharge
+            low, high = (self.surcharge, high) if rules > largest else (low, self.surcharge)
             if turn < _BISECTIONS - 1:
                 # Surcharges differ by orders of magnitude.
                 middle = (low * high) ** 0.5 if low > 0 else high / 100
@@ -648,9 +637,8 @@ class AllConjunctions:
         for restart in range(restarts):
             if self.run.stopped() or not (best.columns != ONES).any():
                 return
-            found = search.descend(
-                search.perturb(best, rng, exchange=restart % 2 == 0), 1.1 * best.objective
-            )
+            start = search.perturb(best, rng, exchange=restart % 2 == 0)
+            found = search.descend(start, 1.1 * best.objective)
             best = found if found.objective < best.objective else best
 
     # Screening
@@ -765,8 +753,7 @@ class AllConjunctions:
         """Whether time is left to copy the matrix for branch-and-bound."""
         seconds = search.problem.columns.size * _SECONDS_PER_ENTRY
         enough = seconds <= self.run.deadline.work_left()
-        if not enough:
-            self.run.shortened = True
+        self.run.shortened |= not enough
         return enough
 
     def known(self, search: SupportSearch) -> Incumbent:
@@ -795,9 +782,8 @@ class AllConjunctions:
         intercept = one.intercept + self.shift - float(one.weights.sum())
         held = Activations(one.bits, self.pattern).holds()
         scores = (intercept + weights @ held)[self.pattern]
-        settings = self.options.settings(
-            loss=loss, global_penalty=self.gamma * self.unit, l2_penalty=self.ridge * self.unit
-        )
+        gamma, ridge = self.gamma * self.unit, self.ridge * self.unit
+        settings = self.options.settings(loss=loss, global_penalty=gamma, l2_penalty=ridge)
         model = RuleEnsemble(
             self.conjunctions(one.rules.tolist()), weights[:, None], np.array([intercept]), None,
             loss.link, settings, loss.name,
@@ -813,7 +799,5 @@ class AllConjunctions:
 def penalties(options: OptimalOptions, data: TrainingData) -> tuple[float, float]:
     """gamma and mu."""
     gamma, ridge = options.global_penalty, options.l2_penalty
-    return (
-        default_share(data) * deviance(data) if gamma is None else gamma,
-        default_ridge(data) if ridge is None else ridge,
-    )
+    gamma = default_share(data) * deviance(data) if gamma is None else gamma
+    return gamma, default_ridge(data) if ridge is None else ridge

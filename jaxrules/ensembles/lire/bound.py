@@ -164,18 +164,10 @@ class Relaxation:
         self.constant, self.loss = problem.constant, empty.loss
         self.centre = float(empty.weights[0])
         self.data = bound_kernels.Data(
-            bound_kernels.LOSSES.index(problem.loss.name),
-            target.copy(),
-            mass.copy(),
-            np.ascontiguousarray(entries.T),
-            gram,
-            along,
-            ridge,
-            problem.coverage[self.columns],
-            cap,
-            float(search.gamma),
-            float(search.lam),
-        )
+            bound_kernels.LOSSES.index(problem.loss.name), target.copy(), mass.copy(),
+            np.ascontiguousarray(entries.T), gram, along, ridge, problem.coverage[self.columns],
+            cap, float(search.gamma), float(search.lam),
+        )  # fmt: skip
         self.charged = self.data._replace(gamma=self.data.gamma + surcharge)
 
     def solve(self, node: Node, accuracy: float) -> RelaxedSolution:
@@ -186,15 +178,9 @@ class Relaxation:
         at_once = max(1, _ENTRIES // (size * (1 + len(weights) // _MANY)))
         for _ in range(0, _NEWTON_STEPS, at_once):
             intercept, share, rise, done = self.kernels.relax(
-                self.charged,
-                node.state,
-                node.sizes[1],
-                weights,
-                intercept,
-                accuracy,
-                min(at_once, _NEWTON_STEPS),
-                self.seconds_left() / _SECONDS_PER_OPERATION,
-            )
+                self.charged, node.state, node.sizes[1], weights, intercept, accuracy,
+                min(at_once, _NEWTON_STEPS), self.seconds_left() / _SECONDS_PER_OPERATION,
+            )  # fmt: skip
             if done or self.stopped():
                 break
         return RelaxedSolution(weights, intercept, share, rise)
@@ -207,10 +193,8 @@ class Relaxation:
             self.data, node.state, *node.sizes, weights, intercept, self.centre, self.loss
         )
         lowered = self.constant - _ROUNDING * self.loss
-        worth, of_size, entering, leaving = found
-        return NodeBounds(
-            value + lowered, worth, of_size + lowered, entering + lowered, leaving + lowered
-        )
+        worth, *bounds = found
+        return NodeBounds(value + lowered, worth, *(bound + lowered for bound in bounds))
 
 
 class BranchAndBound:
@@ -305,11 +289,9 @@ class BranchAndBound:
             # The supports cut off here are no better than the goal.
             if fixed or sizes != node.sizes:
                 self._finished = min(self._finished, self._goal)
-            state = (
-                np.where(enters, inside, np.where(leaves, out, node.state)).astype(np.int8)
-                if fixed
-                else node.state
-            )
+            state = node.state
+            if fixed:
+                state = np.where(enters, inside, np.where(leaves, out, state)).astype(np.int8)
             smaller = fixed or sizes[1] < 0.8 * node.sizes[1]
             guess = np.clip(weights, -_LARGEST, _LARGEST).astype(np.float32)
             node = Node(bound, 0, state, sizes, guess, intercept)
@@ -322,12 +304,9 @@ class BranchAndBound:
         missing = max(self.best.objective - bound, 1e-300)
         promise = np.clip(solution.rise[still] / missing, _LEAST_RISE, 1).prod(axis=1)
         column = still[np.argmax(promise + 1e-9 * solution.share[still])]
-        halves = []
-        for choice in (inside, out):
-            state = node.state.copy()
-            state[column] = choice
-            halves.append(node._replace(state=state))
-        return halves
+        split = np.arange(len(node.state)) == column
+        halves = (np.where(split, choice, node.state).astype(np.int8) for choice in (inside, out))
+        return [node._replace(state=state) for state in halves]
 
     def _try(self, chosen: Mask, weights: Floats, found: NodeBounds) -> None:
         """Refit a support that may be better than the incumbent; if it is, continue the local
@@ -335,11 +314,8 @@ class BranchAndBound:
         """
         search, key = self.search, np.packbits(chosen).tobytes()
         columns = np.append(0, self._relaxation.columns[chosen])
-        least = (
-            found.value
-            - found.worth[chosen].sum()
-            + search.problem.penalty(columns, search.gamma, search.lam)
-        )
+        price = search.problem.penalty(columns, search.gamma, search.lam)
+        least = found.value - found.worth[chosen].sum() + price
         too_large = search.most is not None and np.count_nonzero(chosen) > search.most
         if least >= self._goal or too_large or key in self._tried or not search.keeps(columns):
             return

@@ -67,16 +67,13 @@ class LireCandidates:
             f"first has {n_first} rules, but max_rules={most}; raise max_rules",
         )
         if options.joint:
-            n_classes = data.target.shape[1]
-            check_memory(
-                data.table.n_rows, n_classes, _JOINT_BYTES, what="classes", remedy=ONE_VS_REST
-            )
+            size = data.table.n_rows, data.target.shape[1]
+            check_memory(*size, _JOINT_BYTES, what="classes", remedy=ONE_VS_REST)
         pool = rule_pool(rules, data, options.seed, run, n_first > 0, constraints)
         if n_first:
             experts = experts.with_schema(data.schema)
-            pool = RulePool(experts, Activations.of(experts, data.table)).with_rules(
-                pool.rules, data.table
-            )
+            first = RulePool(experts, Activations.of(experts, data.table))
+            pool = first.with_rules(pool.rules, data.table)
         n_rules = len(pool.rules)
         if start is not None:
             pool = pool.with_rules(start.conjunctions.with_schema(data.schema), data.table)
@@ -140,18 +137,11 @@ def _problems(
     n_outputs, targets = len(data.outputs), data.outputs
     if options.joint:
         targets = data.target[None]
+    signs = constraints.allows(pool.rules, 2) if constraints.monotone else None
     problem = make_problem(
-        pool.activations,
-        targets[0],
-        data.weights,
-        data.loss,
-        encoding,
-        options.penalise_intercept,
-        signs=constraints.allows(pool.rules, 2) if constraints.monotone else None,
-        n_fixed=n_first,
-        required=required,
-        stopped=stopped,
-    )
+        pool.activations, targets[0], data.weights, data.loss, encoding,
+        options.penalise_intercept, signs, n_first, required, stopped,
+    )  # fmt: skip
     require(
         bool(problem.required.any(axis=1).all()),
         "required names a column whose rules all hold for every row, or for none; add other rules "
@@ -160,9 +150,8 @@ def _problems(
     problems = [problem, *(problem.with_target(one, stopped) for one in targets[1:])]
     if not constraints.monotone:
         return problems
-    return [
-        one.within(constraints.signs(pool.rules, k, n_outputs)) for k, one in enumerate(problems)
-    ]
+    signs_of = [constraints.signs(pool.rules, k, n_outputs) for k in range(len(problems))]
+    return [one.within(signs) for one, signs in zip(problems, signs_of, strict=True)]
 
 
 def _required(

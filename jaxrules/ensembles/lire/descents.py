@@ -100,9 +100,8 @@ class Watch:
     def proved(self, bound: float) -> None:
         """Report a bound that closes a hundredth of the gap."""
         assert self.best is not None  # a proof starts from one
-        if self.bound is None or self.best.objective - bound < 0.99 * (
-            self.best.objective - self.bound
-        ):
+        best = self.best.objective
+        if self.bound is None or best - bound < 0.99 * (best - self.bound):
             self.bound = bound
             self(self.best)
 
@@ -145,11 +144,9 @@ def minimise(
             found = yield start
             continue
         watch.start, run.phase = start.name, "restarts" if start.name == "restart" else "search"
-        promising = (
-            _PROMISING * watch.best.objective
-            if start.promises and watch.best is not None
-            else np.inf
-        )
+        promising = np.inf
+        if start.promises and watch.best is not None:
+            promising = _PROMISING * watch.best.objective
         searches = [search, *(copy.copy(search) for _ in start.incumbents[1:])]
         for one in searches:
             one.moves = options.max_iterations
@@ -272,9 +269,8 @@ def _falling(search: SupportSearch) -> Starts[None]:
             for k, reached in zip(going, found, strict=True):
                 best[k] = reached
         ends = {np.sort(one.columns).tobytes(): one for one in best}
-        yield _Start(
-            "ridge", [search.start_from(one.columns, one.weights) for one in ends.values()]
-        )
+        begun_at = [search.start_from(one.columns, one.weights) for one in ends.values()]
+        yield _Start("ridge", begun_at)
 
 
 def _searched(

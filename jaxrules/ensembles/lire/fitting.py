@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,8 +49,11 @@ from jaxrules.learning.options import learner
 from jaxrules.learning.training import TrainingData, loss_for, one_against_rest
 from jaxrules.losses import poisson
 from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.rules.constraints import Constraints
 from jaxrules.tools.fits import Fit, Status
-from jaxrules.tools.runs import Run
+from jaxrules.tools.runs import Deadline, Run
+
+SharedT = TypeVar("SharedT", LireOptions, LirePathOptions, LireGrid)
 
 _SEARCHING = 0.9
 """Share of the time of the folds for the searches, made side by side; the rest is for
@@ -93,11 +97,8 @@ def fit(
         ValueError: for an invalid value of an argument, rules or a start built for other columns,
             or a pool of rules that does not fit in memory.
     """
-    options, run = options.for_target(y), options.run()
-    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
-    options = options.for_classes(data)
-    constraints = options.constraints(data.table.schema)
-    constraints.warn_of_constants(data.table)
+    run = options.run()
+    data, options, constraints = _read(X, y, sample_weight, options)
     prices = options.prices(data)
 
     makes_rules = depends_on_labels(options.rules) and not constraints.required
@@ -107,9 +108,8 @@ def fit(
         return rows_for_rules(data, run, options.seed, needs, stage=stage) if makes_rules else None
 
     def task() -> _LireTask:
-        return _LireTask(
-            data, LireCandidates.of(data, options.rules, constraints, options, run), options
-        )
+        candidates = LireCandidates.of(data, options.rules, constraints, options, run)
+        return _LireTask(data, candidates, options)
 
     def fit_of_sample(sample: TrainingData) -> Fit[RuleEnsemble]:
         """The fit on all rows with the rules of a sample as candidates."""
@@ -149,11 +149,8 @@ def path(
         TypeError, ValueError: as `fit`; also if there are no penalties, or different numbers of
             gammas and lambdas.
     """
-    options, run = options.for_target(y), options.run("lire path")
-    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
-    options = options.for_classes(data)
-    constraints = options.constraints(data.table.schema)
-    constraints.warn_of_constants(data.table)
+    run = options.run("lire path")
+    data, options, constraints = _read(X, y, sample_weight, options)
     same, pairs = options.to(LireOptions), options.pairs(data)
     same = replace(same, l2_penalty=same.prices(data).l2_penalty)
     candidates = LireCandidates.of(data, same.rules, constraints, same, run)
@@ -204,40 +201,43 @@ def cross_validate(
     Raises:
         TypeError, ValueError: as `path`; for more folds than rows, or a class with a single row.
     """
-    options, run = options.for_target(y), options.run()
-    data = options.training_data(X, y, sample_weight, loss_for(y, options.loss))
-    options = options.for_classes(data)
-    options.constraints(data.table.schema).warn_of_constants(data.table)
-    pairs = options.pairs(data)  # the same in all folds
+    run = options.run()
+    data, options, _ = _read(X, y, sample_weight, options)
+    pairs, ridges = options.pairs(data), options.ridges(data)  # the same in all folds
+    gammas, lambdas = zip(*pairs, strict=True)
     options = replace(
-        options,
-        global_penalties=[gamma for gamma, _ in pairs],
-        local_penalties=[lam for _, lam in pairs],
-        l2_penalties=options.ridges(data),
+        options, global_penalties=gammas, local_penalties=lambdas, l2_penalties=ridges
     )
     grid = [
         {"global_penalty": gamma, "local_penalty": lam, "l2_penalty": ridge}
-        for ridge in options.ridges(data)
+        for ridge in ridges
         for gamma, lam in pairs
     ]
     fold_of = folds(data, options.n_folds, options.seed, options.coded_groups)
     part = run.child(SHARE, "lire cross-validation")
+    walk = _traced_walk(data, options, fold_of, part) if options.traced else _walk(options)
     found = cross_validated(
-        data,
-        grid,
-        _traced_walk(data, options, fold_of, part) if options.traced else _walk(options),
-        fold_of,
-        part,
-        one_standard_error=options.one_standard_error,
+        data, grid, walk, fold_of, part, one_standard_error=options.one_standard_error,
         n_jobs=1 if options.traced else options.n_jobs,  # folds are lanes of one program
         otherwise=len(pairs) // 2,
-    )
+    )  # fmt: skip
     chosen = options.to(LireOptions, **found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left)),
-    )
+
+    def in_time(left: Deadline) -> Fit[RuleEnsemble]:
+        return fit.with_options(X, y, sample_weight, replace(chosen, time_limit=left))
+
+    return last_fit(found, run, in_time)
+
+
+def _read(
+    X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None, options: SharedT
+) -> tuple[TrainingData, SharedT, Constraints]:
+    """The data, the options for their loss and classes, and the constraints."""
+    loss = loss_for(y, options.loss)
+    data = options.training_data(X, y, sample_weight, loss)
+    constraints = options.constraints(data.table.schema)
+    constraints.warn_of_constants(data.table)
+    return data, replace(options, loss=loss).for_classes(data), constraints
 
 
 def _walk(options: LireGrid) -> Walk[RuleEnsemble]:
@@ -362,24 +362,19 @@ class _LireTask:
     def _fit_output(self, data: TrainingData, prices: LirePrices, run: Run) -> Fit[RuleEnsemble]:
         """Local search, a proof if asked for, and the model."""
         candidates, options = self.candidates, self.options
-        if self.members:
-            member = self.members[data.output]
-            run = member.watch.run
-        else:
-            member = self.member(data.output, prices, run)
-        search, watch, tree = member.search, member.watch, None
+        made = self.members[data.output] if self.members else None
+        member = made or self.member(data.output, prices, run)
+        search, watch, run, tree = member.search, member.watch, member.watch.run, None
         with run:
-            if options.traced and not self.members:
+            if options.traced and not made:
                 side_by_side([member.descents()])
-            elif not self.members:
+            elif not made:
                 in_turn(member.descents())
             if options.search == "optimal" and watch.best is not None:
                 run.phase, watch.start, search.moves = "bound", "branches", options.max_iterations
                 tree = BranchAndBound(search, watch.best, watch.proved)
                 tree.run(options.max_nodes)
-        best = watch.best
-        if best is None:
-            best = search.complete(search.start_empty())
+        best = watch.best or search.complete(search.start_empty())
         member.output.previous = best
         status = Status.MAX_ITERATIONS if member.exhausted else Status.CONVERGED
         if tree is not None:
@@ -391,24 +386,14 @@ class _LireTask:
         ridge = prices.l2_penalty / (2 * float(data.weights.sum())) * squares
         settings = options.settings(**prices._asdict())
         details = LireDetails(
-            paper_objective=objective - ridge,
-            loss=solution.mean_loss(candidates.pool, data),
-            **prices._asdict(),
-            n_candidates=len(candidates.pool.rules),
-            sample=self.sample,
-            start=watch.best_start,
-            swap_optimal=watch.certified,
-            nodes=0 if tree is None else tree.nodes,
-            engine="jax" if options.traced else "numpy",
-        )
-        return run.finish(
-            solution.model(candidates.pool, data, settings, candidates.n_first),
-            objective,
-            "min",
-            status,
-            None if tree is None else min(search.problem.stated(tree.bound), objective),
-            details=details,
-        )
+            paper_objective=objective - ridge, loss=solution.mean_loss(candidates.pool, data),
+            **prices._asdict(), n_candidates=len(candidates.pool.rules), sample=self.sample,
+            start=watch.best_start, swap_optimal=watch.certified,
+            nodes=0 if tree is None else tree.nodes, engine="jax" if options.traced else "numpy",
+        )  # fmt: skip
+        model = solution.model(candidates.pool, data, settings, candidates.n_first)
+        bound = None if tree is None else min(search.problem.stated(tree.bound), objective)
+        return run.finish(model, objective, "min", status, bound, details=details)
 
 
 def _searched(paths: Sequence[Sequence[_LireTask]], run: Run) -> list[list[_LireTask]]:

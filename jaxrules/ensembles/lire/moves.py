@@ -152,15 +152,11 @@ def sums(
     # For the quadratic loss, traced, predictions in float64 are exact, as by its Gram matrix.
     single = xp.stack([slope, curvature]).astype(np.float64 if loss.quadratic else np.float32)
     # sum v x_j^2, where x_j^2 is 1 (signed) or x_j (binary)
-    rows = xp.concatenate(
-        [data.columns[columns] * single[1], single if encoding == "binary" else single[:1]]
-    )
-    products, size = _product(rows, data), len(columns)
-    own = (
-        products[-1]
-        if encoding == "binary"
-        else xp.full(len(data.columns), curvature.sum(), single.dtype)
-    )
+    sides = single if encoding == "binary" else single[:1]
+    products = _product(xp.concatenate([data.columns[columns] * single[1], sides]), data)
+    own, size = products[-1], len(columns)
+    if encoding == "signed":
+        own = xp.full(len(data.columns), curvature.sum(), single.dtype)
     return Sums(value, products[size], own, products[:size])
 
 
@@ -380,19 +376,15 @@ def rank_joint_moves(
     found = _product(np.concatenate([rows, *sides]), data)
     products = found[: len(rows)].reshape(n_classes, size, -1)
     slope = found[len(rows) : len(rows) + n_classes]
-    own = (
-        found[-n_classes:]
-        if encoding == "binary"
-        else np.repeat(curvatures.sum(axis=1), len(data.columns)).reshape(n_classes, -1)
-    ).astype(np.float32)
+    own = found[-n_classes:]
+    if encoding == "signed":
+        own = np.tile(curvatures.sum(axis=1)[:, None], len(data.columns)).astype(np.float32)
     ridge, supports = charges.ridge.astype(np.float32), (np.arange(size), columns)
     products[:, *supports] += ridge[columns]
     slope[:, columns] -= charges.ridge[columns] * support.weights.T
+    each = zip(products, slope, own + ridge, support.weights.T, strict=True)
     of_classes = [
-        _changes(product, downhill, curved, charges, Support(columns, weights), None)
-        for product, downhill, curved, weights in zip(
-            products, slope, own + ridge, support.weights.T, strict=True
-        )
+        _changes(*rows, charges, Support(columns, weights), None) for *rows, weights in each
     ]
     changes = _Changes(*(sum(part) for part in zip(*(one for one, _ in of_classes), strict=True)))
     inverse = np.stack([one for _, one in of_classes])
@@ -437,15 +429,12 @@ def sweep(
     size, covered = _size_and_coverage(charges, columns)
     paid = float(_paid(charges, support))
     objective = float(sums.value + paid + penalty(size, covered, terms.gamma, terms.lam))
-    state = _Sweep(
-        list(columns), list(support.weights), margins, objective, paid, float(size), float(covered)
-    )
-    for move in np.argsort(predicted, kind="stable")[
-        : np.count_nonzero(predicted < objective - tolerance)
-    ]:
-        state = _take_if_better(
-            state, int(slots[move]), int(entering[move]), data, charges, terms, tolerance
-        )
+    sizes = objective, paid, float(size), float(covered)
+    state = _Sweep(list(columns), list(support.weights), margins, *sizes)
+    good = np.count_nonzero(predicted < objective - tolerance)
+    for move in np.argsort(predicted, kind="stable")[:good]:
+        place = int(slots[move]), int(entering[move])
+        state = _take_if_better(state, *place, data, charges, terms, tolerance)
     kept = [slot for slot, column in enumerate(state.columns) if column >= 0]
     chosen = Support(np.array(state.columns, np.int64)[kept], np.array(state.weights)[kept])
     return chosen, state.taken
@@ -474,12 +463,7 @@ def _take_if_better(
     """Evaluate one move exactly: the column of the slot leaves (-1: none does), and another enters
     (-1: none does).
     """
-    columns, weights, margins, size, covered, paid = (
-        *state[:3],
-        state.size,
-        state.covered,
-        state.paid,
-    )
+    columns, weights, margins, _, paid, size, covered, _ = state
     if (new >= 0 and new in columns) or (slot < 0 and size >= terms.most):
         return state
     columns, weights = columns.copy(), weights.copy()
@@ -570,11 +554,8 @@ def _closed_form_losses(
         def least(moved: Array, slope: Reals) -> Reals:
             return least_loss((moved + slope) / 2, (moved - slope) / 2, *charged)
 
-        return (
-            left + drop,
-            paid + least(value, slopes),
-            left[:, None] + least(drop[:, None], swap_slopes),
-        )
+        swap = left[:, None] + least(drop[:, None], swap_slopes)
+        return left + drop, paid + least(value, slopes), swap
 
     _, slope, _ = loss_terms(exponential, data.target, data.weight, margins)
     tilted = _product(data.columns[columns] * slope.astype(np.float32), data)

@@ -99,9 +99,8 @@ class NearOptimalEnsembles(NearOptimalModels):
         for model in self.models:
             numbers = self.schema.classes is None
             said = predict(model, each) if numbers else predict_proba(model, each)[:, 1]
-            result = np.stack(
-                [np.minimum(result[:, 0], said), np.maximum(result[:, 1], said)], axis=1
-            )
+            result[:, 0] = np.minimum(result[:, 0], said)
+            result[:, 1] = np.maximum(result[:, 1], said)
         return result[pattern]
 
     def _patterns(self, X: TableLike) -> tuple[Table, NDArray[np.intp]]:

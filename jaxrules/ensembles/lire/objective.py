@@ -121,10 +121,8 @@ def least_loss(
             eps-) and eps eps-.
         ridge, least, most: as in `best_weight`.
     """
-    xp = numpy_of(helped)
-    return _loss_at(
-        xp.clip(_free_weight(helped, harmed, ridge), least, most), helped, harmed, ridge
-    )
+    weight = numpy_of(helped).clip(_free_weight(helped, harmed, ridge), least, most)
+    return _loss_at(weight, helped, harmed, ridge)
 
 
 def _loss_at(weight: Array, helped: Array, harmed: Array, ridge: Array) -> Array:
@@ -252,9 +250,8 @@ def objective(
     for k, weights in enumerate(np.asarray(model.weights).T):
         size, covered = float(np.count_nonzero(weights)), float(coverage[weights != 0].sum())
         if penalise_intercept:
-            own = float(model.intercept[k]) + (
-                float(weights.sum()) / 2 if options.get("encoding") == "signed" else 0.0
-            )
+            own = float(model.intercept[k])
+            own += float(weights.sum()) / 2 if options.get("encoding") == "signed" else 0.0
             counts = abs(own) > 1e-12 * (1 + np.abs(weights).sum())
             size, covered = size + counts, covered + counts
         total += mean_loss(loss, target[:, k], scores[:, k], weight)

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from jaxrules.data.table import Schema
 from jaxrules.ensembles.extraction import RuleSource
@@ -25,7 +24,7 @@ from jaxrules.learning.options import (
     options,
     or_none,
 )
-from jaxrules.learning.training import TrainingData, loss_for
+from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss, least_loss, poisson, squared
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions
@@ -258,10 +257,6 @@ class _LireShared(ScoreOptions):
             return self.engine == "jax"
         return placement.mesh() is not None or placement.device().platform != "cpu"
 
-    def for_target(self, y: ArrayLike) -> Self:
-        """The same options with the loss that None means for this target."""
-        return replace(self, loss=loss_for(y, self.loss))
-
     @property
     def joint(self) -> bool:
         """Whether several classes are fitted together, once `for_classes` has decided."""
@@ -350,24 +345,22 @@ class LireOptions(_Single):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.search != "optimal":
-            if self.max_nodes is not None:
-                raise ValueError('max_nodes needs search="optimal"')
-            return
-        if asks(self.monotone):
-            raise ValueError(
-                'monotone needs search="combo": the bound of search="optimal" ignores signs'
-            )
-        if self.penalise_intercept:
-            raise ValueError(
-                'penalise_intercept needs search="combo": the bound of search="optimal" is for a '
-                "free intercept"
-            )
-        if self.loss == "squared" and self.l2_penalty == 0:
-            raise ValueError(
-                'l2_penalty must be positive for search="optimal" with the squared loss, because '
-                "nothing else bounds the weights"
-            )
+        proves = self.search == "optimal"
+        checks.require(proves or self.max_nodes is None, 'max_nodes needs search="optimal"')
+        checks.require(
+            not (proves and asks(self.monotone)),
+            'monotone needs search="combo": the bound of search="optimal" ignores signs',
+        )
+        checks.require(
+            not (proves and self.penalise_intercept),
+            'penalise_intercept needs search="combo": the bound of search="optimal" is for a free '
+            "intercept",
+        )
+        checks.require(
+            not (proves and self.loss == "squared" and self.l2_penalty == 0),
+            'l2_penalty must be positive for search="optimal" with the squared loss, because '
+            "nothing else bounds the weights",
+        )
 
     def prices(self, data: TrainingData) -> LirePrices:
         """The penalties; for those that are None, the defaults for noisy data."""
@@ -384,9 +377,8 @@ class LireOptions(_Single):
         both of counts.
         """
         follow = {"global_penalty": ("squared", "poisson"), "l2_penalty": ("logistic", "poisson")}
-        return [
-            name for name, by in follow.items() if self.loss in by and getattr(self, name) is None
-        ]
+        asked = [name for name in follow if getattr(self, name) is None]
+        return [name for name in asked if self.loss in follow[name]]
 
     def prices_for_noise(self, data: TrainingData, prices: LirePrices, left: float) -> LirePrices:
         """The penalties after a model that leaves this share of the constant's loss (for counts, of
@@ -426,10 +418,8 @@ class _LirePenalties(_LireShared):
     def __post_init__(self) -> None:
         super().__post_init__()
         n = len(_GRID if self.global_penalties is None else self.global_penalties)
-        if self.local_penalties is not None and len(self.local_penalties) != n:
-            raise ValueError(
-                f"local_penalties has {len(self.local_penalties)} values for {n} global_penalties"
-            )
+        m = n if self.local_penalties is None else len(self.local_penalties)
+        checks.require(m == n, f"local_penalties has {m} values for {n} global_penalties")
 
     def pairs(self, data: TrainingData) -> list[tuple[float, float]]:
         """gamma and lambda, from the largest gamma to the smallest."""

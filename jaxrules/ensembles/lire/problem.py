@@ -94,6 +94,11 @@ class SupportProblem:
         return self.activations.n_rules * self.activations.n_patterns
 
     @property
+    def squares(self) -> float:
+        """The mean square of the targets of the patterns."""
+        return float(self.mass @ self.target**2)
+
+    @property
     def cap(self) -> float:
         """The largest absolute weight of a column; twice as large for binary columns, so that both
         encodings allow the same models.
@@ -127,9 +132,7 @@ class SupportProblem:
 
     def entries(self, columns: Integers, patterns: NDArray[np.intp] | None = None) -> Floats:
         """The encoded columns of some patterns, or of all, float64, shape (patterns, columns)."""
-        chosen = (
-            self.columns[columns] if patterns is None else self.columns[np.ix_(columns, patterns)]
-        )
+        chosen = self.columns[columns if patterns is None else np.ix_(columns, patterns)]
         return chosen.T.astype(np.float64, order="C")
 
     def columns_of(self, bits: Words, weights: Floats) -> tuple[Integers, Floats]:
@@ -150,11 +153,7 @@ class SupportProblem:
                 for column in 1 + np.flatnonzero((self.activations.bits == one).all(axis=1))
             ]
             equal.sort(key=lambda one: -self.required[:, one[0]].sum())
-            takes = [
-                (column, w)
-                for column, w in equal
-                if (most[column] > 0 if w > 0 else least[column] < 0)
-            ]
+            takes = [(column, w) for column, w in equal if (most if w > 0 else -least)[column] > 0]
             for column, w in (takes or equal)[:1]:
                 found[column] = found.get(column, 0.0) + w
         scale = 2.0 if self.encoding == "signed" else 1.0
@@ -233,15 +232,11 @@ class SupportProblem:
         some = np.sort(np.random.default_rng(seed).choice(whole.n_patterns, size, replace=False))
         target, mass = self.target[some], self.mass[some] / self.mass[some].sum()
         floor = least_loss(self.loss, target, mass)
+        bits = take_columns(whole.bits, whole.n_patterns, some)
         return dataclasses.replace(
-            self.above(floor),
-            activations=Activations(
-                take_columns(whole.bits, whole.n_patterns, some), np.arange(size)
-            ),
-            columns=self.columns[:, some],
-            target=target,
-            mass=mass,
-        )
+            self.above(floor), activations=Activations(bits, np.arange(size)),
+            columns=self.columns[:, some], target=target, mass=mass,
+        )  # fmt: skip
 
 
 def make_problem(
@@ -300,12 +295,7 @@ def make_problem(
     for ours, using in zip(sets, required, strict=True):
         ours[1:] = using[kept]
     problem = SupportProblem(
-        loss=loss,
-        encoding=encoding,
-        activations=activations,
-        weight=weight,
-        total=total,
-        columns=columns,
+        loss, encoding, activations, weight, total, columns,
         coverage=np.append(intercept_cost, coverage[kept]),
         counted=np.concatenate([[intercept_cost], np.ones(n_columns - 1)]),
         addable=(origin >= n_fixed) | ((np.arange(n_columns) == ONES) & penalise_intercept),
@@ -314,7 +304,7 @@ def make_problem(
         mass=np.zeros(n_patterns),
         fixed=np.flatnonzero((origin >= 0) & (origin < n_fixed)),
         required=sets,
-    )
+    )  # fmt: skip
     return problem.with_target(target, stopped)
 
 

@@ -154,9 +154,8 @@ def published(
     makes_rules, needs = depends_on_labels(rules), (FORESTS, _LINEAR)
     sample = rows_for_rules(data, run, options.seed, needs) if makes_rules else None
     if sample is not None:
-        own = replace(
-            options, global_penalty=prices.global_penalty, local_penalty=prices.local_penalty
-        )
+        gamma, lam, _ = prices
+        own = replace(options, global_penalty=gamma, local_penalty=lam)
         model, _ = model_in_time(sample, published, own, run, needs=needs)
         rules = model.conjunctions if len(model.conjunctions) else rules
     pool = rule_pool(rules, data, options.seed, run, constraints=constraints)
@@ -311,9 +310,8 @@ class PublishedSearch:
     def objective(self) -> float:
         """G: mean loss + gamma |supp| + lambda Omega_L."""
         support = self.support
-        return float(
-            self.row_loss.sum() + self.gamma * len(support) + self.lam * self.local_ratio(support)
-        )
+        penalty = self.gamma * len(support)
+        return float(self.row_loss.sum() + penalty + self.lam * self.local_ratio(support))
 
     def incumbent(self) -> PublishedIncumbent:
         """The weights as they are now."""
@@ -342,9 +340,7 @@ class PublishedSearch:
         slopes = self.signs @ self.row_loss
         moved = np.array([np.abs(column) @ self.row_loss for column in self.signs])
         sides = np.stack([moved + slopes, moved - slopes], axis=1) / 2
-        weights, decreases = np.transpose(
-            [_best_weight(helped, harmed) for helped, harmed in sides.tolist()]
-        )
+        weights, decreases = np.transpose([_best_weight(*pair) for pair in sides.tolist()])
         support = self.support
         gains = decreases - self.gamma
         gains -= self.lam * (self.coverage - self.local_ratio(support)) / (len(support) + 1)
@@ -480,12 +476,7 @@ def rulefit_start(
         gamma: the global penalty; liblinear's C is 1 / (gamma N). Without a penalty C is 1e6.
         seed: for liblinear's coordinate order.
     """
+    strength = min(1 / gamma, float(np.finfo(float).max)) if gamma else 1e6
     return liblinear(
-        columns.T,
-        target,
-        sample_weight,
-        min(1 / gamma, float(np.finfo(float).max)) if gamma else 1e6,
-        seed=seed,
-        fit_intercept=False,
-        max_iter=100,
+        columns.T, target, sample_weight, strength, seed=seed, fit_intercept=False, max_iter=100
     )

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.losses import Loss, uncoupled
-from jaxrules.solvers.linear.newton import newton_on_host
+from jaxrules.losses import uncoupled
 from jaxrules.solvers.linear.refit import softmax_terms
 from jaxrules.tools.bits import distinct, pack
 
 Floats = NDArray[np.float64]
 
-_CONVERGED = 1e-9  # the decrease of the loss that Newton's model still promises
+CONVERGED = 1e-9
+"""Refits end when Newton's model promises no larger decrease of the loss."""
 _LEAST_CURVATURE = 1e-3  # of saturated rows, in the coordinates of L-BFGS
 _OPTIMISM = 4.0  # L-BFGS ends early if not even this multiple of the promise reaches its goal
 _STEPS = {"maxiter": 500, "maxcor": 20, "ftol": 1e-16, "gtol": 0.0}
@@ -65,45 +65,13 @@ def regroup(groups: Groups, kept: NDArray[np.bool_] | None, added: NDArray[np.bo
     return Groups(member, group)
 
 
-def newton(
-    loss: Loss,
-    columns: Floats,
-    target: Floats,
-    mass: Floats,
-    weights: Floats,
-    ridge: Floats,
-    least: Floats,
-    most: Floats,
-    goal: float = np.inf,
-) -> tuple[Floats, float]:
-    """Minimise loss + sum_j ridge_j b_j^2 / 2 over the weights, subject to least <= b <= most.
-
-    It ends at a promised decrease of 1e-9, or earlier if the sum cannot be expected to fall below
-    `goal`.
-
-    Args:
-        columns: shape (patterns, size).
-        target, mass: mean target and weight of every pattern, shape (patterns,).
-        weights: a first guess, shape (size,).
-        ridge: shape (size,).
-        least, most: bounds on the weights, shape (size,), at most and at least 0; infinite for
-            none.
-    """
-    return newton_on_host(
-        loss, columns.T, target, mass, ridge, weights, ends=(least, most), relative=0.0,
-        absolute=_CONVERGED, goal=goal,
-    )  # fmt: skip
-
-
 def lbfgs(
-    columns: Floats,
-    target: Floats,
-    mass: Floats,
-    weights: Floats,
-    ridge: Floats,
-    goal: float = np.inf,
+    columns: Floats, target: Floats, mass: Floats, weights: Floats, ridge: Floats, goal: float
 ) -> tuple[Floats, float]:
-    """`newton` for the softmax loss of K classes, without bounds on the weights.
+    """Minimise the softmax loss of K classes plus sum_j ridge_j |b_j|^2 / 2 over the weights.
+
+    It ends at a promised decrease of `CONVERGED`, or earlier if the sum cannot be expected to fall
+    below `goal`.
 
     It works in coordinates in which the Hessian of every class, with the curvatures of
     `jaxrules.losses.uncoupled`, is the identity at the first guess.
@@ -111,8 +79,9 @@ def lbfgs(
     Args:
         columns: shape (patterns, size).
         target: mean targets in the coding -1 and 1, shape (patterns, K).
-        mass, ridge, goal: as for `newton`.
+        mass: the weight of every pattern, shape (patterns,).
         weights: a first guess, shape (size, K).
+        ridge: shape (size,).
     """
     from scipy.optimize import minimize
 
@@ -132,7 +101,7 @@ def lbfgs(
         if value < best[1]:
             best = at, value
         promised = float(slopes @ slopes) / 2.0
-        if promised <= _CONVERGED / 10 or value - _OPTIMISM * promised > goal:
+        if promised <= CONVERGED / 10 or value - _OPTIMISM * promised > goal:
             raise _Ended
         return value, slopes
 

@@ -51,10 +51,11 @@ from jaxrules.ensembles.lire.moves import (
 )  # fmt: skip
 from jaxrules.ensembles.lire.objective import loss_terms, penalty
 from jaxrules.ensembles.lire.problem import SMALL, Floats, Integers, SupportProblem
-from jaxrules.ensembles.lire.refit import Groups, group_patterns, newton, regroup
+from jaxrules.ensembles.lire.refit import CONVERGED, Groups, group_patterns, regroup
 from jaxrules.losses import exponential, merge_rows
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.blas import one_blas_thread
+from jaxrules.solvers.linear.newton import newton_on_host
 from jaxrules.solvers.linear.refit import step_within
 
 _TRIALS = 8  # the number of moves refitted after a ranking
@@ -165,11 +166,8 @@ class SupportSearch:
             size = problem.counted[best.columns].sum()
             covered = problem.coverage[best.columns].sum()
             price = penalty(size + 1, covered + problem.coverage[joining], self.gamma, self.lam)
-            best = self.refit(
-                np.append(best.columns, joining[np.argmin(price - gain)]),
-                _with_zeros(best.weights, 1),
-                near=best,
-            )
+            columns = np.append(best.columns, joining[np.argmin(price - gain)])
+            best = self.refit(columns, _with_zeros(best.weights, 1), near=best)
         return best
 
     def gains_alone(self, joining: Integers, margins: Floats) -> Floats:
@@ -216,9 +214,8 @@ class SupportSearch:
         of moves.
         """
         best = start = self.complete(start)
-        for column in start.columns[
-            (start.columns != ONES) & ~np.isin(start.columns, self.problem.fixed)
-        ]:
+        free = (start.columns != ONES) & ~np.isin(start.columns, self.problem.fixed)
+        for column in start.columns[free]:
             if self.stopped():
                 break
             kept = best.columns != column
@@ -276,22 +273,21 @@ class SupportSearch:
         least, most = self.charges.least[columns], self.charges.most[columns]
         price = problem.penalty(columns, self.gamma, self.lam)
         if self.gram is not None and problem.moment is not None:
-            weights, loss = _solve_squared(problem, self.gram, problem.moment, columns, least, most)
+            weights, loss = self._least_squares(self.gram, problem.moment, columns, least, most)
         else:
             groups = self._groups(columns, near)
             target, mass, within, member = problem.target, problem.mass, 0.0, None
             if len(mass) > FEW_PATTERNS:
                 member = groups.member
-                target, mass, within = merge_rows(
-                    problem.loss, target, mass, groups.group, len(member)
-                )
+                rows = target, mass, groups.group, len(member)
+                target, mass, within = merge_rows(problem.loss, *rows)
             known = problem.constant + within  # which no weights change
             out_of_reach = np.inf if goal == -np.inf else goal - price - known
-            entries = problem.entries(columns, member)
-            ridge = self.ridge[columns]
-            weights, loss = newton(
-                problem.loss, entries, target, mass, weights, ridge, least, most, out_of_reach
-            )
+            entries, ridge = problem.entries(columns, member).T, self.ridge[columns]
+            weights, loss = newton_on_host(
+                problem.loss, entries, target, mass, ridge, weights, ends=(least, most),
+                relative=0.0, absolute=CONVERGED, goal=out_of_reach,
+            )  # fmt: skip
             loss += within
         needed = self.needed(columns, weights) | (columns == ONES)
         price = problem.penalty(columns[needed], self.gamma, self.lam)
@@ -300,6 +296,20 @@ class SupportSearch:
             columns, weights = columns[stay], weights[stay]
         loss += problem.constant
         return Incumbent(columns, weights, loss, loss + price, groups)
+
+    def _least_squares(
+        self, gram: Floats, moment: Floats, columns: Integers, least: Floats, most: Floats
+    ) -> tuple[Floats, float]:
+        """The weights of a support for the squared loss, and the loss, with the ridge on the
+        diagonal of `gram`; equal columns share their weight.
+        """
+        on_support, along = gram[np.ix_(columns, columns)], moment[columns]
+        ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
+        weights = np.asarray(np.linalg.solve(on_support + ridge, along), np.float64)
+        if (weights < least).any() or (weights > most).any():
+            weights = step_within(on_support + ridge, -along, np.array([least, most]))
+        loss = self.problem.squares - weights @ along + weights @ on_support @ weights / 2
+        return weights, max(float(loss), 0.0)
 
     def perturb(self, best: Incumbent, rng: np.random.Generator, exchange: bool) -> Incumbent:
         """`best` with a few of its rules dropped, or exchanged for others, all at random."""
@@ -386,9 +396,7 @@ class SupportSearch:
                 break
             moves = self._rank(best)
             fewer = self._drop_many(best, moves)
-            better = (
-                self._accept(fewer) if fewer is not None else self._take_good_moves(best, moves)
-            )
+            better = self._accept(fewer) if fewer else self._take_good_moves(best, moves)
             if better is best:
                 if not self._over():
                     self._stuck[key] = self._trials, self.certified
@@ -402,17 +410,13 @@ class SupportSearch:
         """
         problem, support = self.problem, Support(best.columns, best.weights)
         if self.gram is not None and problem.moment is not None:
-            squares = float(problem.mass @ problem.target**2)
-            ranked = rank_moves_by_gram(
-                self.gram, problem.moment, squares, self.charges, support, self.terms
-            )
+            sums_of = self.gram, problem.moment, problem.squares
+            ranked = rank_moves_by_gram(*sums_of, self.charges, support, self.terms)
         else:
             _, summed = self._sums(best)
             ranked = rank_moves(summed, self.charges, support, self.terms, problem.loss)
-        drop, add, swap, inverse = ranked
-        constant = problem.constant
-        moves = Moves(drop + constant, add + constant, swap + constant, inverse)
-        return self._keeping(best, moves)
+        (drop, add, swap, inverse), base = ranked, problem.constant
+        return self._keeping(best, Moves(drop + base, add + base, swap + base, inverse))
 
     def _keeping(self, best: Incumbent, moves: Moves) -> Moves:
         """The moves without those that leave a required set without a column."""
@@ -457,9 +461,8 @@ class SupportSearch:
         improving = ranked.objective - self._tolerance
         near = improving if exact else ranked.objective + 0.25 * self.gamma + 1e3 * self._tolerance
         for move in order.tolist():
-            limit = (
-                improving if best is not ranked else np.inf if exhaustive and not exact else near
-            )
+            limit = np.inf if exhaustive and not exact else near
+            limit = limit if best is ranked else improving
             if self._over():
                 return best
             if flat[move] > limit:
@@ -480,10 +483,8 @@ class SupportSearch:
             excess = int(self.problem.counted[start.columns].sum()) - self.most
             removable = np.isfinite(drop := self._rank(start).drop).sum()
             count = min(excess, max(1, int(DROPPED_AT_ONCE * removable)))
-            leaving = self._leaving(start.columns, np.argsort(drop, kind="stable")[:removable])[
-                :count
-            ]
-            kept = np.setdiff1d(np.arange(len(drop)), leaving)
+            leaving = self._leaving(start.columns, np.argsort(drop, kind="stable")[:removable])
+            kept = np.setdiff1d(np.arange(len(drop)), leaving[:count])
             start = self.refit(start.columns[kept], start.weights[kept], near=start)
         return start
 
@@ -552,24 +553,3 @@ def gain_alone(
     downhill, curved = held.covered(slope), held.covered(curvature)
     curved -= curved**2 / max(float(curvature.sum()), 1e-300)  # the intercept follows
     return downhill**2 / np.maximum(curved + l2_penalty / problem.total, 1e-12) / 2, downhill
-
-
-def _solve_squared(
-    problem: SupportProblem,
-    gram: Floats,
-    moment: Floats,
-    columns: Integers,
-    least: Floats,
-    most: Floats,
-) -> tuple[Floats, float]:
-    """Least squares on a support, with the ridge on the diagonal of `gram`; equal columns share
-    their weight.
-    """
-    on_support = gram[np.ix_(columns, columns)]
-    ridge = 1e-10 * max(float(np.diagonal(gram).max()), 1e-300) * np.eye(len(columns))
-    weights = np.asarray(np.linalg.solve(on_support + ridge, moment[columns]), np.float64)
-    if (weights < least).any() or (weights > most).any():
-        weights = step_within(on_support + ridge, -moment[columns], np.array([least, most]))
-    squares = float(problem.mass @ problem.target**2)
-    loss = squares - weights @ moment[columns] + weights @ on_support @ weights / 2
-    return weights, max(float(loss), 0.0)

@@ -106,12 +106,9 @@ class LireSolution:
         joint = self.weights.ndim > 1
         weights = np.zeros((len(pool.rules), data.target.shape[1] if joint else 1))
         weights[self.rules] = self.weights if joint else self.weights[:, None]
+        rules = pool.rules.take(chosen).with_schema(data.schema)
+        centre = np.mean(self.intercept) if joint else 0.0
         return RuleEnsemble(
-            pool.rules.take(chosen).with_schema(data.schema),
-            weights[chosen],
-            np.atleast_1d(self.intercept - np.mean(self.intercept) if joint else self.intercept),
-            None,
-            data.row_loss.link,
-            settings,
-            data.loss.name,
-        )
+            rules, weights[chosen], np.atleast_1d(self.intercept - centre), None,
+            data.row_loss.link, settings, data.loss.name,
+        )  # fmt: skip

@@ -48,12 +48,10 @@ class L1Start:
         self._lock = threading.Lock()
         self._design: sparse_glm.Design | None = None
         activations = problem.activations
-        size = SAMPLED // max(activations.n_rules, 1)
-        self._patterns = np.arange(activations.n_patterns)
-        if size < len(self._patterns):
-            self._patterns = np.sort(
-                np.random.default_rng(seed).choice(len(self._patterns), size, replace=False)
-            )
+        size, n = SAMPLED // max(activations.n_rules, 1), activations.n_patterns
+        self._patterns = np.arange(n)
+        if size < n:
+            self._patterns = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
         self._solution: sparse_glm.SparseSolution | None = None
 
     def starts(self, penalty: float, run: Run) -> list[tuple[Integers, Floats]]:
@@ -86,9 +84,8 @@ class L1Start:
         sizes = np.linalg.norm(rules, axis=1) if problem.joint else np.abs(rules)
         influence = sizes * np.sqrt(coverage * (1 - coverage))  # how far a column moves the scores
         ranked = np.argsort(-influence, kind="stable")[: np.count_nonzero(influence)]
-        halves = (2 if problem.loss == exponential else 1) * (
-            2 if problem.encoding == "signed" else 1
-        )
+        halves = 2 if problem.loss == exponential else 1
+        halves *= 2 if problem.encoding == "signed" else 1
         starts = []
         for size in _SIZES:
             chosen = np.sort(ranked[:size])

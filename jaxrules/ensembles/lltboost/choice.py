@@ -53,14 +53,10 @@ def cross_validate(
     data = options.training_data(X, y, sample_weight, loss)
     constraints = Constraints.of(data.schema, options.forbidden, (), options.monotone)
     sizes = sizes_to_try(constraints, data.schema, options.first, options.max_rules)
+    walk = along_paths(path, [options.to(LLTBoostOptions)], by_size(sizes))
+    # Without time to compare, the ten rules that `fit` has by default.
+    otherwise = min(FEW_RULES, len(sizes)) - 1
+    grid = [{"max_rules": size} for size in sizes]
     return fit_of_best_setting(
-        fit,
-        (X, y, sample_weight),
-        options,
-        data,
-        [{"max_rules": size} for size in sizes],
-        along_paths(path, [options.to(LLTBoostOptions)], by_size(sizes)),
-        run,
-        # Without time to compare, the ten rules that `fit` has by default.
-        otherwise=min(FEW_RULES, len(sizes)) - 1,
+        fit, (X, y, sample_weight), options, data, grid, walk, run, otherwise=otherwise
     )

@@ -118,16 +118,11 @@ class Ensemble:
         # Padding has the target 1, at which every loss is defined.
         target = np.ones((*data.target.shape[1:], size))
         target[..., :n] = data.target.T
-        self.arrays = on_device(
-            Arrays(
-                _padded(self.columns.values, width, size),
-                _padded(self.columns.missing, width if len(self.columns.missing) else 0, size),
-                target,
-                _padded(self.fit_weights[None], 1, size)[0],
-                _padded(self.check_weights[None], 1, size)[0],
-            ),
-            rows=-1,
-        )
+        values, missing = self.columns.values, self.columns.missing
+        both = (np.pad(part, (0, size - n)) for part in (self.fit_weights, self.check_weights))
+        missing = _padded(missing, width if len(missing) else 0, size)
+        arrays = Arrays(_padded(values, width, size), missing, target, *both)
+        self.arrays = on_device(arrays, rows=-1)
         self.least_risk = self._least_risk()
         slots = bucket(max(options.most_rules + 1, _FEWEST_SLOTS))
         self.design = np.zeros((slots, size))  # the constant, then the rules
@@ -240,18 +235,14 @@ class Ensemble:
             directions = np.zeros(len(self.arrays.columns))
             directions[: len(self.directions)] = self.directions
             constrained = np.zeros(count, bool)
-            constrained[: len(asked)] = [
-                any((part.w * directions).any() for part in one.parts) for one in asked
-            ]
+            for lane, one in enumerate(asked):
+                constrained[lane] = any((part.w * directions).any() for part in one.parts)
             lanes = lanes._replace(constrained=constrained)
             bounds = Bounds(directions, self.signs.astype(np.float64))
         program = ProposalProgram(
-            self.loss,
-            min(options.max_nonzeros, self.arrays.columns.shape[0]),
-            options.refit_propositions,
-            options.refine_thresholds,
-            options.axis_parallel,
-        )
+            self.loss, min(options.max_nonzeros, self.arrays.columns.shape[0]),
+            options.refit_propositions, options.refine_thresholds, options.axis_parallel,
+        )  # fmt: skip
         design, held = on_device((self.design, lanes.held), rows=-1)
         fitted = Fitted(design, self.fitted, self.n_rules + 1, ridges(self.loss) * self.ridge)
         lanes = lanes._replace(held=held)
@@ -272,9 +263,8 @@ class Ensemble:
         used = self.fit_weights > 0
         weighs = np.atleast_2d(self.fitted).any(axis=0)
         absent = (self.signs != 0) & ~weighs  # its sign holds its weight at 0
-        before = (
-            self.design[: self.n_rules + 1, : self.n_rows][~absent[: self.n_rules + 1]][:, used] > 0
-        )
+        m = self.n_rules + 1
+        before = self.design[:m, : self.n_rows][~absent[:m]][:, used] > 0
         # 1 is the same rule, 0 its complement, which with the constant spans the same scores. The
         # constant is among them: a rule that holds everywhere or nowhere adds nothing.
         same = (before == rows[used]).mean(axis=1)
@@ -298,15 +288,11 @@ class Ensemble:
         if self.chooses_size:
             step = step._replace(worth=self._worth(step.ridge.value))
         self.steps.append(step)
-        return tuple(
-            Part(
-                {self.names[j]: float(part.w[j]) for j in np.flatnonzero(part.w)},
-                -part.b,
-                part.penalty,
-                part.skipped,
-            )
-            for part in found.parts
-        )
+        parts = []
+        for part in found.parts:
+            w = {self.names[j]: float(part.w[j]) for j in np.flatnonzero(part.w)}
+            parts.append(Part(w, -part.b, part.penalty, part.skipped))
+        return tuple(parts)
 
     @property
     def chooses_size(self) -> bool:
@@ -355,14 +341,10 @@ class Ensemble:
         result = np.zeros_like(start)
         before, after = np.atleast_2d(start), np.atleast_2d(result)  # (outputs, slots)
         weights, constants = refit_outputs(
-            self.loss,
-            rows.data.outputs.T,
-            rows.holds[:, :m],
-            l2_penalty=ridges(self.loss) * ridge,
-            sample_weight=rows.shares,
+            self.loss, rows.data.outputs.T, rows.holds[:, :m], sample_weight=rows.shares,
+            l2_penalty=ridges(self.loss) * ridge, signs=self.signs[1 : m + 1, None],
             start=(before[:, 1 : m + 1].T, before[:, 0]),
-            signs=self.signs[1 : m + 1, None],
-        )
+        )  # fmt: skip
         if self.loss == softmax:  # a common constant changes no probability
             constants = constants - constants.mean()
         after[:, 1 : m + 1], after[:, 0] = weights.T, constants

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -27,13 +28,10 @@ def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction 
     everything = np.ones(ensemble.n_rows, bool)
     # q_0 = 1, with obj_0 = |g'1|: 0 but for rounding, because the intercept has no ridge.
     # Its risk is never compared: the first s is always accepted (Algorithm 1).
-    beams = {
-        (k, sign): [
-            Conjunction(sign, everything, abs(float(gradients[k].sum())), math.inf, of_class=k)
-        ]
-        for k in classes
-        for sign in (1, -1)
-    }
+    beams: dict[tuple[int, int], list[Conjunction]] = {}
+    for k, sign in itertools.product(classes, (1, -1)):
+        slope = abs(float(gradients[k].sum()))
+        beams[k, sign] = [Conjunction(sign, everything, slope, math.inf, of_class=k)]
     finished: dict[tuple[int, int], list[Conjunction]] = {key: [] for key in beams}
     for p in range(options.max_length):
         if run.stopped():
@@ -54,19 +52,15 @@ def grow(ensemble: Ensemble, options: LLTBoostOptions, run: Run) -> Conjunction 
             key = one.of_class, one.sign
             least = NOTHING * float(sizes[one.of_class])
             needed = max((1 + options.objective_tolerance) * one.objective, least)
-            longer = [
-                one.extended(answer, s)
-                for s in _sizes(answer, options)
-                if answer.objective[s] > needed
-            ]
+            enough = [s for s in _sizes(answer, options) if answer.objective[s] > needed]
+            longer = [one.extended(answer, s) for s in enough]
             beams[key] += longer
             # Algorithm 1 then outputs q_(p-1).
             if not longer:
                 finished[key].append(one)
         for key, beam in beams.items():
-            beams[key] = sorted(beam, key=lambda one: one.price(options.risk_tolerance))[
-                : options.beam_width
-            ]
+            best_first = sorted(beam, key=lambda one: one.price(options.risk_tolerance))
+            beams[key] = best_first[: options.beam_width]
         if not any(beams.values()):
             break
     # Algorithm 1 leaves its output unset at k_r: the last conjunction stands. q_0 is no rule.
@@ -88,9 +82,8 @@ def _one_column(ensemble: Ensemble) -> Conjunction | None:
     """The best cut of a single column, if there is no time to compile `propose`."""
     columns, gradients = ensemble.columns, np.atleast_2d(ensemble.gradient)
     # The weight, of the sign of -g'q, must have the column's direction; g'q then has the other.
-    found = columns.best_cut(
-        gradients, None if ensemble.directions is None else -ensemble.directions[None]
-    )
+    signs = None if ensemble.directions is None else -ensemble.directions[None]
+    found = columns.best_cut(gradients, signs)
     if found is None:
         return None
     j, cut = found
@@ -129,8 +122,6 @@ def _mirrored(answer: Proposals) -> Proposals:
     # So objective and risk stay. A row with w'x + b = 0 exactly would satisfy both propositions:
     # `rows` makes them complements.
     return answer._replace(
-        coefficients=-answer.coefficients,
-        intercepts=-answer.intercepts,
-        admits=~answer.admits,
+        coefficients=-answer.coefficients, intercepts=-answer.intercepts, admits=~answer.admits,
         rows=~answer.rows,
-    )
+    )  # fmt: skip

@@ -191,9 +191,8 @@ def l1_path(
             be positive, 0 for others; None if all are 0.
     """
     problem = _PathProblem(columns, weights, target, sides)
-    return lax.while_loop(
-        _unfinished, functools.partial(_step, problem), _start(problem, sizes)
-    ).kept
+    step = functools.partial(_step, problem)
+    return lax.while_loop(_unfinished, step, _start(problem, sizes)).kept
 
 
 def _start(problem: _PathProblem, sizes: int) -> _PathState:
@@ -293,13 +292,11 @@ def _next_event(problem: _PathProblem, state: _PathState, moves: _Moves) -> _Eve
         # -side, because s_j + penalty sign(w_j) = 0.
         pace = 1 - side * moves.drift
         meets = pace > _NOTHING if sides is None else (pace > _NOTHING) & (side * sides <= 0)
-        return jnp.where(
-            meets, (side * moves.ahead - penalty) / jnp.where(meets, pace, 1), -jnp.inf
-        )
+        change = (side * moves.ahead - penalty) / jnp.where(meets, pace, 1)
+        return jnp.where(meets, change, -jnp.inf)
 
-    enters = jnp.where(
-        state.supported | state.barred, -jnp.inf, jnp.maximum(meeting(1), meeting(-1))
-    )
+    stays_out = state.supported | state.barred
+    enters = jnp.where(stays_out, -jnp.inf, jnp.maximum(meeting(1), meeting(-1)))
     # (3): where point + newton + change tangent = 0.
     # The penalty falls (change < 0): a coefficient shrinks if its tangent has its own sign.
     shrinks = signs * moves.tangent[1:] > 0

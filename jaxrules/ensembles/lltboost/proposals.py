@@ -182,11 +182,9 @@ def _answer(
     # `columns` holds 0, the mean, for a missing number, to find w. On which side these rows are is
     # decided below, for all of them together.
     lost = _lost(arrays, w)
-    b = (
-        _best_intercepts(arrays, task, parts, lost)
-        if program.refine_thresholds
-        else parts.intercepts
-    )
+    b = parts.intercepts
+    if program.refine_thresholds:
+        b = _best_intercepts(arrays, task, parts, lost)
     # p_s and q_s, the conjunction with it
     # Eq. 17 is a sum: rows with a missing number join if their own gains sum to more than 0.
     admits = jnp.sum(jnp.where(lost, task.gains[None], 0), axis=1) > 0

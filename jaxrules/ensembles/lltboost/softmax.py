@@ -93,7 +93,6 @@ def refitted(
 
     scores = start @ design
     normaliser, first = value(start, scores)
-    state = _SoftmaxState(
-        start, scores, normaliser, first, jnp.ones_like(first), jnp.bool_(False), jnp.int32(0)
-    )
+    whole, no = jnp.ones_like(first), jnp.bool_(False)
+    state = _SoftmaxState(start, scores, normaliser, first, whole, no, jnp.int32(0))
     return lax.while_loop(unfinished, step, state).point

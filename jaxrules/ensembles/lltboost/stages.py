@@ -78,28 +78,21 @@ class BoostedOblique:
         held_out = np.zeros(len(data.weights), bool)
         held_out[slice(None) if task.searched is None else task.searched] = ensemble.held_out
         # Of the rules of weight 0, those go that a sign constraint holds there; an expert's stay.
-        kept = [
-            r
-            for r in range(len(weights))
-            if r < n_first or weights[r].any() or not ensemble.signs[1 + r]
-        ]
+        free = ~ensemble.signs[1 : 1 + len(weights)].astype(bool)
+        free[:n_first] = True
+        kept = np.flatnonzero(free | weights.any(axis=1))
         model = RuleEnsemble(
             rules_of.take(kept), weights[kept], step.intercept, None, ensemble.loss.link,
             ridge.kept(task.settings), data.loss.name,
         )  # fmt: skip
         told = [ridge.chosen, reason if reason.startswith("max_rules=") else ""]
-        gains = (
-            [one.worth.gain for one in ensemble.steps[1 : m + 1]] if ensemble.chooses_size else []
-        )
+        grown = ensemble.steps[1 : m + 1] if ensemble.chooses_size else []
         details = LLTBoostDetails(
-            stages=self.stages[:m],
+            stages=self.stages[:m], reason=reason, gains=tuple(one.worth.gain for one in grown),
             validation_rows=held_out[np.argsort(data.rows)],  # in the order of X
-            reason=reason,
-            gains=tuple(gains),
-            l2_penalty=ridge.value,
-            chosen="; ".join(filter(None, told)),
+            l2_penalty=ridge.value, chosen="; ".join(filter(None, told)),
             sample=None if task.searched is None else len(task.searched),
-        )
+        )  # fmt: skip
         fit = run.finish(model, step.objective, "min", Status.CONVERGED, details=details)
         if not any(step is one for one in ensemble.steps[:-1]):
             return fit
