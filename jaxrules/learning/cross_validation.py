@@ -93,16 +93,12 @@ class CrossValidation:
         names = list(self.settings[0])
         lines = [[*names, "risk", "s.e.", self.measure, ""]]
         for i, setting in enumerate(self.settings):
-            figures = [
-                f"{number:.4g}"
-                for number in (*setting.values(), self.risk[i], self.standard_error[i])
-            ]
+            numbers = (*setting.values(), self.risk[i], self.standard_error[i])
+            figures = [f"{number:.4g}" for number in numbers]
             lines.append([*figures, f"{self.size[i]:.1f}", "<- chosen" if i == self.chosen else ""])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
+        cells = [[t.rjust(width) for t, width in zip(line, widths, strict=True)] for line in lines]
+        return "\n".join("  ".join(line).rstrip() for line in cells)
 
     __repr__ = __str__
 
@@ -222,9 +218,8 @@ def cross_validated(
     risks, sizes = measured(
         data, walk, fold_of, run, len(settings), sizes=(size,), n_jobs=n_jobs, patience=patience
     )
-    return CrossValidation(
-        tuple(settings), risks, sizes, choose(risks, sizes, one_standard_error, otherwise), measure
-    )
+    chosen = choose(risks, sizes, one_standard_error, otherwise)
+    return CrossValidation(tuple(settings), risks, sizes, chosen, measure)
 
 
 def measured(
@@ -423,24 +418,18 @@ def fit_of_best_setting(
             of the time.
         chosen: the options of `fit` for a setting; None for those of `options` with the setting.
     """
+    fold_of = folds(data, options.n_folds, options.seed, options.coded_groups)
     found = cross_validated(
-        data,
-        settings,
-        walk,
-        folds(data, options.n_folds, options.seed, options.coded_groups),
-        run.child(SHARE, f"{options.learner} cross-validation"),
-        one_standard_error=options.one_standard_error,
-        n_jobs=options.n_jobs,
-        otherwise=otherwise,
-        size=size,
-        measure=measure,
-    )
+        data, settings, walk, fold_of, run.child(SHARE, f"{options.learner} cross-validation"),
+        one_standard_error=options.one_standard_error, n_jobs=options.n_jobs,
+        otherwise=otherwise, size=size, measure=measure,
+    )  # fmt: skip
     best = (chosen or functools.partial(options.to, fit.options))(**found.setting)
-    return last_fit(
-        found,
-        run,
-        lambda left: fit.with_options(*given, dataclasses.replace(best, time_limit=left)),
-    )
+
+    def in_time(left: Deadline) -> Fit[ModelT]:
+        return fit.with_options(*given, dataclasses.replace(best, time_limit=left))
+
+    return last_fit(found, run, in_time)
 
 
 def sizes_to_try(constraints: Constraints, schema: Schema, given: object, max_rules: int) -> range:

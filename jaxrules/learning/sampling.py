@@ -299,11 +299,9 @@ def _checked(
     """The options of the learner, before any row is read."""
     for name in kind.of_rows:
         if given.get(name) is not None:
-            remedy = (
-                "draw whole groups yourself and call the learner with them"
-                if name == "groups"
-                else "for rates, pass y / exposure with sample_weight=exposure"
-            )
+            remedy = "for rates, pass y / exposure with sample_weight=exposure"
+            if name == "groups":
+                remedy = "draw whole groups yourself and call the learner with them"
             raise ValueError(f"fit_on_sample cannot draw {name} with the rows; {remedy}")
     with deferred(fit, given, list(inspect.signature(fit).parameters)):
         made = kind(**given, seed=seed)
@@ -520,23 +518,17 @@ class _Sample:
             schema = with_categories_of(X, self.table.schema)
             return conform(self.table, schema), conform(X, schema, exact=True)
         except ValueError as error:
-            raise ValueError(
-                f"{self._block} of X does not fit the blocks before: {error}"
-            ) from None
-
-    @property
-    def _block(self) -> str:
-        return f"block {self.blocks + 1}"
+            block = f"block {self.blocks + 1}"
+            raise ValueError(f"{block} of X does not fit the blocks before: {error}") from None
 
     def _check(self, target: NDArray[Any], order: tuple[Label, ...]) -> None:
-        if len(self.y) and _kind(target) != _kind(self.y):
-            raise ValueError(
-                f"y holds {_kind(target)} in {self._block}, but {_kind(self.y)} before"
-            )
+        kind, known, block = _kind(target), _kind(self.y), f"block {self.blocks + 1}"
+        if len(self.y) and kind != known:
+            raise ValueError(f"y holds {kind} in {block}, but {known} before")
         if len(self.y) and order != self.order:
             raise ValueError(
-                f"y declares the order {order} in {self._block}, but {self.order} before; declare "
-                "the same in all blocks"
+                f"y declares the order {order} in {block}, but {self.order} before; declare the "
+                "same in all blocks"
             )
         self.order = order
         if self.loss is not None and self.loss.target != "sign":

@@ -50,9 +50,7 @@ def given_start(
         return None
     model = start.model if isinstance(start, Fit) else start
     if not isinstance(model, kind):
-        what = (
-            f"a Fit of {type(model).__name__}" if isinstance(start, Fit) else type(start).__name__
-        )
+        what = ("a Fit of " if isinstance(start, Fit) else "") + type(model).__name__
         raise TypeError(f"start must be a {kind.__name__} or a Fit of one, got {what}")
     if model.schema.features != data.table.schema.features:
         raise ValueError(
@@ -107,23 +105,16 @@ def made_of(
             are distinct.
     """
     parts = propositions_in(rules)
-    of_pool, of_parts = (
-        ([b""] * len(pool), [b""] * len(parts)) if tags is None else map(_texts, tags)
-    )
+    of_pool, of_parts = tags or (np.zeros((len(of), 0), bool) for of in (pool, parts))
     held = parts.satisfied(table)
-    # Reversed, so that of equal propositions the first is the one that stays.
-    place = {
-        (row.tobytes(), tag): i
-        for i, (row, tag) in reversed(list(enumerate(zip(bits, of_pool, strict=True))))
-    }
-    found = [
-        place.get((row.tobytes(), tag)) for row, tag in zip(pack(held.T), of_parts, strict=True)
-    ]
+    place: dict[tuple[bytes, bytes], int] = {}
+    for i, key in enumerate(_keys(bits, of_pool)):
+        place.setdefault(key, i)  # of equal propositions, the first
+    found = [place.get(key) for key in _keys(pack(held.T), of_parts)]
     # What holds on all rows constrains nothing.
     needed: NDArray[np.bool_] = ~np.asarray(held.all(axis=0))
-    ends = np.cumsum(
-        [0] + [sum(len(condition.parts(rules.schema)) for condition in rule) for rule in rules]
-    )
+    sizes = [sum(len(condition.parts(rules.schema)) for condition in rule) for rule in rules]
+    ends = np.cumsum([0, *sizes])
     made: list[tuple[int, ...] | None] = []
     for first, last in pairwise(ends.tolist()):
         those = [found[part] for part in range(first, last) if needed[part]]
@@ -147,5 +138,6 @@ def check_lengths(rules: Sequence[tuple[int, ...] | None], longest: int | None, 
         )
 
 
-def _texts(tags: NDArray[np.bool_]) -> list[bytes]:
-    return [row.tobytes() for row in tags]
+def _keys(bits: Words, tags: NDArray[np.bool_]) -> list[tuple[bytes, bytes]]:
+    """By what propositions are distinct."""
+    return [(row.tobytes(), tag.tobytes()) for row, tag in zip(bits, tags, strict=True)]

@@ -87,14 +87,12 @@ def outcomes(
         Exception: the one of a task.
     """
     work = _Work(tasks, run, workers)
-    client = None
+    ended: Iterator[tuple[int, Result | Exception | None]] = work.here()
     if workers > 1:
         check_sendable(tasks)
         client = _dask_client()
+        ended = work.on_dask(client) if client else work.by_joblib()
     with run:
-        ended = (
-            work.here() if workers == 1 else work.on_dask(client) if client else work.by_joblib()
-        )
         for done, outcome in enumerate(ended, start=1):
             yield outcome
             run.report(done)
@@ -185,12 +183,8 @@ class _Work(Generic[Result]):
         as_they_come = get_active_backend()[0].supports_return_generator
         # Nothing is sent ahead of a free worker, as a task's share of the time is fixed when it is
         # sent.
-        parallel = Parallel(
-            self.workers,
-            return_as="generator_unordered" if as_they_come else "list",
-            pre_dispatch="n_jobs",
-            batch_size=1,
-        )
+        how = "generator_unordered" if as_they_come else "list"
+        parallel = Parallel(self.workers, return_as=how, pre_dispatch="n_jobs", batch_size=1)
         found = parallel(calls())
         try:
             for k, result, error in found:
@@ -318,27 +312,35 @@ class _StopFile:
 
 
 @contextlib.contextmanager
+def _listening(heard: Callable[[], bool], then: Callable[[], None]) -> Iterator[None]:
+    """While a thread asks again and again, and does what follows once it hears something."""
+    ended = threading.Event()
+
+    def listen() -> None:
+        with contextlib.suppress(Exception):  # the cluster is gone
+            while not ended.wait(_LISTENING):
+                if heard():
+                    then()
+                    return
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        listener.join()
+
+
+@contextlib.contextmanager
 def _handed_on(interrupt: Interrupt) -> Iterator[_StopFile]:
     """While Ctrl-C sets the event of the workers. A terminal signals them, too, but a task may just
     then be on its way to one that has heard it already; and threads hear nothing.
     """
-    ended = threading.Event()
     with tempfile.TemporaryDirectory(prefix="jaxrules-") as folder:
         stop = _StopFile(os.path.join(folder, "stop"))
-
-        def listen() -> None:
-            while not ended.wait(_LISTENING):
-                if interrupt.pressed:
-                    stop.set()
-                    return
-
-        listener = threading.Thread(target=listen, daemon=True)
-        listener.start()
-        try:
+        with _listening(lambda: interrupt.pressed, stop.set):
             yield stop
-        finally:
-            ended.set()
-            listener.join()
 
 
 def _in_worker(
@@ -359,24 +361,13 @@ def _in_worker(
 @contextlib.contextmanager
 def _interrupted_by(stop: Any, interrupt: Interrupt) -> Iterator[None]:
     """While a thread polls an event, which interrupts the fits here."""
-    ended = threading.Event()
     stop.is_set()  # dask's finds the worker's client, which threads of our own do not
 
-    def listen() -> None:
-        with contextlib.suppress(Exception):  # the cluster is gone
-            while not ended.wait(_LISTENING):
-                if stop.is_set():
-                    interrupt.taken = True
-                    return
+    def interrupted() -> None:
+        interrupt.taken = True
 
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        with interrupt.enclosing():
-            yield
-    finally:
-        ended.set()
-        listener.join()
+    with _listening(stop.is_set, interrupted), interrupt.enclosing():
+        yield
 
 
 # What can be sent

@@ -64,9 +64,8 @@ class _BoundedPrefixes(layered.LayeredProblem[_BoundedLayer, Changes]):
         self.supports = Supports.of(self.cost, self.depth)
         self.shares = np.full(self.depth + 1, SHARE)
         self.shares[self.depth] = 0.0
-        within = np.append(
-            np.maximum(self._least(), self.supports.least[:-2]), self.supports.least[-2:]
-        )
+        known = self.supports.least
+        within = np.append(np.maximum(self._least(), known[:-2]), known[-2:])
         # The coupling is derived for least squares without bounds: larger m(U) go without it.
         alone = dataclasses.replace(
             self.supports, least=within, coupling=np.zeros_like(self.supports.coupling)
@@ -82,15 +81,12 @@ class _BoundedPrefixes(layered.LayeredProblem[_BoundedLayer, Changes]):
         least = np.empty(len(masks))
         for size in range(int(sizes.max()) + 1):
             at = np.flatnonzero(sizes == size)
-            chosen = np.nonzero(masks[at, None] & bits(self.problem.n_features))[1].reshape(
-                len(at), size
-            )
+            members = np.nonzero(masks[at, None] & bits(self.problem.n_features))[1]
+            chosen = members.reshape(len(at), size)
             curvature = self.cost.curvature[chosen[:, :, None], chosen[:, None, :]]
-            least[at] = float(self.cost.constant) + least_in_box(
-                curvature,
-                self.cost.linear[chosen],
-                *(bound[chosen] for bound in self.problem.bounds),
-            )
+            low, high = (bound[chosen] for bound in self.problem.bounds)
+            found = least_in_box(curvature, self.cost.linear[chosen], low, high)
+            least[at] = float(self.cost.constant) + found
         return least
 
     def root(self) -> _BoundedLayer:

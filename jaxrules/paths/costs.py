@@ -45,10 +45,8 @@ class QuadraticCost:
     @classmethod
     def stack(cls, costs: Iterable[QuadraticCost]) -> QuadraticCost:
         """One cost per step."""
-        curvature, linear, constant = zip(
-            *((c.curvature, c.linear, c.constant) for c in costs), strict=True
-        )
-        return cls(np.array(curvature), np.array(linear), np.array(constant))
+        parts = zip(*((c.curvature, c.linear, c.constant) for c in costs), strict=True)
+        return cls(*map(np.array, parts))
 
     def __call__(self, models: Array) -> Array:
         """The costs of models, shape (..., features) -> (...)."""
@@ -64,11 +62,8 @@ class QuadraticCost:
 
     def restricted(self, features: Sequence) -> QuadraticCost:
         """The cost where only these features may differ from zero."""
-        return QuadraticCost(
-            self.curvature[..., features[:, None], features],
-            self.linear[..., features],
-            self.constant,
-        )
+        curvature = self.curvature[..., features[:, None], features]
+        return QuadraticCost(curvature, self.linear[..., features], self.constant)
 
     def minimiser(self) -> Array:
         """A least-cost model; the one of least norm if Q is singular."""

@@ -177,9 +177,8 @@ class ModelSpace:
                 f"columns {names} are constant and cannot be standardised; drop them from X, or "
                 "name them in forbidden"
             )
-        return dataclasses.replace(
-            space, start=space.coefficients(options.start, "start"), allowed=kept
-        )
+        start = space.coefficients(options.start, "start")
+        return dataclasses.replace(space, start=start, allowed=kept)
 
     @property
     def n_columns(self) -> int:
@@ -288,9 +287,8 @@ class ModelSpace:
             values = np.full((self.n_columns, *self._by_class), default)
             for key, value in given.items():
                 one = checks.array(f"{name}[{key!r}]", value)
-                wanted = f"{self._by_class[0]} numbers, one per class" if self._by_class else (
-                    "one number"
-                )  # fmt: skip
+                n = self._by_class
+                wanted = f"{n[0]} numbers, one per class" if n else "one number"
                 checks.require(
                     one.shape == self._by_class,
                     f"{name}[{key!r}] must be {wanted}, got shape {one.shape}",
@@ -324,21 +322,16 @@ class ModelSpace:
         """The allowed columns but the forbidden ones; a categorical feature's name forbids all its
         categories.
         """
-        nested = hasattr(forbidden, "ndim") and forbidden.ndim != 1
-        if (
-            isinstance(forbidden, (str, bytes, Iterator))
-            or not isinstance(forbidden, Iterable)
-            or nested
-        ):
+        flat = getattr(forbidden, "ndim", 1) == 1 and isinstance(forbidden, Iterable)
+        if isinstance(forbidden, (str, bytes, Iterator)) or not flat:
             raise TypeError(
                 "forbidden must be a list of column names or positions, got "
                 f"{type(forbidden).__name__}"
             )
         banned: set[int] = set()
         for key in forbidden:
-            of_feature = [
-                j for j, c in enumerate(self.columns) if self.schema.names[c.feature] == key
-            ]
+            features = [self.schema.names[column.feature] for column in self.columns]
+            of_feature = [j for j, name in enumerate(features) if name == key]
             banned.update(of_feature or [self.column(key, "forbidden")])
         allowed = np.setdiff1d(self.allowed, np.array(sorted(banned), np.int64))
         if not len(allowed):
@@ -464,9 +457,8 @@ def _read_several(
             f"sample_weight is zero for every row of the classes {absent}; give them some weight, "
             "or drop their rows"
         )
-    cost = softmax_cost(
-        values, codes, len(classes), shares, options.ridge(_RIDGE_OF_CLASSES), options.intercept
-    )
+    ridge = options.ridge(_RIDGE_OF_CLASSES)
+    cost = softmax_cost(values, codes, len(classes), shares, ridge, options.intercept)
     return cost, table.schema.with_classes(classes), 0.0, 1.0
 
 
@@ -483,9 +475,8 @@ def _read_counts(
         )
     # exp(f) - y f is least, y - y log y, at f = log y: measured from there no cost is negative.
     least = float(shares @ poisson.value(target, np.log(np.maximum(target, _LEAST_COUNT))))
-    cost = LossCost(
-        poisson, values, target, shares, options.ridge(), options.intercept, constant=-least
-    )
+    rows = values, target, shares
+    cost = LossCost(poisson, *rows, options.ridge(), options.intercept, constant=-least)
     return cost, table.schema, 0.0, 1.0
 
 

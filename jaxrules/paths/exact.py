@@ -122,11 +122,8 @@ class _ExactPrefixes(layered.LayeredProblem[_ExactLayer, Changes]):
         restricted = problem.cost.restricted(self.features)
         # Scaling coefficients changes no cost: paths are searched as sequences of features alone.
         scale = np.sqrt(np.diag(restricted.curvature))
-        self.cost = QuadraticCost(
-            restricted.curvature / np.outer(scale, scale),
-            restricted.linear / scale,
-            restricted.constant,
-        )
+        curvature = restricted.curvature / np.outer(scale, scale)
+        self.cost = QuadraticCost(curvature, restricted.linear / scale, restricted.constant)
         self.weights = problem.step_weights
         self.depth = problem.steps
         # Two steps in a row on one feature are redundant if weights do not decrease (by Abel
@@ -149,9 +146,8 @@ class _ExactPrefixes(layered.LayeredProblem[_ExactLayer, Changes]):
         sequences, supports = states.sequences[some], states.supports[some]
         count, d = len(sequences), len(self.features)
         # The prefix has the share 1 - share of the new step's cost; `rest` includes the other.
-        values = extension_values(
-            self.cost, self.weights[: step + 1], 1 - self.shares[step + 1], sequences
-        )
+        share = 1 - self.shares[step + 1]
+        values = extension_values(self.cost, self.weights[: step + 1], share, sequences)
         bounds = values + self.rest[step + 1, self.supports.larger[:, supports].T]
         if self.no_repeats and step:
             bounds[np.arange(count), sequences[:, -1]] = np.inf
@@ -189,9 +185,8 @@ def extension_values(
     at = sequences.T
     systems = np.empty((length, length + 1 + d, batch))
     # Gaussian elimination of H per sequence, with h and the columns of all possible next steps.
-    systems[:, :length] = (
-        cost.curvature[at[:, None], at[None, :]] * tails[np.maximum.outer(order, order)][..., None]
-    )
+    later = tails[np.maximum.outer(order, order)][..., None]
+    systems[:, :length] = cost.curvature[at[:, None], at[None, :]] * later
     systems[:, length] = cost.linear[at] * tails[:-1, None]
     systems[:, length + 1 :] = cost.curvature[at].transpose(0, 2, 1) * weights[-1]
     value = np.full(batch, weights.sum() * cost.constant)
@@ -242,12 +237,10 @@ def _depth_first_search(
         # From the end: entries beyond the window after p, which bound it, are tight by now.
         for p in range(steps - 1, 0, -1):
             # Supports that a better path may still pass after p steps
-            relevant = np.flatnonzero(
-                before[p, :-2] + prefixes.rest[p, :-2] < certificate.objective
-            )
-            for positions in np.array_split(
-                relevant, len(relevant) * per_support // (50 * SLICE) + 1
-            ):
+            whole = before[p, :-2] + prefixes.rest[p, :-2]
+            relevant = np.flatnonzero(whole < certificate.objective)
+            parts = len(relevant) * per_support // (50 * SLICE) + 1
+            for positions in np.array_split(relevant, parts):
                 if stopped():
                     return
                 certificate.nodes += depth_first.tighten(

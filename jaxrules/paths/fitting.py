@@ -282,19 +282,12 @@ def cross_validate(
     loss = loss_by_name("logistic" if several else cost)
     data = options.training_data(X, y, sample_weight, loss, binary=not several, constant=True)
     columns = encoded_columns(data.table)
+    grid = [{"steps": steps} for steps in range(1, options.steps + 1)]
     return fit_of_best_setting(
-        fit,
-        (X, y, sample_weight),
-        options,
-        data,
-        [{"steps": steps} for steps in range(1, options.steps + 1)],
-        lambda _, inside, run: _walk(inside, columns, longest, run),
-        run,
-        otherwise=options.steps - 1,
-        chosen=longest.shorter,
-        size=complexity_loss,
-        measure="steps",
-    )
+        fit, (X, y, sample_weight), options, data, grid,
+        lambda _, inside, run: _walk(inside, columns, longest, run), run,
+        otherwise=options.steps - 1, chosen=longest.shorter, size=complexity_loss, measure="steps",
+    )  # fmt: skip
 
 
 def _walk(
@@ -346,11 +339,10 @@ def _best_path(space: ModelSpace, options: PathFitOptions, run: Run) -> Fit[Coor
     """The best path that the method finds."""
     problem, cost = _problem(space, options), space.cost_of_changes
     first = _first_sequence(space, problem, options)
-    certificate: LayeredCertificate[Changes] = (
-        SequentialCertificate.of(cost, problem)
-        if isinstance(cost, LossCost)
-        else problem.certificate()
-    )
+    if isinstance(cost, LossCost):
+        certificate: LayeredCertificate[Changes] = SequentialCertificate.of(cost, problem)
+    else:
+        certificate = problem.certificate()
     proves = options.method != "local"
     status = Status.INTERRUPTED
     with run:
@@ -388,14 +380,9 @@ def _search(
         along = logistic.newton_path(certificate.cost, options.alpha, first, run.stopped)
         certificate.offer(along)
     status = logistic.search(
-        problem,
-        certificate,
-        lambda model, known: _improve(model, known, options, first, run),
-        run.stopped,
-        batch=options.reassigned,
-        iterations=options.iterations,
-        seed=options.seed,
-    )
+        problem, certificate, lambda model, known: _improve(model, known, options, first, run),
+        run.stopped, batch=options.reassigned, iterations=options.iterations, seed=options.seed,
+    )  # fmt: skip
     if not proves:
         return status
     run.phase = "proof"

@@ -113,9 +113,8 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
         return rest
 
     def root(self) -> _GivenEndLayer:
-        return _GivenEndLayer(
-            np.zeros(1, np.int64), np.zeros((len(self.end) + 1, len(self.end) + 1, 1))
-        )
+        size = len(self.end) + 1
+        return _GivenEndLayer(np.zeros(1, np.int64), np.zeros((size, size, 1)))
 
     def expand(self, states: _GivenEndLayer, some: slice, step: int, incumbent: float) -> Children:
         after = self.after(states.supports[some])
@@ -130,9 +129,8 @@ class _Pins(layered.LayeredProblem[_GivenEndLayer, Changes]):
     def grow(self, states: _GivenEndLayer, children: Children, step: int) -> _GivenEndLayer:
         parents, moves = children.parents, children.moves
         supports = self.after(states.supports[parents])[np.arange(len(moves)), moves]
-        return _GivenEndLayer(
-            supports, self._append(states.forms[:, :, parents], supports, moves, step)
-        )
+        forms = self._append(states.forms[:, :, parents], supports, moves, step)
+        return _GivenEndLayer(supports, forms)
 
     def _append(self, forms: Array, supports: Sequence, moves: Sequence, step: int) -> Array:
         """The cost-to-come after a further step: minimise out the old coefficient, add the cost of

@@ -111,9 +111,8 @@ class _Lattice(layered.LayeredProblem[_IntegerLayer, Changes]):
             safe = np.where(usable, curvature, 1.0)
             room = (incumbent - spent - self.rest[step + 1].min()) / self.problem.step_weights[step]
             best = (self.cost.linear - points @ self.cost.curvature) / safe
-            radius = np.sqrt(
-                np.maximum((room - self.cost(points))[:, None] + safe * best**2, 0) / safe
-            )
+            left = (room - self.cost(points))[:, None] + safe * best**2
+            radius = np.sqrt(np.maximum(left, 0) / safe)
             radius = np.where(usable, radius, 0.0)
             # A coefficient without effect on the cost moves only to the end.
             to_end = 0.0 if self.problem.end is None else self.problem.end - points

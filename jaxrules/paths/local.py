@@ -154,12 +154,8 @@ def _descend(
             better = value < objective - tolerance
             features = features.astype(sequence.dtype)
             sequence = jnp.where(better, sequence.at[chosen].set(features), sequence)
-            return (
-                sequence,
-                jnp.where(better, value, objective),
-                cursor + 1,
-                jnp.where(better, 0, stale + 1),
-            )
+            stale = jnp.where(better, 0, stale + 1)
+            return sequence, jnp.where(better, value, objective), cursor + 1, stale
 
         # The first choice always counts as better than infinity. A descent ends after all choices
         # in turn have failed since the last improvement, or after the iterations that are allowed.

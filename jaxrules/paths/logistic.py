@@ -73,9 +73,8 @@ def search(
         if stopped():
             break
         if number:
-            problem = dataclasses.replace(
-                problem, cost=cost.quadratic(certificate.solution.models[-1])
-            )
+            model = cost.quadratic(certificate.solution.models[-1])
+            problem = dataclasses.replace(problem, cost=model)
             certificate.model = problem.certificate()
         # Only the sequence is taken from the quadratic model; Newton's method finds its changes.
         solve(problem, certificate.model)

@@ -96,9 +96,8 @@ def _radii(problem: PathProblem, objective: float) -> tuple[Array, Array]:
     steps, weights = problem.steps, problem.step_weights
     supports = Supports.of(problem.cost, steps)
     least = supports.by_size[-1]
-    excess = np.maximum(
-        supports.by_size[np.minimum(np.arange(1, steps + 1), problem.n_features)] - least, 0.0
-    )
+    sizes = np.minimum(np.arange(1, steps + 1), problem.n_features)
+    excess = np.maximum(supports.by_size[sizes] - least, 0.0)
     # A little more than the incumbent, so that rounding cuts off no path as good as it
     incumbent = objective + 1e-7 * abs(objective)
     # R_k = (U - sum_j alpha_j m_j) / alpha_k + m_k - c*
@@ -151,9 +150,8 @@ def _solve_relaxation(
     for sign, bound in zip((1, -1), problem.bounds, strict=True):
         bounded = np.isfinite(bound)
         if bounded.any():
-            constraints.append(
-                sign * models[:, bounded] >= np.repeat(sign * bound[None, bounded], steps, axis=0)
-            )
+            ends = np.repeat(sign * bound[None, bounded], steps, axis=0)
+            constraints.append(sign * models[:, bounded] >= ends)
     if problem.kind is not None:
         whole = cp.Variable((steps, d), integer=True)
         constraints.append(steps_taken == whole)

@@ -190,9 +190,8 @@ class ModelSequence(Keeps):
         checks.instance("schema", self.schema, Schema, "jaxrules.as_table(X).schema")
         check_arrays(self)
         check_options(self.options)
-        if not isinstance(self.columns, tuple) or not all(
-            isinstance(column, EncodedColumn) for column in self.columns
-        ):
+        of_columns = isinstance(self.columns, tuple)
+        if not of_columns or not all(isinstance(one, EncodedColumn) for one in self.columns):
             raise TypeError(f"columns must be a tuple of EncodedColumn, got {self.columns!r}")
         if concrete_arrays(self.models, self.intercepts, self.costs):
             self._check()
@@ -253,9 +252,7 @@ class ModelSequence(Keeps):
         model = self._step(step)
         traced = [X, self.models, self.intercepts]
         if any(isinstance(value, jax.core.Tracer) for value in traced):
-            values: Array = (
-                jnp.asarray(X) if isinstance(X, jax.core.Tracer) else jnp.asarray(self._design(X))
-            )
+            values = jnp.asarray(X if isinstance(X, jax.core.Tracer) else self._design(X))
             if values.shape[1] != len(self.columns):
                 raise ValueError(
                     f"X has {values.shape[1]} columns, but the models have {len(self.columns)}"
@@ -341,11 +338,8 @@ class ModelSequence(Keeps):
     def __str__(self) -> str:
         heading, rows = self.table()
         widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
-        lines = [
-            "  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True))
-            for row in (heading, *rows)
-        ]
-        return "\n".join([self._caption(), *(line.rstrip() for line in lines)])
+        cells = [[c.rjust(w) for c, w in zip(row, widths, strict=True)] for row in (heading, *rows)]
+        return "\n".join([self._caption(), *("  ".join(row).rstrip() for row in cells)])
 
     def _repr_html_(self) -> str:
         return display.html_table(self._caption(), *self.table())
@@ -362,11 +356,8 @@ class ModelSequence(Keeps):
             ]
             for label, *cells in rows
         ]
-        return display.latex_table(
-            f"{'l' * (1 + named)}{'r' * (len(heading) - 1 - named)}",
-            [display.latex(name) for name in heading],
-            texts,
-        )
+        alignment = f"{'l' * (1 + named)}{'r' * (len(heading) - 1 - named)}"
+        return display.latex_table(alignment, list(map(display.latex, heading)), texts)
 
     def _caption(self) -> str:
         of_what = "log expected " if self.link == "log" else ""
@@ -505,24 +496,18 @@ def _(
     if not model.by_class:
         slopes, scores = slopes[:, None], scores[:, None]
     used = np.flatnonzero(slopes.any(axis=1))
-    intercept = Contribution(
-        "intercept", np.asarray(model.intercepts)[model._step(step)].reshape(-1)
-    )
+    at_zero = np.asarray(model.intercepts)[model._step(step)].reshape(-1)
+    intercept = Contribution("intercept", at_zero)
     explanations = []
     for i, row in enumerate(values):
-        parts = [
-            Contribution(
-                f"{_times(slopes[j], names[j])} at {display.number(row[j])}", slopes[j] * row[j]
-            )
-            for j in used
-        ]
+        at = [f"{_times(slopes[j], names[j])} at {display.number(row[j])}" for j in used]
+        parts = [Contribution(text, slopes[j] * row[j]) for text, j in zip(at, used, strict=True)]
         parts.sort(key=lambda part: -np.abs(part.weight).max())
-        of_class = None if shares is None or classes is None else (
-            dict(zip(classes, shares[i], strict=True))
-        )  # fmt: skip
-        explanations.append(
-            Explanation(predictions[i].item(), (intercept, *parts), scores[i], of_class)
-        )
+        of_class = None
+        if shares is not None and classes is not None:
+            of_class = dict(zip(classes, shares[i], strict=True))
+        said = predictions[i].item()
+        explanations.append(Explanation(said, (intercept, *parts), scores[i], of_class))
     return explanations
 
 

@@ -139,11 +139,8 @@ class Front:
         """All points, or if there are many, those at the ends of their sequences."""
         if len(self) <= LINES:
             return self.points
-        return tuple(
-            point
-            for point, inside in zip(self.points, _inside(self.points), strict=True)
-            if not inside
-        )
+        pairs = zip(self.points, _inside(self.points), strict=True)
+        return tuple(point for point, inside in pairs if not inside)
 
 
 @options
@@ -227,9 +224,8 @@ def pareto(
     run = options.run(total=max_steps * len(lambdas))
     space = ModelSpace.of(X, y, sample_weight, options)
     sums = _CostSums(space, space.problem(alpha).cost, alpha, lambdas, options.seed)
-    enumerated = (
-        sum(len(space.allowed) ** steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
-    )
+    n = len(space.allowed)
+    enumerated = sum(n**steps for steps in range(1, max_steps + 1)) <= MAX_ENUMERATED
     points = [sums.point(np.zeros(0, np.int64), np.inf, True)]
     with run:
         sums.add_supported(points, max_steps, run)
@@ -237,11 +233,8 @@ def pareto(
             sums.add_unsupported(points, max_steps, run)
     front = _nondominated(points)
     boxes = () if enumerated else tuple(_boxes(front))
-    status = (
-        Status.OPTIMAL
-        if all(p.proved for p in front) and run.limit is None
-        else run.limit or Status.STALLED
-    )
+    proved = Status.OPTIMAL if all(p.proved for p in front) else Status.STALLED
+    status = run.limit or proved
     return Front(tuple(front), boxes, status, run.seconds())
 
 
@@ -284,9 +277,8 @@ class _CostSums(NamedTuple):
             if tradeoff in previous:
                 starts.append(np.append(previous[tradeoff], previous[tradeoff][-1]))
             problem = self.problem(steps, tradeoff)
-            certificate = exact.search(
-                problem, problem.certificate(), run.stopped, starts, seed=self.seed
-            )
+            begun = problem.certificate()
+            certificate = exact.search(problem, begun, run.stopped, starts, seed=self.seed)
             known = previous[tradeoff] = certificate.solution.features
             points.append(self.point(known, tradeoff, certificate.closed))
             run.report(len(points) - 1, certificate.objective)
@@ -341,10 +333,8 @@ def _thinned(front: list[FrontPoint]) -> list[FrontPoint]:
     kept: list[FrontPoint] = []
     for point, inside in zip(front, _inside(front), strict=True):
         last = kept[-1] if kept else point
-        near = (
-            point.interpretability - last.interpretability < loss and last.cost - point.cost < cost
-        )
-        if not (inside and near):
+        near = point.interpretability - last.interpretability < loss
+        if not (inside and near and last.cost - point.cost < cost):
             kept.append(point)
     return kept
 
@@ -401,17 +391,14 @@ def _costs(
     cost: QuadraticCost, alpha: Array, sequences: NDArray[np.int64], tradeoff: float
 ) -> Array:
     """Costs of the models on the best paths, shape (sequences, steps)."""
-    return cost(
-        _best_paths(cost, _tradeoff_weights(alpha[: sequences.shape[1]], tradeoff), sequences)
-    )
+    weights = _tradeoff_weights(alpha[: sequences.shape[1]], tradeoff)
+    return cost(_best_paths(cost, weights, sequences))
 
 
 def _unsupported(cost: QuadraticCost, fronts: list[_Fronts]) -> list[tuple[Sequence, float]]:
     """The sequences and tradeoffs of all points that no other point dominates."""
-    loss, last = (
-        np.concatenate([getattr(front, name).ravel() for front in fronts])
-        for name in ("loss", "last")
-    )
+    loss = np.concatenate([front.loss.ravel() for front in fronts])
+    last = np.concatenate([front.last.ravel() for front in fronts])
     starts = np.cumsum([0, *(front.loss.size for front in fronts)])
     order = np.lexsort((last, loss))
     # The least last cost at no more loss, to begin with that of not moving
@@ -419,10 +406,9 @@ def _unsupported(cost: QuadraticCost, fronts: list[_Fronts]) -> list[tuple[Seque
     found = []
     for i in order[last[order] < below - 1e-9 * cost.constant].tolist():
         length = int(np.searchsorted(starts, i, side="right")) - 1
-        tradeoff, sequence = divmod(i - int(starts[length]), len(fronts[length].sequences))
-        found.append(
-            (fronts[length].sequences[sequence], float(fronts[length].tradeoffs[tradeoff]))
-        )
+        front = fronts[length]
+        tradeoff, sequence = divmod(i - int(starts[length]), len(front.sequences))
+        found.append((front.sequences[sequence], float(front.tradeoffs[tradeoff])))
     return found
 
 
@@ -478,10 +464,8 @@ def _best_paths(cost: QuadraticCost, weights: Array, sequences: NDArray[np.int64
     count, steps = sequences.shape
     tails = tail_sums(weights)
     order = np.arange(steps)
-    H = (
-        cost.curvature[sequences[:, :, None], sequences[:, None, :]]
-        * tails[np.maximum.outer(order, order)]
-    )
+    H = cost.curvature[sequences[:, :, None], sequences[:, None, :]]
+    H = H * tails[np.maximum.outer(order, order)]
     diagonal = np.diagonal(H, axis1=1, axis2=2)
     # H is singular for dependent columns and steps of weight 0: a small ridge, and 1 for a zero row
     H[:, order, order] += 1e-12 * diagonal + (diagonal == 0)

@@ -106,9 +106,8 @@ class Supports:
             for p in range(size, steps + 1):
                 # Step p adds a feature, or changes one of the support.
                 # `parents` are sorted by the support they grow to, for one minimum per stretch.
-                before = np.minimum(
-                    np.minimum.reduceat(smaller[p - 1, parents], first), spent[p - 1]
-                )
+                before = np.minimum.reduceat(smaller[p - 1, parents], first)
+                before = np.minimum(before, spent[p - 1])
                 spent[p] = before + step_weights[p - 1] * least
                 # The models after step p have at most size + 1, size + 2, ... features.
                 after = step_weights[p:] @ by_size[np.minimum(size + 1 + np.arange(steps - p), d)]
@@ -195,9 +194,8 @@ class Supports:
         for p in range(steps - 1, -1, -1):
             rest[p, :-2] = np.inf
             for some in _blocks(d, count):
-                following = (
-                    self.pairs(some, p, step_weights, shares) + rest[p + 1][self.larger[some, :-2]]
-                )
+                following = self.pairs(some, p, step_weights, shares)
+                following = following + rest[p + 1][self.larger[some, :-2]]
                 np.minimum(rest[p, :-2], following.min(axis=0), out=rest[p, :-2])
             costs = self.by_size[[min(p, d), min(p + 1, d)]]  # p steps, at most p features
             # A support beyond the table: only the sizes of the models are known.
@@ -254,9 +252,8 @@ def _least_by_size(
     if known < largest and _regular(cost.curvature):
         from jaxrules.paths.subsets import least_by_size  # numba loads when it is needed
 
-        by_size[known + 1 : largest + 1] = np.maximum(
-            least_by_size(cost, known + 1, largest), by_size[-1]
-        )
+        found = least_by_size(cost, known + 1, largest)
+        by_size[known + 1 : largest + 1] = np.maximum(found, by_size[-1])
     return by_size
 
 
