@@ -50,9 +50,8 @@ class Candidates:
         # The conditions of the expert's rules follow the searched propositions; `n_searched` keeps
         # them out of the search.
         n_outputs, ends = len(data.outputs), len(pool) + first.offsets
-        conditions = PropositionPool.build(
-            data.table.schema, [[condition] for rule in first for condition in rule]
-        )
+        alone = [[condition] for rule in first for condition in rule]
+        conditions = PropositionPool.build(data.table.schema, alone)
         every = PropositionPool.concatenate([pool, conditions])
         return cls(
             every, len(pool), SearchSpace.of_codes(*every.cell_codes(data.table)),
@@ -71,9 +70,8 @@ class Candidates:
         """
         # Signs of False for the others: propositions that allow no sign are on no side.
         searched = np.arange(len(self.pool)) < self.n_searched
-        return sides_of(
-            self.space if space is None else space, self.signs[output] & searched[:, None]
-        )
+        signs = self.signs[output] & searched[:, None]
+        return sides_of(self.space if space is None else space, signs)
 
     def unused(
         self, rules: Sequence[Sequence[int]], sides: Sequence[Side]
@@ -97,12 +95,10 @@ class Candidates:
         signs = np.stack([constraints.signs(one, output, n) for output in range(n)])
         using = zip(self.using, constraints.using(one), strict=True)
         return replace(
-            self,
-            pool=PropositionPool.concatenate([self.pool, one]),
+            self, pool=PropositionPool.concatenate([self.pool, one]),
             using=tuple(np.concatenate(both) for both in using),
-            signs=np.concatenate([self.signs, signs], axis=1),
-            further=(*self.further, rows),
-        )
+            signs=np.concatenate([self.signs, signs], axis=1), further=(*self.further, rows),
+        )  # fmt: skip
 
     def lighter(self, place: int, output: int, weights: NDArray[np.float64]) -> int:
         """A searched proposition, or one that holds for exactly the other rows if these weigh less.

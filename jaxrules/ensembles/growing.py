@@ -196,11 +196,7 @@ class TreeColumns(NamedTuple):
                 columns[index], spread_of[index] = spread.read(columns[index]), spread
         spaced = replace(table, columns=tuple(columns))
         matrix, encoded = spaced.one_hot(only_compared=True)
-        spreads = {
-            place: spread_of[column.feature]
-            for place, column in enumerate(encoded)
-            if column.feature in spread_of
-        }
+        spreads = {k: spread_of[f] for k, (f, _) in enumerate(encoded) if f in spread_of}
         sizes = [len(feature.categories or ()) for feature in table.schema.features]
         # Of many categories only the frequent ones are indicators: the trees must then say which
         # columns they saw, as `one_hot()` would have others.

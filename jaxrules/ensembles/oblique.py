@@ -153,9 +153,8 @@ class Standardised:
         tail, zero = 0.05 * len(z) + 1, -self.centre[j] / self.scale[j]
         if np.count_nonzero(z < zero) > tail and np.count_nonzero(z > zero) > tail:
             return 0.0
-        low, middle, high = (
-            self.centre[j] + self.scale[j] * np.percentile(z, [5, 50, 95])
-        ).tolist()
+        percentiles = self.centre[j] + self.scale[j] * np.percentile(z, [5, 50, 95])
+        low, middle, high = percentiles.tolist()
         spread = (high - low) / 2
         if not 0 < _FAR * spread < abs(middle):
             return 0.0
@@ -163,17 +162,14 @@ class Standardised:
 
     def names(self, table: Table) -> list[str]:
         """The names of the columns."""
-        return [
-            Direction((f,), (1.0,), (_code(c),)).describe(table.schema) for f, c in self.encoded
-        ]
+        alone = [Direction((f,), (1.0,), (_code(c),)) for f, c in self.encoded]
+        return [one.describe(table.schema) for one in alone]
 
 
 def n_encoded(table: Table) -> int:
     """The number of numeric columns and of indicators of categories that learners compare with."""
     sizes = [len(f.categories or ()) for f in table.schema.features]
-    return sum(
-        1 if size == 0 else 1 + (size if size <= MANY_CATEGORIES else COMPARED) for size in sizes
-    )
+    return sum(1 + (size if size <= MANY_CATEGORIES else COMPARED) for size in sizes)
 
 
 def readable(
@@ -259,9 +255,8 @@ def readable(
         return _interval(feature, values, side, whole, missing)
     if side > 0:
         return Condition.one_of(feature, [code]), values == code
-    return Condition.none_of(
-        feature, [code], len(table.schema.features[feature].categories or ())
-    ), values != code
+    n = len(table.schema.features[feature].categories or ())
+    return Condition.none_of(feature, [code], n), values != code
 
 
 def _units(weights: Floats) -> list[float]:
@@ -300,9 +295,8 @@ def _interval(
     one will not satisfy it.
     """
     missing = missing and bool(np.isnan(values).any())
-    condition = (Condition.at_least if side > 0 else Condition.at_most)(
-        feature, side * threshold, missing
-    )
+    make = Condition.at_least if side > 0 else Condition.at_most
+    condition = make(feature, side * threshold, missing)
     return condition, np.where(np.isnan(values), missing, side * values >= threshold)
 
 

@@ -88,14 +88,12 @@ class Design:
         for block in blocks:
             into = storage[done : done + block.shape[1]]
             into[:] = block.T
+            centre, scale = np.zeros(len(into)), np.ones(len(into))
             if not is_binary(block):
                 centre, scale = _standardise(into, intercept)
-            else:
-                centre, scale = np.zeros(len(into)), np.ones(len(into))
             centres, scales, done = [*centres, centre], [*scales, scale], done + len(into)
-        return cls(
-            len(blocks[0]), inverse, np.concatenate(centres), np.concatenate(scales), storage
-        )
+        centre, scale = np.concatenate(centres), np.concatenate(scales)
+        return cls(len(blocks[0]), inverse, centre, scale, storage)
 
     @classmethod
     def _of_bits(cls, columns: BitColumns, inverse: NDArray[np.integer]) -> Design:

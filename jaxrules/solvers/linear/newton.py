@@ -183,10 +183,8 @@ def newton_on_host(
             if not now.curvature.min(initial=0.0) >= 0:
                 break
             step, promised = _step(columns, now, penalties, point, least, most)
-            if (
-                not promised > max(relative * abs(now.value), absolute)
-                or now.value - 2 * promised >= goal
-            ):
+            enough = promised > max(relative * abs(now.value), absolute)
+            if not enough or now.value - 2 * promised >= goal:
                 # For a quadratic loss, a second step removes the error that the ridge left.
                 if loss.quadratic and promised > absolute:
                     point = within(point + step, least, most)
@@ -338,9 +336,8 @@ def newton(
             gradient = jnp.where(free, gradient, 0)
             # The diagonal stays for those held, and their slope is set to 0: the matrix is positive
             # definite, and they do not move.
-            hessian = jnp.where(
-                (free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool), hessian, 0
-            )
+            kept = (free[:, None] & free[None]) | jnp.eye(len(free), dtype=bool)
+            hessian = jnp.where(kept, hessian, 0)
         direction = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(hessian), True), gradient)
         promised = -gradient @ direction / 2
         following = within(point + length * direction, least, most)
@@ -350,13 +347,9 @@ def newton(
             lambda new, old: jnp.where(better, new, old), (following, trial), (point, now)
         )
         done = promised <= tolerance * (jnp.abs(state.now.value) + tiny)
-        return _NewtonState(
-            point,
-            now,
-            jnp.where(better, jnp.minimum(2 * length, 1), length / 4),
-            done | (length < _SHORTEST) | ~(promised > 0),
-            state.steps + 1,
-        )
+        done = done | (length < _SHORTEST) | ~(promised > 0)
+        length = jnp.where(better, jnp.minimum(2 * length, 1), length / 4)
+        return _NewtonState(point, now, length, done, state.steps + 1)
 
     first = at(start)
     state = _NewtonState(start, first, jnp.ones_like(first.value), jnp.bool_(False), jnp.int32(0))

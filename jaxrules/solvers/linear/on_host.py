@@ -229,9 +229,8 @@ class ProximalNewton:
             self.curvature.renew(data.weights * second)
         model = at.model
         if fresh or model is None:
-            model = self.curvature.model(
-                data.columns, self.names, data.fit_intercept, self.limits.stopped
-            )
+            given = self.names, data.fit_intercept, self.limits.stopped
+            model = self.curvature.model(data.columns, *given)
             if model is None:
                 return at._replace(ended=True)
         inner = max(INEXACT * at.violation, self.limits.tolerance / 2)
@@ -251,15 +250,10 @@ class ProximalNewton:
         score = at.score + length * along
         gradient, by_intercept, violation = derivatives(loss, data, penalty, coefficients, score)
         return new._replace(
-            coefficients=coefficients,
-            intercept=at.intercept + length * float(by),
-            score=score,
-            objective=moved,
-            gradient=gradient,
-            intercept_gradient=by_intercept,
-            violation=float(violation),
-            slow=not float(violation) <= _REUSE * at.violation,
-        )
+            coefficients=coefficients, intercept=at.intercept + length * float(by), score=score,
+            objective=moved, gradient=gradient, intercept_gradient=by_intercept,
+            violation=float(violation), slow=not float(violation) <= _REUSE * at.violation,
+        )  # fmt: skip
 
     def _length(self, at: HostNewtonState, direction: Floats, along: Floats) -> tuple[float, float]:
         """The greatest of 1, 1/2, 1/4, ... at which F does not rise above its value, and F there;
@@ -297,14 +291,8 @@ def point_at(
         gradient = columns @ (weights * rows)
         dual = project_out(data._replace(columns=unpenalised), rows, curvature)
         dual_gradient = columns @ (weights * dual) if len(unpenalised) else gradient
-        return NewtonPoint(
-            shift,
-            score,
-            weights @ np.asarray(loss.value(target, score)),
-            gradient,
-            dual,
-            dual_gradient,
-        )
+        value = weights @ np.asarray(loss.value(target, score))
+        return NewtonPoint(shift, score, value, gradient, dual, dual_gradient)
 
 
 def _threads(matrix: Floats | BitColumns) -> AbstractContextManager[None]:

@@ -215,9 +215,8 @@ def second_order(loss: Loss, data: NewtonData[Array], score: Array) -> SecondOrd
     """The second-order model at a score; this takes the costly product over the rows."""
     curvature = data.weights * loss.curvature(data.target, score)
     coupling, total = data.columns @ curvature, intercept_curvature(curvature, data.fit_intercept)
-    return SecondOrderModel(
-        without_intercept(weighted_gram(data.columns, curvature), coupling, total), coupling, total
-    )
+    gram = weighted_gram(data.columns, curvature)
+    return SecondOrderModel(without_intercept(gram, coupling, total), coupling, total)
 
 
 def intercept_curvature(curvature: Numbers, fit_intercept: Flag) -> Numbers:
@@ -265,11 +264,8 @@ def advance(
     """
     b, (d, d0) = at.coefficients, line(model, at, goal)
     score_step = d0 + d @ data.columns
-    predicted = (
-        at.gradient @ d
-        + at.intercept_gradient * d0
-        + jnp.sum(penalty.prices * (jnp.abs(goal) - jnp.abs(b)))
-    )  # below 0 unless b is optimal
+    rise = jnp.sum(penalty.prices * (jnp.abs(goal) - jnp.abs(b)))
+    predicted = at.gradient @ d + at.intercept_gradient * d0 + rise  # below 0 unless b is optimal
     # Close to the optimum, rounding of the objective exceeds the decrease; full steps are safe
     # there.
     rounding = 8 * jnp.finfo(b.dtype).eps * jnp.abs(at.objective)
@@ -284,9 +280,8 @@ def advance(
         return size, objective(loss, data, penalty, b + size * d, score + size * score_step)
 
     # The first length tried is 1: sizes are halved before they are tried.
-    size, value = lax.while_loop(
-        too_long, halve, (jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype))
-    )
+    begin = jnp.full((), 2, b.dtype), jnp.full((), jnp.inf, b.dtype)
+    size, value = lax.while_loop(too_long, halve, begin)
     new_b = jnp.where(size == 1, goal, b + size * d)  # exact zeros survive a full step
     new_score = score + size * score_step
     gradient, by_intercept, violation = derivatives(loss, data, penalty, new_b, new_score)
@@ -322,9 +317,6 @@ def derivatives(
     xp = numpy_of(score)
     rows = data.weights * loss.gradient(data.target, score)
     gradient, by_intercept = data.columns @ rows, xp.sum(rows)
-    violation = penalty.violation(coefficients, gradient)
-    return (
-        gradient,
-        by_intercept,
-        xp.max(violation, initial=xp.where(data.fit_intercept, abs(by_intercept), 0)),
-    )
+    of_intercept = xp.where(data.fit_intercept, abs(by_intercept), 0)
+    violation = xp.max(penalty.violation(coefficients, gradient), initial=of_intercept)
+    return gradient, by_intercept, violation

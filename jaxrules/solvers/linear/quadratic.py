@@ -99,9 +99,8 @@ class Quadratic:
 
         b, gradient = self.anchor.copy(), self.linear.copy()
         signs = self.penalty.signs
-        negative, positive = (
-            np.ones((2, len(b)), bool) if signs is None else np.ascontiguousarray(signs)
-        )
+        signs = np.ones((2, len(b)), bool) if signs is None else np.ascontiguousarray(signs)
+        negative, positive = signs
         with one_blas_thread():
             for round_ in range(max_rounds):
                 violation = self.penalty.violation(b, gradient)
@@ -126,9 +125,8 @@ class Quadratic:
         """
         support = np.flatnonzero((b != 0) | (self.penalty.prices == 0))
         matrix = self.hessian[np.ix_(support, support)]
-        matrix[np.diag_indices(len(support))] += (
-            NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
-        )
+        ridge = NEWTON_RIDGE * self.curvature.max(initial=0.0) + _TINY
+        matrix[np.diag_indices(len(support))] += ridge
         step = np.zeros_like(b)
         with contextlib.suppress(LinAlgError):
             right = (gradient + self.penalty.prices * np.sign(b))[support]

@@ -56,9 +56,8 @@ def refit_weights(
         ValueError: for non-finite derivatives or negative curvature of the loss.
     """
     if len(y) > _MANY_ROWS and features.dtype == bool and loss.mergeable and not np.any(offset):
-        first, pattern = distinct(
-            pack(features.astype(bool, copy=False))
-        )  # equal rows have equal scores
+        # Equal rows have equal scores.
+        first, pattern = distinct(pack(features.astype(bool, copy=False)))
         y, sample_weight, _ = merge_rows(loss, y, sample_weight, pattern, len(first))
         features, offset = features[first], 0.0
     columns: Floats = np.ones((features.shape[1] + intercept, len(y)))
@@ -67,11 +66,9 @@ def refit_weights(
     penalty = np.full(len(point), float(l2_penalty))
     if intercept:
         penalty[-1] = 0.0
-    ends = (
-        None
-        if signs is None or not np.any(signs)
-        else ends_of(np.append(signs, np.zeros(int(intercept))))
-    )
+    ends = None
+    if signs is not None and np.any(signs):
+        ends = ends_of(np.append(signs, np.zeros(int(intercept))))
     point, _ = newton_on_host(
         loss, columns, y, sample_weight, penalty, point, offset=offset, ends=ends,
         max_steps=max_steps,
@@ -139,12 +136,8 @@ def step_within(hessian: Floats, slope: Floats, ends: Floats) -> Floats:
     values, vectors = np.linalg.eigh(hessian)
     kept = values > 1e-12 * values.max(initial=0.0)
     root = np.sqrt(values[kept])
-    found = lsq_linear(
-        root[:, None] * vectors[:, kept].T,
-        -(vectors[:, kept].T @ slope) / root,
-        ends,
-        method="bvls",
-    )
+    matrix, right = root[:, None] * vectors[:, kept].T, -(vectors[:, kept].T @ slope) / root
+    found = lsq_linear(matrix, right, ends, method="bvls")
     return np.clip(found.x, *ends)
 
 
@@ -208,10 +201,8 @@ def refit_softmax(
         "maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20, "ftol": 1e-15,
         "gtol": 1e-9 * float(np.sqrt(sample_weight.sum())),
     }  # fmt: skip
-    found = minimize(
-        objective, np.linalg.solve(back, begin).ravel(), jac=True, method="L-BFGS-B", bounds=ends,
-        options=options,
-    )  # fmt: skip
+    at = np.linalg.solve(back, begin).ravel()
+    found = minimize(objective, at, jac=True, method="L-BFGS-B", bounds=ends, options=options)
     best = np.where(moves, back @ found.x.reshape(moves.shape), begin)
     # After a Newton step of the intercepts, the slopes of each class cancel up to rounding, and a
     # rule and its complement are worth the same.

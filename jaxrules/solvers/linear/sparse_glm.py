@@ -50,6 +50,7 @@ from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint, ProximalNewt
 from jaxrules.solvers.linear.penalties import L1
 from jaxrules.solvers.linear.proximal_newton import NewtonData, dual_bound
 from jaxrules.solvers.linear.working_sets import Latest, Position, SparseSolution, WorkingSets
+from jaxrules.tools import checks
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
@@ -67,9 +68,7 @@ class SparseProblem(WorkingSets):
     design: Design
     loss: Loss
     data: NewtonData[Floats]  # of the stored rows, without columns
-    level: (
-        float  # subtracted from the target of a squared loss, so that a large mean loses no digits
-    )
+    level: float  # of the target of a squared loss, taken off so that no digits are lost
     constant: float  # of the loss of merged rows
     penalty: L1
     least: float
@@ -117,11 +116,10 @@ class SparseProblem(WorkingSets):
         data = NewtonData(nothing[:0], weights, target, intercept)
         allowed = None
         if signs is not None and not signs.all():
-            if (factors[~signs.all(axis=1)] == 0).any():
-                raise ValueError(
-                    "signs constrains a coefficient without a penalty; set its penalty factor "
-                    "above 0"
-                )
+            checks.require(
+                (factors[~signs.all(axis=1)] > 0).all(),
+                "signs constrains a coefficient without a penalty; set its penalty factor above 0",
+            )
             allowed = np.ascontiguousarray(signs.T, bool)
         penalty = L1(factors, allowed)
         return cls(design, loss, data, level, merged.constant, penalty, least, worth)
@@ -144,12 +142,8 @@ class SparseProblem(WorkingSets):
         if start is not None and self.loss.curvature_bound is None:
             # If the curvatures of rows differ beyond float64 precision, Newton's method does not
             # move.
-            null = self.start(None)
-            if (
-                self.certificate(null, l1_penalty).objective
-                < self.certificate(position, l1_penalty).objective
-            ):
-                position = null
+            both = position, self.start(None)
+            position = min(both, key=lambda one: self.certificate(one, l1_penalty).objective)
         asked = float(l1_penalty), position, tolerance, max_iterations, run
         if self._stage(position) is None:
             solution, position = self.minimise(*asked)
@@ -207,28 +201,19 @@ class SparseProblem(WorkingSets):
             return self._null_model(self.at(nothing, 0.0, no_score, False))
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
-        given, intercept = (
-            (start.coefficients, start.intercept) if isinstance(start, SparseSolution) else start
+        given, intercept = self.parts_of(start)
+        k, finite = design.n_columns, np.isfinite(given).all() and np.isfinite(intercept)
+        checks.require(
+            given.shape == (k,) and bool(finite),
+            f"start must hold {k} finite coefficients and a finite intercept",
         )
-        given = np.asarray(given, np.float64)
-        if (
-            given.shape != (design.n_columns,)
-            or not np.isfinite(given).all()
-            or not np.isfinite(intercept)
-        ):
-            raise ValueError(
-                f"start must hold {design.n_columns} finite coefficients and a finite intercept"
-            )
         # f = b_0 + x'b = (b_0 + centre'b - level) + ((x - centre) / scale)'(scale b) + level.
         coefficients = given * design.scale
-        intercept = (
-            float(intercept + given @ design.centre) - self.level
-            if self.data.fit_intercept
-            else 0.0
-        )
+        begin = float(intercept + given @ design.centre) - self.level
+        begin = begin if self.data.fit_intercept else 0.0
         used = np.flatnonzero(coefficients)
-        score = intercept + coefficients[used] @ design.take(used)
-        return self.at(coefficients, intercept, score, False)
+        score = begin + coefficients[used] @ design.take(used)
+        return self.at(coefficients, begin, score, False)
 
     def _null_model(self, position: Position) -> Position:
         stage = self._stage(position) if len(self.unpenalised) else None

@@ -170,10 +170,7 @@ class SoftmaxProblem(WorkingSets):
             return self.null_model(position, _FREE)
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
-        given, intercept = (
-            (start.coefficients, start.intercept) if isinstance(start, SparseSolution) else start
-        )
-        given, intercept = np.asarray(given, np.float64), np.asarray(intercept, np.float64)
+        given, intercept = self.parts_of(start)
         # A constant for all classes changes no probability, and only adds to the norm.
         given = given - given.mean(axis=1, keepdims=True)
         coefficients = given * design.scale[:, None]
@@ -407,24 +404,17 @@ class BlockDescent:
         shares = np.asarray(shares_of(score, axis=0))
         # The models omit the second derivatives between classes. The curvature of the loss along
         # this step, relative to that of the models, scales the next one (Barzilai and Borwein).
-        said = sum(
-            float(one.rows @ own**2) for one, own in zip(self.curvatures, along, strict=True)
-        )
+        pairs = zip(self.curvatures, along, strict=True)
+        said = sum(float(one.rows @ own**2) for one, own in pairs)
         bent = float(((shares - at.shares) * along).sum(axis=0) @ self.weights) / length
         gradient, by_intercept, violation = self._slopes(coefficients, shares)
+        scale = float(np.clip(bent / said, _LEAST_SCALE, 1 / _LEAST_SCALE)) if said > 0 else 1.0
         return new._replace(
-            coefficients=coefficients,
-            intercept=at.intercept + length * by,
-            score=score,
-            shares=shares,
-            gradient=gradient,
-            intercept_gradient=by_intercept,
-            violation=violation,
-            recent=(*at.recent, moved)[-_MEMORY:],
+            coefficients=coefficients, intercept=at.intercept + length * by, score=score,
+            shares=shares, gradient=gradient, intercept_gradient=by_intercept, fresh=False,
+            violation=violation, recent=(*at.recent, moved)[-_MEMORY:], scale=scale,
             least=min(at.least, moved),
-            scale=float(np.clip(bent / said, _LEAST_SCALE, 1 / _LEAST_SCALE)) if said > 0 else 1.0,
-            fresh=False,
-        )
+        )  # fmt: skip
 
     def _value(self, coefficients: Floats, score: Floats) -> float:
         loss = _log_loss(self.weights, self.target, score)
@@ -465,12 +455,9 @@ class _Models(NamedTuple):
         hessians = np.stack([model.hessian for model in models])
         diagonals = np.diagonal(hessians, axis1=1, axis2=2)
         least = _RIDGE * diagonals.max(axis=1, keepdims=True) + np.finfo(np.float64).tiny
-        return cls(
-            hessians,
-            np.maximum(diagonals, least),
-            np.stack([model.coupling for model in models], axis=1),
-            np.array([float(model.total) for model in models]),
-        )
+        couplings = np.stack([model.coupling for model in models], axis=1)
+        totals = np.array([float(model.total) for model in models])
+        return cls(hessians, np.maximum(diagonals, least), couplings, totals)
 
     def step(
         self, at: DescentState, penalty: Group, stopped: Callable[[], bool]

@@ -108,9 +108,8 @@ def minimum(
         gradient, on = gradient_at(b), (b != 0) | (penalty.prices == 0)
         # Off the support the matrix is the identity and the right side 0: the shape does not depend
         # on the support, and those coefficients stay.
-        matrix = jnp.where(on[:, None] & on[None, :], hessian, 0) + jnp.diag(
-            jnp.where(on, ridge, 1.0)
-        )
+        matrix = jnp.where(on[:, None] & on[None, :], hessian, 0)
+        matrix = matrix + jnp.diag(jnp.where(on, ridge, 1.0))
         right = jnp.where(on, gradient + penalty.prices * jnp.sign(b), 0)
         step = -jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matrix), True), right)
         step = jnp.where(jnp.isnan(step).any(), 0, step)
@@ -348,7 +347,6 @@ class TracedPath:
             behind = (0, rows - len(problem.data.weights))
             weights, target = (np.pad(part, behind) for part in problem.data[1:3])
             floor = np.float64(min(problem.least, 0.0) - problem.constant)
-            lanes.append(
-                (weights, target, signs, floor, np.float64(NEARLY_PERFECT * problem.worth))
-            )
+            least = np.float64(NEARLY_PERFECT * problem.worth)
+            lanes.append((weights, target, signs, floor, least))
         return lanes

@@ -145,25 +145,12 @@ class WorkingSets(ABC):
     def of_solver(self, coefficients: Floats, intercept: Any) -> tuple[Floats, Any]:
         """The solver's coefficients, (at least columns,), and intercept as those of the matrix."""
 
-    def solution(
-        self,
-        position: Position,
-        certificate: Certificate,
-        strength: float,
-        steps: int,
-        status: Status,
-    ) -> SparseSolution:
-        """The model at a position."""
-        return SparseSolution(
-            *self.of_solver(position.coefficients, position.intercept),
-            strength,
-            certificate.objective,
-            certificate.bound,
-            # A derivative by a given coefficient is `scale` times that by the solver's.
-            float((certificate.violation * self.design.scale).max(initial=0.0)),
-            steps,
-            status,
-        )
+    @staticmethod
+    def parts_of(start: SparseSolution | tuple[Any, Any]) -> tuple[Floats, Floats]:
+        """The coefficients and the intercept, or intercepts, of a given start."""
+        if isinstance(start, SparseSolution):
+            start = start.coefficients, start.intercept
+        return np.asarray(start[0], np.float64), np.asarray(start[1], np.float64)
 
     @abstractmethod
     def start(self, start: Any) -> Position:
@@ -181,18 +168,21 @@ class WorkingSets(ABC):
         free = self.unpenalised
         if not len(free):  # `at` finds the best intercept
             return position
-        solver = self.solver(free, 0.0, limits)
+        return self._solved(position, free, 0.0, limits)[0]
+
+    def _solved(
+        self, position: Position, working: NDArray[np.intp], strength: float, limits: Limits
+    ) -> tuple[Position, int]:
+        """The position of the solution on the working columns, the others 0, and its steps."""
+        solver = self.solver(working, strength, limits)
         with solver.settings():
-            state = solver.init(*position.on(free))
+            state = solver.init(*position.on(working))
             while not solver.finished(state):
                 state = solver.step(state)
-        return self._moved(position, free, state)
-
-    def _moved(self, position: Position, working: NDArray[np.intp], state: Any) -> Position:
-        """The position of a solver's state on the working columns; the others are 0."""
         coefficients = np.zeros_like(position.coefficients)
         coefficients[working] = state.coefficients
-        return self.at(coefficients, state.intercept, state.score, position.all_free)
+        found = self.at(coefficients, state.intercept, state.score, position.all_free)
+        return found, state.steps
 
     def certificate(self, position: Position, strength: float) -> Certificate:
         """The objective, a lower bound on its minimum, and the violation of every column."""
@@ -217,9 +207,8 @@ class WorkingSets(ABC):
         loose = np.maximum(math.sqrt(tolerance) * prices, 1e-14)
         settled = (certificate.violation <= loose) | (prices == 0)
         gap = certificate.objective - certificate.bound
-        return gap <= tolerance * max(
-            self.excess(certificate), NEARLY_PERFECT * self.worth
-        ) and bool(settled.all())
+        size = max(self.excess(certificate), NEARLY_PERFECT * self.worth)
+        return gap <= tolerance * size and bool(settled.all())
 
     def max_penalty(self) -> float:
         """The smallest penalty at which every penalised coefficient is zero: max_j |gradient_j| /
@@ -255,9 +244,8 @@ class WorkingSets(ABC):
         # Without a penalty the dual point must be orthogonal to all columns; with one, only to
         # those of price 0.
         if position.all_free != (strength == 0):
-            position = self.at(
-                position.coefficients, position.intercept, position.point.score, strength == 0
-            )
+            b, intercept, point, _ = position
+            position = self.at(b, intercept, point.score, strength == 0)
         steps, idle, tightening, stopped = 0, 0, 1.0, never if run is None else run.stopped
         certificate = self.certificate(position, strength)
         while True:
@@ -271,25 +259,24 @@ class WorkingSets(ABC):
             elif idle >= 3:
                 status = Status.STALLED
             if status is not None:
-                return self.solution(position, certificate, strength, steps, status), position
+                model = self.of_solver(position.coefficients, position.intercept)
+                # A derivative by a given coefficient is `scale` times that by the solver's.
+                residual = float((certificate.violation * self.design.scale).max(initial=0.0))
+                proof = certificate.objective, certificate.bound, residual
+                return SparseSolution(*model, strength, *proof, steps, status), position
 
             working = self.working_set(position, strength)
             outside = np.delete(certificate.violation, working).max(initial=0.0)
             size = float(self.penalty.sizes(position.coefficients).sum())
             # A violation v leaves a gap of up to 2 v times this sum. There is no point in solving
             # the working set far more accurately than the columns outside allow.
-            wanted = (
-                tightening * tolerance * self.excess(certificate) / size if size > 0 else math.inf
-            )
+            gap = tightening * tolerance * self.excess(certificate)
+            wanted = gap / size if size > 0 else math.inf
             worst = float(certificate.violation.max(initial=0.0))
             target = max(min(wanted, 0.2 * worst), 0.2 * outside)
-            most = min(_STEPS_PER_VISIT, max_iterations - steps)
-            solver = self.solver(working, strength, Limits(target, most, stopped))
-            with solver.settings():
-                state = solver.init(*position.on(working))
-                while not solver.finished(state):
-                    state = solver.step(state)
-            position, steps = self._moved(position, working, state), steps + state.steps
+            limits = Limits(target, min(_STEPS_PER_VISIT, max_iterations - steps), stopped)
+            position, more = self._solved(position, working, strength, limits)
+            steps += more
             previous, certificate = certificate, self.certificate(position, strength)
             gained = previous.objective - certificate.objective > 1e-15 * abs(certificate.objective)
             worst_after = certificate.violation.max(initial=0.0)
