@@ -440,7 +440,7 @@ class _LightGBMTrees:
             row[: len(one)] = one
         # `_categorical_edges` numbers the two sides of a split 2 i and 2 i + 1.
         sides = np.stack([sets, ~sets], axis=1).reshape(2 * len(sets), self.n_codes)
-        return Trees(*(np.array(values, kind) for values, kind in columns), sets=sides)
+        return Trees(*[*(np.array(values, kind) for values, kind in columns), sides])
 
 
 def _categorical_edges(split_set: int) -> tuple[list[_Edge], list[_Edge]]:
