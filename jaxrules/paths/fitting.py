@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -338,88 +338,78 @@ def _problem(space: ModelSpace, options: PathFitOptions) -> PathProblem:
 def _best_path(space: ModelSpace, options: PathFitOptions, run: Run) -> Fit[CoordinatePath]:
     """The best path that the method finds."""
     problem, cost = _problem(space, options), space.cost_of_changes
-    first = _first_sequence(space, problem, options)
+    search = _PathSearch(options, _first_sequence(space, problem, options), run)
     if isinstance(cost, LossCost):
         certificate: LayeredCertificate[Changes] = SequentialCertificate.of(cost, problem)
     else:
         certificate = problem.certificate()
-    proves = options.method != "local"
     status = Status.INTERRUPTED
     with run:
-        status = _search(problem, certificate, options, first, run, proves=proves)
+        status = search.path(problem, certificate)
     found = space.path(certificate.solution, options.alpha, options.settings())
     # No cost is negative, and the loss of the models may lie below the search's by rounding.
-    bound = min(max(certificate.bound, 0.0), found.loss) if proves else None
+    bound = None if options.method == "local" else min(max(certificate.bound, 0.0), found.loss)
     details = PathDetails(nodes=certificate.nodes)
     return run.finish(found, found.loss, "min", status, bound, details)
 
 
-def _search(
-    problem: PathProblem,
-    certificate: LayeredCertificate[Changes],
-    options: PathFitOptions,
-    first: Sequence | None,
-    run: Run,
-    *,
-    proves: bool,
-) -> Status:
-    """Improve the certificate: for a cost that is not quadratic, on successive quadratic models of
-    it, before the proof.
-    """
+class _PathSearch(NamedTuple):
+    """The search that the user named, with its settings; `first` is the sequence i0."""
 
-    def record(objective: float) -> None:
-        run.step(objective, problem.steps, bound=max(certificate.bound, 0.0) if proves else None)
+    options: PathFitOptions
+    first: Sequence | None
+    run: Run
 
-    run.phase = "start"
-    record(certificate.objective)
-    run.phase = "search"
-    certificate.improved = record
-    if not isinstance(certificate, SequentialCertificate):
-        return _solve(problem, certificate, options, first, run)
-    if first is not None:
-        along = logistic.newton_path(certificate.cost, options.alpha, first, run.stopped)
-        certificate.offer(along)
-    status = logistic.search(
-        problem, certificate, lambda model, known: _improve(model, known, options, first, run),
-        run.stopped, batch=options.reassigned, iterations=options.iterations, seed=options.seed,
-    )  # fmt: skip
-    if not proves:
-        return status
-    run.phase = "proof"
-    convex.search(problem, certificate, certificate.cost, run.stopped)
-    return certificate.status
+    def path(self, problem: PathProblem, certificate: LayeredCertificate[Changes]) -> Status:
+        """Improve the certificate: for a cost that is not quadratic, on successive quadratic models
+        of it, before the proof.
+        """
+        options, run, proves = self.options, self.run, self.options.method != "local"
 
+        def record(objective: float) -> None:
+            bound = max(certificate.bound, 0.0) if proves else None
+            run.step(objective, problem.steps, bound=bound)
 
-def _solve(
-    problem: PathProblem,
-    certificate: LayeredCertificate[Changes],
-    options: PathFitOptions,
-    first: Sequence | None,
-    run: Run,
-) -> Status:
-    """Improve the certificate by the method that the user named."""
-    if options.method == "local":
-        _improve(problem, certificate, options, first, run)
-        return Status.CONVERGED
-    prove(
-        problem, certificate, options.method, run, batch=options.reassigned,
-        iterations=options.iterations, first=first, restarts=options.restarts, seed=options.seed,
-    )  # fmt: skip
-    return certificate.status
+        run.phase = "start"
+        record(certificate.objective)
+        run.phase = "search"
+        certificate.improved = record
+        if not isinstance(certificate, SequentialCertificate):
+            return self.quadratic(problem, certificate)
+        if self.first is not None:
+            along = logistic.newton_path(certificate.cost, options.alpha, self.first, run.stopped)
+            certificate.offer(along)
+        status = logistic.search(
+            problem, certificate, self.improve, run.stopped, batch=options.reassigned,
+            iterations=options.iterations, seed=options.seed,
+        )  # fmt: skip
+        if not proves:
+            return status
+        run.phase = "proof"
+        convex.search(problem, certificate, certificate.cost, run.stopped)
+        return certificate.status
 
+    def quadratic(self, problem: PathProblem, certificate: LayeredCertificate[Changes]) -> Status:
+        """Improve the certificate of a quadratic cost."""
+        options = self.options
+        if options.method == "local":
+            self.improve(problem, certificate)
+            return Status.CONVERGED
+        prove(
+            problem, certificate, options.method, self.run, batch=options.reassigned,
+            iterations=options.iterations, first=self.first, restarts=options.restarts,
+            seed=options.seed,
+        )  # fmt: skip
+        return certificate.status
 
-def _improve(
-    problem: PathProblem,
-    certificate: LayeredCertificate[Changes],
-    options: PathFitOptions,
-    first: Sequence | None,
-    run: Run,
-) -> None:
-    """Local improvement, with the user's settings."""
-    local.search(
-        problem, certificate, run.stopped, batch=options.reassigned, iterations=options.iterations,
-        first=first, restarts=options.restarts, seed=options.seed,
-    )  # fmt: skip
+    def improve(self, problem: PathProblem, certificate: LayeredCertificate[Changes]) -> None:
+        """Local improvement."""
+        options = self.options
+        local.search(
+            problem, certificate, self.run.stopped, batch=options.reassigned,
+            iterations=options.iterations, first=self.first, restarts=options.restarts,
+            seed=options.seed,
+        )  # fmt: skip
 
 
 def _first_sequence(

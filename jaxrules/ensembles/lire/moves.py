@@ -384,7 +384,8 @@ def rank_joint_moves(
     slope[:, columns] -= charges.ridge[columns] * support.weights.T
     each = zip(products, slope, own + ridge, support.weights.T, strict=True)
     of_classes = [
-        _changes(*rows, charges, Support(columns, weights), None) for *rows, weights in each
+        _changes(product, downhill, curved, charges, Support(columns, weights), None)
+        for product, downhill, curved, weights in each
     ]
     changes = _Changes(*(sum(part) for part in zip(*(one for one, _ in of_classes), strict=True)))
     inverse = np.stack([one for _, one in of_classes])
