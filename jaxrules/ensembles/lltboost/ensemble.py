@@ -290,8 +290,8 @@ class Ensemble:
         self.steps.append(step)
         parts = []
         for part in found.parts:
-            w = {self.names[j]: float(part.w[j]) for j in np.flatnonzero(part.w)}
-            parts.append(Part(w, -part.b, part.penalty, part.skipped))
+            named = {self.names[j]: float(part.w[j]) for j in np.flatnonzero(part.w)}
+            parts.append(Part(named, -part.b, part.penalty, part.skipped))
         return tuple(parts)
 
     @property
