@@ -101,6 +101,11 @@ class LinearTerms:
     def __post_init__(self) -> None:
         check_arrays(self)
 
+    @property
+    def used(self) -> list[int]:
+        """The terms with a coefficient other than 0."""
+        return np.flatnonzero(np.asarray(self.coefficients).any(axis=1)).tolist()
+
     def take(self, terms: NDArray[np.int64]) -> LinearTerms:
         """The terms with these indices."""
         return LinearTerms(
@@ -676,6 +681,20 @@ def not_a_model(model: object) -> NoReturn:
     raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
 
 
+def rows_for(model: Any, X: TableLike) -> Table:
+    """X in the columns of a model, with at least one row.
+
+    Raises:
+        TypeError: for anything but a model.
+        ValueError: if `X` does not fit the columns, or has no rows.
+    """
+    if not isinstance(getattr(model, "schema", None), Schema):
+        not_a_model(model)
+    table = conform(X, model.schema)
+    require(table.n_rows > 0, "X has no rows")
+    return table
+
+
 @checks.verb
 def decision_function(model: object, X: TableLike) -> Array:
     """The score of each row, shape (rows,), or (rows, outputs) with one output per class.
@@ -1072,7 +1091,7 @@ def _host_scores(
             scores[rows, k] = total
     if model.linear is not None:
         coefficients = np.asarray(model.linear.coefficients, np.float64)
-        for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+        for t in model.linear.used:
             scores += model.linear.column(t, table)[:, None] * coefficients[t]
     return scores
 
@@ -1229,7 +1248,7 @@ def _linear_parts(
     """Per linear term: its text at a value, its coefficients, and its values, shape (rows,)."""
     coefficients = np.asarray(linear.coefficients)
     parts: list[tuple[Callable[[float], str], NDArray[np.float64], NDArray[np.float64]]] = []
-    for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+    for t in linear.used:
         name = display.plain(schema.features[linear.feature[t]].as_number)
         text = functools.partial(_linear_text, name)
         parts.append((text, coefficients[t], linear.column(t, table)))

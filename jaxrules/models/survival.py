@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxrules.data.table import Feature, Schema, Table, TableLike, conform
+from jaxrules.data.table import Feature, Schema, Table, TableLike
 from jaxrules.models.persistence import register_model
-from jaxrules.models.rule_models import RuleEnsemble, decision_function
+from jaxrules.models.rule_models import RuleEnsemble, decision_function, rows_for
 from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Fit
 
@@ -214,8 +214,7 @@ class SurvivalModel(display.Tabulated):
         """Of some persons at a time the hazards, shape (persons, intervals), and the design of the
         weights, shape (persons, intervals, 1 + rules + terms).
         """
-        table, n = conform(X, self.schema), len(self.cuts)
-        checks.require(table.n_rows > 0, "X has no rows")
+        table, n = rows_for(self, X), len(self.cuts)
         width = n * (1 + len(self.rates.conjunctions))
         size = max(1, BLOCK // width)
         for start in range(0, table.n_rows, size):

@@ -27,7 +27,6 @@ from jaxrules.data.table import (
     TableLike,
     check_order,
     check_sample_weight,
-    conform,
     effective_row,
 )
 from jaxrules.learning.training import TrainingData, data_for, relative_spread, without_offset
@@ -40,15 +39,16 @@ from jaxrules.models.rule_models import (
     RuleList,
     decision_function,
     not_a_model,
+    rows_for,
     rules_named,
     warn_of_threshold,
 )
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints
-from jaxrules.rules.rows import Activations, needed
+from jaxrules.rules.rows import Activations
 from jaxrules.solvers.linear.refit import refit_outputs, refit_weights
 from jaxrules.tools import checks
-from jaxrules.users.inspection import OperatingPoint
+from jaxrules.users.inspection import OperatingPoint, needed_conditions
 
 Floats = NDArray[np.float64]
 Model = RuleEnsemble | RuleList | RegressionList
@@ -78,11 +78,8 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
     gone = rules_named(model.conjunctions, "rules", rules)
     kept = np.setdiff1d(np.arange(len(model.conjunctions)), gone)
     if isinstance(model, RuleEnsemble):
-        return dataclasses.replace(
-            model,
-            conjunctions=model.conjunctions.take(kept),
-            weights=np.asarray(model.weights)[kept],
-        )
+        rules, weights = model.conjunctions.take(kept), np.asarray(model.weights)[kept]
+        return dataclasses.replace(model, conjunctions=rules, weights=weights)
     return model.take(kept) if len(gone) else model
 
 
@@ -155,14 +152,10 @@ def ridge_of(model: RuleEnsemble, data: TrainingData) -> float:
     if ridge is None:
         return _RIDGE
     # A ridge relative to the mean loss is multiplied by the sum of the weights.
+    total = 1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
     joint = options.get("learner") in (*_AGAINST_THE_SUM, "lltboost") and model.link == "softmax"
-    return (
-        (2.0 if joint else 1.0)
-        * float(ridge)
-        * (  # `jaxrules.ensembles.noise.ridges` doubles it
-            1.0 if options.get("learner") in _AGAINST_THE_SUM else float(data.weights.sum())
-        )
-    )
+    # `jaxrules.ensembles.noise.ridges` doubles it.
+    return (2.0 if joint else 1.0) * float(ridge) * total
 
 
 class _Refit:
@@ -312,10 +305,7 @@ def calibrate(
         ]
         # The lines map log-odds. For scores s of half of them, 2 s' = a (2 s) + b: the slope is the
         # same, and the shift is half.
-        slopes, shifts = (
-            np.array([slope for slope, _ in lines]),
-            np.array([shift for _, shift in lines]) / doubled,
-        )
+        slopes, shifts = np.array(lines).T / [[1.0], [doubled]]
     linear = model.linear
     if linear is not None:
         linear = dataclasses.replace(linear, coefficients=np.asarray(linear.coefficients) * slopes)
@@ -323,12 +313,9 @@ def calibrate(
     # A threshold of 0 stays: it means one half, before and after.
     threshold = model.threshold and model.threshold * float(slopes[0]) + float(shifts[0])
     return dataclasses.replace(
-        model,
-        weights=np.asarray(model.weights) * slopes,
-        intercept=intercept,
-        linear=linear,
+        model, weights=np.asarray(model.weights) * slopes, intercept=intercept, linear=linear,
         threshold=threshold,
-    )
+    )  # fmt: skip
 
 
 def _check_enough(codes: NDArray[np.intp], classes: tuple[Label, ...]) -> None:
@@ -353,18 +340,11 @@ def _platt(
     n = weights @ positive, weights @ ~positive
     # (N + 1) / (N + 2) and 1 / (N + 2) as targets from -1 to 1.
     target = np.where(positive, 1 - 2 / (n[0] + 2), 2 / (n[1] + 2) - 1)
-    varies = np.ptp(scores) > 0
     given: dict[str, Any] = {"l2_penalty": 0.0, "intercept": True, "sample_weight": weights}
     # Equal scores say nothing about a slope: only the shift is fitted.
-    if not varies:
-        return 1.0, refit_weights(
-            logistic,
-            target,
-            np.zeros((len(scores), 0)),
-            start=(np.zeros(0), 0.0),
-            offset=scores,
-            **given,
-        )[1]
+    if not np.ptp(scores) > 0:
+        none, start = np.zeros((len(scores), 0)), (np.zeros(0), 0.0)
+        return 1.0, refit_weights(logistic, target, none, start=start, offset=scores, **given)[1]
     scale = float(np.abs(scores).max())
     slope, shift = refit_weights(
         logistic, target, scores[:, None] / scale, start=(np.array([min(scale, 1.0)]), 0.0), **given
@@ -435,13 +415,9 @@ def _counted(
     if threshold is not None and ((shares[:, 1] > threshold) != labels).any():
         threshold = None
     return dataclasses.replace(
-        model,
-        labels=labels,
-        probabilities=shares,
-        threshold=threshold,
-        counts=counts if known else None,
-        weighted=unit != 1.0,
-    )
+        model, labels=labels, probabilities=shares, threshold=threshold,
+        counts=counts if known else None, weighted=unit != 1.0,
+    )  # fmt: skip
 
 
 def _valued(
@@ -470,9 +446,7 @@ def _labelled(
 ) -> tuple[Table, NDArray[np.intp], Floats]:
     """Rows, the codes of their classes, and their weights."""
     check_order(X, y=y, sample_weight=sample_weight)
-    table = conform(X, model.schema)
-    checks.require(table.n_rows > 0, "X has no rows")
-    classes = model.schema.classes or ()
+    table, classes = rows_for(model, X), model.schema.classes or ()
     truth = known_labels(y, classes, table.n_rows)
     codes = np.argmax(truth[:, None] == np.asarray(classes)[None], axis=1)
     return table, codes, check_sample_weight(sample_weight, table.n_rows)
@@ -499,14 +473,8 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
         ValueError: if `X` does not fit the model's columns, or has no rows.
     """
     _of_rules(model)
-    table, rules = conform(X, model.schema), model.conjunctions
-    checks.require(table.n_rows > 0, "X has no rows")
-    shorter = []
-    for rule in rules:
-        holds = (
-            Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
-        )
-        shorter.append([rule[i] for i in needed(holds, [1.0] * len(rule))])
+    table, rules = rows_for(model, X), model.conjunctions
+    shorter = [[rule[i] for i in needed_conditions(rule, table)] for rule in rules]
     # A rule that lost conditions is counted anew, but never as longer than before.
     counts = [
         min(int(n), sum(c.n_propositions(rules.schema) for c in one))

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import (
     Label,
-    Schema,
     Table,
     TableLike,
     check_order,
@@ -32,8 +31,9 @@ from jaxrules.models.rule_models import (
     not_a_model,
     predict,
     predict_proba,
+    rows_for,
 )
-from jaxrules.rules.conditions import Conjunctions
+from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.rows import needed
 from jaxrules.tools import checks, display
 
@@ -71,30 +71,21 @@ def importance(model: Any, X: TableLike) -> tuple[Importance, ...]:
 
 @importance.register
 def _(model: RuleEnsemble, X: TableLike) -> tuple[Importance, ...]:
-    table, weights = _rows(model, X), np.asarray(model.weights, np.float64)
+    table, weights = rows_for(model, X), np.asarray(model.weights, np.float64)
     texts = [model.conjunctions.describe(r) for r in range(len(weights))]
     if model.linear is not None:
         weights = np.concatenate([weights, np.asarray(model.linear.coefficients, np.float64)])
         texts += [model.linear.describe(t, model.schema) for t in range(len(model.linear.feature))]
     of_rules, of_terms = importances_of_parts(model, table)
-    values = np.concatenate([of_rules, of_terms])
-    one_output = model.n_outputs == 1
-    return _ranked(
-        Importance(text, float(value), float(weight[0]) if one_output else None)
-        for text, value, weight in zip(texts, values, weights, strict=True)
-    )
+    values, one_output = np.concatenate([of_rules, of_terms]), model.n_outputs == 1
+    return _ranked(texts, values, weights[:, 0].tolist() if one_output else [None] * len(texts))
 
 
 @importance.register
 def _(model: OrderedRules, X: TableLike) -> tuple[Importance, ...]:
-    shares = decided_shares(model, _rows(model, X))
-    texts = [
-        *(model.conjunctions.describe(r, " AND ") for r in range(len(model.conjunctions))),
-        "otherwise",
-    ]
-    return _ranked(
-        Importance(text, float(share), None) for text, share in zip(texts, shares, strict=True)
-    )
+    shares, rules = decided_shares(model, rows_for(model, X)), model.conjunctions
+    texts = [*(rules.describe(r, " AND ") for r in range(len(rules))), "otherwise"]
+    return _ranked(texts, shares, [None] * len(texts))
 
 
 def importances_of_parts(model: RuleEnsemble, table: Table) -> tuple[Floats, Floats]:
@@ -120,15 +111,10 @@ def decided_shares(model: OrderedRules, table: Table) -> Floats:
     return np.bincount(model.position(table), minlength=len(model.conjunctions) + 1) / table.n_rows
 
 
-def _rows(model: Any, X: TableLike) -> Table:
-    """X in the form of the model's schema, with at least one row."""
-    checks.concrete("X", X)
-    table = conform(X, model.schema)
-    checks.require(table.n_rows > 0, "X has no rows")
-    return table
-
-
-def _ranked(found: Iterable[Importance]) -> tuple[Importance, ...]:
+def _ranked(
+    texts: list[str], values: Floats, weights: Sequence[float | None]
+) -> tuple[Importance, ...]:
+    found = map(Importance, texts, values.tolist(), weights)
     return tuple(sorted((one for one in found if one.value), key=lambda one: -one.value))
 
 
@@ -189,6 +175,12 @@ class RuleReport:
         return ("", "rows", "alone", "overlap", "rule"), rows
 
 
+def needed_conditions(rule: Sequence[Condition], table: Table) -> list[int]:
+    """The positions of the conditions of a rule without which it would hold on other rows."""
+    alone = Conjunctions.build(table.schema, [[condition] for condition in rule])
+    return needed(alone.satisfied(table).T, [1.0] * len(rule))
+
+
 def rule_report(model: RuleEnsemble | OrderedRules, X: TableLike) -> RuleReport:
     """How often rules hold, which are nearly the same, and which conditions make no
     difference on these rows.
@@ -199,7 +191,7 @@ def rule_report(model: RuleEnsemble | OrderedRules, X: TableLike) -> RuleReport:
     """
     if not isinstance(model, (RuleEnsemble, OrderedRules)):
         not_a_model(model)
-    rules, table = used_rules(model), _rows(model, X)
+    rules, table = used_rules(model), rows_for(model, X)
     both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
     for _, satisfied in rules.batches(table):
         both += satisfied.T.astype(np.float64) @ satisfied
@@ -211,24 +203,12 @@ def rule_report(model: RuleEnsemble | OrderedRules, X: TableLike) -> RuleReport:
     others = np.where(np.eye(len(rules), dtype=bool), -1.0, overlap)
     used = []
     for r, rule in enumerate(rules):
-        holds = (
-            Conjunctions.build(rules.schema, [[condition] for condition in rule]).satisfied(table).T
-        )
-        kept = needed(holds, [1.0] * len(rule))
-        idle = tuple(
-            condition.describe(rules.schema) for i, condition in enumerate(rule) if i not in kept
-        )
+        kept = needed_conditions(rule, table)
+        idle = tuple(one.describe(rules.schema) for i, one in enumerate(rule) if i not in kept)
         like = int(others[r].argmax()) if len(rules) > 1 else None
         share = held[r] / table.n_rows, alone[r] / table.n_rows
-        used.append(
-            RuleUse(
-                rules.describe(r),
-                *share,
-                like,
-                0.0 if like is None else float(overlap[r, like]),
-                idle,
-            )
-        )
+        most = 0.0 if like is None else float(overlap[r, like])
+        used.append(RuleUse(rules.describe(r), *share, like, most, idle))
     return RuleReport(tuple(used), overlap)
 
 
@@ -309,9 +289,6 @@ class GroupTable(display.Tabulated, tuple[GroupScores, ...]):
     def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self), self.favourable, self.ratios
 
-    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-        return self._caption(), *self._rows()
-
     def _caption(self) -> str:
         broken = [one for one in self.ratios if one is not None and not one.four_fifths]
         of = display.counted(len(self), "group")
@@ -326,36 +303,26 @@ class GroupTable(display.Tabulated, tuple[GroupScores, ...]):
             "them beyond chance"
         )
 
-    def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
         header = (
             *("group", "rows", "accuracy", "favourable", "95 %", "ratio", "95 %"),
             *("false positives", "false negatives"),
         )
         rows = []
         for one, ratio in zip(self, self.ratios, strict=True):
-            share = (
-                ("", "", "", "")
-                if ratio is None
-                else (
-                    f"{ratio.share:.1%}",
-                    f"{ratio.low:.1%} to {ratio.high:.1%}",
-                    "" if ratio.ratio is None else f"{ratio.ratio:.2f}",
-                    ""
-                    if ratio.ratio_low is None
-                    else f"{ratio.ratio_low:.2f} to {ratio.ratio_high:.2f}",
-                )
+            share = within = relative = between = ""
+            if ratio is not None:
+                share, within = f"{ratio.share:.1%}", f"{ratio.low:.1%} to {ratio.high:.1%}"
+                relative = "" if ratio.ratio is None else f"{ratio.ratio:.2f}"
+            if ratio is not None and ratio.ratio_low is not None:
+                between = f"{ratio.ratio_low:.2f} to {ratio.ratio_high:.2f}"
+            right, *wrong = (
+                "" if rate is None else f"{rate:.1%}"
+                for rate in (one.accuracy, one.false_positive_rate, one.false_negative_rate)
             )
-            rates = (one.false_positive_rate, one.false_negative_rate)
-            rows.append(
-                (
-                    display.plain(str(one.group)),
-                    str(one.rows),
-                    "" if one.accuracy is None else f"{one.accuracy:.1%}",
-                    *share,
-                    *("" if rate is None else f"{rate:.1%}" for rate in rates),
-                )
-            )
-        return header, rows
+            group = display.plain(str(one.group))
+            rows.append((group, str(one.rows), right, share, within, relative, between, *wrong))
+        return self._caption(), header, rows
 
 
 def scores_by_group(
@@ -413,10 +380,8 @@ def scores_by_group(
         )
     elif len(classes) == 2:
         favourable = classes[0]
-    truth, weights = (
-        known_labels(y, classes, len(predicted)),
-        check_sample_weight(sample_weight, len(predicted)),
-    )
+    truth = known_labels(y, classes, len(predicted))
+    weights = check_sample_weight(sample_weight, len(predicted))
     names, group = group_of_rows(model, X, groups, len(predicted))
     scores = scores_of_groups(predicted, truth, names.tolist(), group, classes, weights)
     ratios: Sequence[GroupRatio | None] = [None] * len(names)
@@ -440,19 +405,16 @@ def _ratios(
         if not total[k] > 0:
             found.append(None)
             continue
-        ends = tuple(map(float, wilson(share, size)))
-        largest, ratio = float(shares[best]), None
-        low: float | None = None
-        high: float | None = None
-        if largest > 0:
-            ratio = share / largest
+        start, end = map(float, wilson(share, size))
+        largest, low, high = float(shares[best]), None, None
+        ratio = share / largest if largest > 0 else None
         if ratio and k != best:
             # The logarithm of a ratio of shares has the variance sum of (1 - p) / (n p).
             variance = (1 - share) / (size * share) + (1 - largest) / (float(sizes[best]) * largest)
             # Beyond e^50 the interval says nothing, and must not overflow.
             spread = float(np.exp(min(_QUANTILE * np.sqrt(max(variance, 0.0)), 50.0)))
             low, high = ratio / spread, ratio * spread
-        found.append(GroupRatio(share, ends[0], ends[1], ratio, low, high))
+        found.append(GroupRatio(share, start, end, ratio, low, high))
     return found
 
 
@@ -563,34 +525,26 @@ def operating_point(
         TypeError, ValueError: if the model does not have two classes, or an argument does not fit.
     """
     limit = checks.number("max_alarms", max_alarms, at_least=0, at_most=1)
-    if not isinstance(getattr(model, "schema", None), Schema):
-        not_a_model(model)
+    check_order(X, y=y, sample_weight=sample_weight)
+    table = rows_for(model, X)
     classes: tuple[Label, ...] = model.schema.classes or ()
     checks.require(len(classes) == 2, "model must have two classes: alarms are rows of the second")
-    check_order(X, y=y, sample_weight=sample_weight)
-    table = _rows(model, X)
-    score = (
-        predict_proba(model, table)[:, 1]
-        if isinstance(model, RuleList)
-        else decision_function(model, table)
-    )
-    score = np.asarray(score, np.float64)
+    is_list = isinstance(model, RuleList)
+    said = predict_proba(model, table)[:, 1] if is_list else decision_function(model, table)
+    score = np.asarray(said, np.float64)
     weights = check_sample_weight(sample_weight, len(score))
     values, place = np.unique(score, return_inverse=True)
-    above = (
-        np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()
-    )  # at least value i
+    # The share of rows with at least each value.
+    above = np.append(np.cumsum(np.bincount(place, weights)[::-1])[::-1], 0.0) / weights.sum()
     # The last entry, 0, is within every limit, so that one is found. The shares are rounded sums.
     first = int(np.argmax(above <= limit * (1 + 1e-12)))  # alarms from here on
-    # With no alarm, the threshold is the largest score itself, which is not above it.
-    threshold = (
-        -np.inf
-        if first == 0
-        else float((values[first - 1] + values[min(first, len(values) - 1)]) / 2)
-    )
+    threshold, tied = -np.inf, 0.0
+    if first:
+        # With no alarm, the threshold is the largest score itself, which is not above it.
+        threshold = float((values[first - 1] + values[min(first, len(values) - 1)]) / 2)
+        tied = float(above[first - 1] - above[first])
     alarm = score > threshold
     share = float(weights[alarm].sum() / weights.sum())
-    tied = float(above[first - 1] - above[first]) if first else 0.0
     if y is None:
         return OperatingPoint(threshold, share, tied=tied)
     positive = known_labels(y, classes, len(score)) == classes[1]

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.data.table import TableLike, conform
-from jaxrules.models.rule_models import RuleEnsemble
+from jaxrules.data.table import TableLike
+from jaxrules.models.rule_models import RuleEnsemble, rows_for
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.tools import checks
 
@@ -75,10 +75,7 @@ def oriented(
     checks.require(side == "positive" or X is not None, "side 'smaller' needs rows: pass X")
     share = np.zeros(len(weights))
     if X is not None:
-        checks.concrete("X", X)
-        table = conform(X, model.schema)
-        checks.require(table.n_rows > 0, "X has no rows")
-        share = model.conjunctions.satisfied(table).mean(axis=0)
+        share = model.conjunctions.satisfied(rows_for(model, X)).mean(axis=0)
     checks.require(
         side == "smaller" or model.n_outputs == 1,
         "side 'positive' is for models of two classes or numbers; use 'smaller' for several",

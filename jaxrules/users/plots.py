@@ -25,6 +25,7 @@ from jaxrules.models.rule_models import (
     not_a_model,
     predict,
     predict_proba,
+    rows_for,
 )
 from jaxrules.paths.model import ModelSequence
 from jaxrules.paths.pareto import Front
@@ -175,32 +176,23 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
         error = rows[:, 2] if rows.shape[1] == 3 else None
         ax.errorbar(
-            *rows.T[:2],
-            yerr=error,
-            **_style(number),
-            markersize=4,
-            linewidth=1,
-            elinewidth=0.5,
-            capsize=1.5,
-            label=label,
-        )
+            *rows.T[:2], yerr=error, **_style(number), markersize=4, linewidth=1, elinewidth=0.5,
+            capsize=1.5, label=label,
+        )  # fmt: skip
     if isinstance(methods, Comparison):
         table = {row.method: (row.complexity, row.risk) for row in methods.rows}
+        ring: dict[str, Any] = {"s": 70, "facecolors": "none"}
         for number, label in enumerate(points):
-            ax.scatter(
-                *table[label], s=70, facecolors="none", edgecolors=_style(number)["color"], zorder=4
-            )
-        ax.scatter(
-            [], [], s=70, facecolors="none", edgecolors=_grey(0.3), label="setting chosen inside"
-        )
+            ax.scatter(*table[label], edgecolors=_style(number)["color"], zorder=4, **ring)
+        ax.scatter([], [], edgecolors=_grey(0.3), label="setting chosen inside", **ring)
     sizes = together[together[:, 0] > 0, 0]
     if len(sizes) and sizes.max() > _WIDE * sizes.min():
         # Linear up to 1: a complexity may be 0.
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
         ax.set_xlim(left=max(0.0, 0.7 * together[0, 0]))
         ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel("complexity")
-    ax.set_ylabel(_RISKS[methods.risk] if isinstance(methods, Comparison) else "risk")
+    risk = _RISKS[methods.risk] if isinstance(methods, Comparison) else "risk"
+    ax.set(xlabel="complexity", ylabel=risk)
     if len(points) > 4:  # beside the plot, away from the lines
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
@@ -246,8 +238,7 @@ def search_progress(fit: Fit[Any], ax: Any = None) -> Any:
             times, incumbent, bounds, step="post", color=BLUE, alpha=0.12, linewidth=0, label="gap"
         )
     ax.set_xlim(left=0)
-    ax.set_xlabel("seconds")
-    ax.set_ylabel(f"objective ({fit.sense})")
+    ax.set(xlabel="seconds", ylabel=f"objective ({fit.sense})")
     ax.legend(frameon=False)
     return ax
 
@@ -296,8 +287,7 @@ def support_path(
     marked = penalties[:: 1 + len(penalties) // 8]
     ax.set_xticks(marked, [f"{one:.2g}" for one in marked])
     ax.minorticks_off()
-    ax.set_xlabel(penalty.replace("_", " "))
-    ax.set_ylabel("rules")
+    ax.set(xlabel=penalty.replace("_", " "), ylabel="rules")
     ax.set_ylim(bottom=0)
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)
@@ -429,14 +419,8 @@ def _columns(found: Sequence[importances.ColumnImportance], ax: Any, most: int) 
     grows, ax = ax is None, _axes(ax)
     errors = None if ranked[0].error is None else [one.error for one in ranked]
     colours = [BLUE if one.value > 0 else ORANGE for one in ranked]
-    ax.barh(
-        range(len(ranked)),
-        [one.value for one in ranked],
-        xerr=errors,
-        color=colours,
-        ecolor=_grey(0.3),
-        capsize=2,
-    )
+    bars, values = range(len(ranked)), [one.value for one in ranked]
+    ax.barh(bars, values, xerr=errors, color=colours, ecolor=_grey(0.3), capsize=2)
     _rows([display.plain(one.name) for one in ranked], ax, grows)
     return ax
 
@@ -462,10 +446,10 @@ def coefficient_path(
         checks.require(not path.by_class, "path has models with a score per class")
         steps = np.arange(len(path) + 1)
         values = np.stack([path.slopes(k) for k in steps.tolist()])
-        names, label = list(path.names), "step"
+        names, labels = list(path.names), {"xlabel": "step", "ylabel": "coefficient"}
     else:
         steps, values, names = _weights_along(path)
-        label = "rules"
+        labels = {"xlabel": "rules", "ylabel": "weight"}
     used = np.flatnonzero(values.any(axis=0))
     checks.require(len(used) > 0, "path has no coefficient other than 0")
     ax = _axes(ax)
@@ -477,26 +461,15 @@ def coefficient_path(
     for number, (j, height) in enumerate(zip(shown.tolist(), heights, strict=True)):
         style = _style(number)
         ax.plot(steps, values[:, j], **style, markersize=3, linewidth=1)
+        line = {"arrowstyle": "-", "color": style["color"], "linewidth": 0.4, "relpos": (0, 0.5)}
         ax.annotate(
-            display.plain(names[j]),
-            (steps[-1], values[-1, j]),
-            xytext=(1.04, height),
-            textcoords=("axes fraction", "data"),
-            color=style["color"],
-            fontsize="x-small",
-            va="center",
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": style["color"],
-                "linewidth": 0.4,
-                "relpos": (0, 0.5),
-            },
-        )
+            display.plain(names[j]), (steps[-1], values[-1, j]), xytext=(1.04, height),
+            textcoords=("axes fraction", "data"), color=style["color"], fontsize="x-small",
+            va="center", annotation_clip=False, arrowprops=line,
+        )  # fmt: skip
     ax.axhline(0.0, color=_grey(0.8), linewidth=0.8, zorder=0)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlabel(label)
-    ax.set_ylabel("coefficient" if isinstance(path, ModelSequence) else "weight")
+    ax.set(**labels)
     return ax
 
 
@@ -562,21 +535,15 @@ def waterfall(
         output = labels.index(explanation.prediction) if last else 0
     output = checks.integer("output", output, at_least=0, at_most=last)
     most = checks.integer("most", most, at_least=1)
-    parts: list[tuple[str, float]] = [
-        (part.text, float(part.weight[output])) for part in explanation.parts
-    ]
-    start, *reasons = parts
-    reasons = sorted(
-        (reason for reason in reasons if reason[1]), key=lambda reason: -abs(reason[1])
-    )
-    if rest := reasons[most:]:
-        reasons = [
-            *reasons[:most],
-            (display.counted(len(rest), "other"), sum(weight for _, weight in rest)),
-        ]
+    start, *parts = [(part.text, float(part.weight[output])) for part in explanation.parts]
+    reasons = sorted((part for part in parts if part[1]), key=lambda part: -abs(part[1]))
+    reasons, rest = reasons[:most], reasons[most:]
+    if rest:
+        reasons.append((display.counted(len(rest), "other"), sum(weight for _, weight in rest)))
     steps = [start, *reasons, ("score", 0.0)]
-    ends = np.cumsum([weight for _, weight in steps])
-    left, width = np.append(0.0, ends[:-1]), np.array([weight for _, weight in steps])
+    width = np.array([weight for _, weight in steps])
+    ends = np.cumsum(width)
+    left = np.append(0.0, ends[:-1])
     # Each part begins where the one before ends; the score is a separate bar, from 0.
     left[-1], width[-1] = 0.0, ends[-1]
     colours = [_grey(0.6), *(BLUE if weight > 0 else ORANGE for _, weight in reasons), _grey(0.0)]
@@ -587,13 +554,8 @@ def waterfall(
         amount = f"{size:+.0f}" if explanation.in_points else None
         told = f" {amount or display.weight_text(size, largest, digits=3)}"
         ax.text(max(start_at, start_at + size), row, told, va="center", fontsize="small")
-    ax.vlines(
-        ends[:-1],
-        np.arange(len(ends) - 1) - 0.35,
-        np.arange(1, len(ends)) + 0.35,
-        color=_grey(0.4),
-        linewidth=0.6,
-    )
+    above = np.arange(len(ends) - 1)
+    ax.vlines(ends[:-1], above - 0.35, above + 1.35, color=_grey(0.4), linewidth=0.6)
     ax.axvline(0.0, color=_grey(0.8), linewidth=0.8, zorder=0)
     cut = explanation.threshold
     if cut is not None and cut.score is not None:
@@ -631,11 +593,9 @@ def decision_regions(
     Raises:
         ValueError: if `features` are not two numeric columns of the model, or X or y does not fit.
     """
-    if not isinstance(getattr(model, "schema", None), Schema):
-        not_a_model(model)
     check_order(X, y=y)
-    table, classes = conform(X, model.schema), model.schema.classes
-    checks.require(table.n_rows > 0, "X has no rows")
+    table = rows_for(model, X)
+    classes = model.schema.classes
     numeric = [feature.name for feature in table.schema.features if feature.is_numeric]
     named = tuple(numeric[:2] if features is None else _names(features))
     fit = len(set(named)) == 2 and set(named) <= set(numeric)
@@ -649,21 +609,15 @@ def decision_regions(
     columns[across], columns[up] = (values.ravel() for values in np.meshgrid(*ticks))
     for companion in table.schema.companions.values():  # beside numbers
         columns[companion][:] = len(table.schema.features[companion].categories or ()) - 1
-    values = np.asarray(predict(model, Table(table.schema, tuple(columns)))).reshape(
-        _POINTS, _POINTS
-    )
-    if y is None:
-        truth = None
-    else:
-        truth = (
-            regression_target(y, table.n_rows)
-            if classes is None
-            else known_labels(y, classes, table.n_rows)
-        )
+    said = np.asarray(predict(model, Table(table.schema, tuple(columns))))
+    values, truth = said.reshape(_POINTS, _POINTS), None
+    if y is not None and classes is None:
+        truth = regression_target(y, table.n_rows)
+    elif y is not None:
+        truth = known_labels(y, classes, table.n_rows)
     ax, rows = _axes(ax), (table.columns[across], table.columns[up])
     (_numbers if classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
-    ax.set_xlabel(named[0])
-    ax.set_ylabel(named[1])
+    ax.set(xlabel=named[0], ylabel=named[1])
     return ax
 
 
@@ -688,12 +642,10 @@ def _range(column: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _typical(column: NDArray[Any]) -> Any:
+    if column.dtype.kind != "f":
+        return np.bincount(column[column >= 0]).argmax()
     with np.errstate(over="ignore"):  # a median beyond all numbers is infinite
-        return (
-            np.nanmedian(column)
-            if column.dtype.kind == "f"
-            else np.bincount(column[column >= 0]).argmax()
-        )
+        return np.nanmedian(column)
 
 
 def _classes(
@@ -708,27 +660,15 @@ def _classes(
         for k in range(len(classes))
     ]
     codes = np.argmax(np.stack([values == label for label in classes]), axis=0)
-    ax.pcolormesh(
-        *ticks,
-        codes,
-        cmap=ListedColormap(light),
-        vmin=-0.5,
-        vmax=len(classes) - 0.5,
-        rasterized=True,
-    )
+    limits = {"cmap": ListedColormap(light), "vmin": -0.5, "vmax": len(classes) - 0.5}
+    ax.pcolormesh(*ticks, codes, rasterized=True, **limits)
     handles = [
         Patch(color=colour, label=str(label)) for colour, label in zip(light, classes, strict=True)
     ]
     if truth is not None:
+        edge = {"s": 9, "linewidths": 0.3, "edgecolors": _grey(1.0)}
         handles = [
-            ax.scatter(
-                *(column[truth == label] for column in rows),
-                s=9,
-                linewidths=0.3,
-                edgecolors=_grey(1.0),
-                label=str(label),
-                **_style(k),
-            )
+            ax.scatter(*(x[truth == label] for x in rows), label=str(label), **edge, **_style(k))
             for k, label in enumerate(classes)
         ]
     _legend_above(ax, handles, schema.target)
@@ -891,16 +831,13 @@ def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
     Raises:
         ValueError: for an unknown column, or one without a value in X.
     """
-    if not isinstance(getattr(model, "schema", None), Schema):
-        not_a_model(model)
-    checks.concrete("X", X)
-    table, classes = conform(X, model.schema), model.schema.classes
+    table = rows_for(model, X)
+    classes = model.schema.classes
     names = [feature.name for feature in table.schema.sources]
     checks.require(
         isinstance(column, str) and column in names,
         f"column must be one of the columns {names}, got {column!r}",
     )
-    checks.require(table.n_rows > 0, "X has no rows")
     place = table.names.index(column)
     feature, values = table.schema.features[place], table.columns[place]
     known = values[values >= 0] if feature.categories else values[~np.isnan(values)]
@@ -916,13 +853,8 @@ def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
     asked = Table(table.schema, tuple(columns))
     said = predict(model, asked) if classes is None else predict_proba(model, asked)
     means = np.asarray(said, np.float64).reshape(len(at), rows.n_rows, -1).mean(axis=1)
-    lines = (
-        {"": 0}
-        if classes is None
-        else {display.plain(str(one)): k for k, one in enumerate(classes)}
-    )
-    if classes is not None and len(classes) == 2:
-        lines = {name: k for name, k in lines.items() if k == 1}
+    named = [""] if classes is None else [display.plain(str(one)) for one in classes]
+    lines = {name: k for k, name in enumerate(named) if k == 1 or len(named) != 2}
     ax = _axes(ax)
     for number, (name, k) in enumerate(lines.items()):
         style = _style(number)
@@ -1002,14 +934,8 @@ def list_flow(
     """
     kind = RegressionList if isinstance(model, RegressionList) else RuleList
     checks.instance("model", model, kind, "jaxrules.ssrl.fit")
-    checks.concrete("X", X)
     check_order(X, y=y)
-    table, classes, n = (
-        conform(X, model.schema),
-        model.schema.classes or (),
-        len(model.conjunctions),
-    )
-    checks.require(table.n_rows > 0, "X has no rows")
+    table, classes, n = rows_for(model, X), model.schema.classes or (), len(model.conjunctions)
     place, codes, away = model.position(table), np.zeros(n + 1, np.int64), np.zeros(n + 1)
     found = codes[place]
     if isinstance(model, RuleList):
@@ -1102,15 +1028,8 @@ def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
         checks.instance(f"sequences[{label!r}]", sequence, ModelSequence, "jaxrules.paths")
     ax = _axes(ax)
     for number, (label, sequence) in enumerate(sequences.items()):
-        ax.plot(
-            np.arange(len(sequence) + 1),
-            sequence.costs,
-            **_style(number),
-            markersize=4,
-            label=label,
-        )
-    ax.set_xlabel("steps")
-    ax.set_ylabel("cost")
+        ax.plot(sequence.costs, **_style(number), markersize=4, label=label)
+    ax.set(xlabel="steps", ylabel="cost")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)
     return ax
@@ -1147,7 +1066,6 @@ def price_of_interpretability(front: Front, ax: Any = None) -> Any:
         ax.scatter(
             [], [], s=14, facecolors="none", edgecolors=_grey(0.4), label="hollow: unsupported"
         )
-    ax.set_xlabel("interpretability loss")
-    ax.set_ylabel("cost")
+    ax.set(xlabel="interpretability loss", ylabel="cost")
     ax.legend(frameon=False)
     return ax
