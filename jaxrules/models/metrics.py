@@ -68,9 +68,7 @@ def complexity(model: object, measure: Measure = "propositions") -> int:
 
 @complexity.register
 def _(model: RuleEnsemble, measure: Measure = "propositions") -> int:
-    linear = (
-        0 if model.linear is None else int(np.asarray(model.linear.coefficients).any(axis=1).sum())
-    )
+    linear = 0 if model.linear is None else len(model.linear.used)
     return _size(used_rules(model), measure) + linear
 
 

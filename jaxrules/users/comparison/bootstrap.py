@@ -396,9 +396,7 @@ def _columns(model: Model) -> set[int]:
             columns.update(feature.features if isinstance(feature, Direction) else (feature,))
     linear = model.linear if isinstance(model, RuleEnsemble) else None
     if linear is not None:
-        columns.update(
-            np.asarray(linear.feature)[np.asarray(linear.coefficients).any(axis=1)].tolist()
-        )
+        columns.update(np.asarray(linear.feature)[linear.used].tolist())
     return columns
 
 

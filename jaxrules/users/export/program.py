@@ -189,7 +189,7 @@ def _(model: RuleEnsemble) -> Sum:
     terms = []
     if linear is not None:
         coefficients = np.asarray(linear.coefficients, np.float64)
-        for t in np.flatnonzero(coefficients.any(axis=1)).tolist():
+        for t in linear.used:
             feature, ends = int(linear.feature[t]), (float(linear.lower[t]), float(linear.upper[t]))
             name = f"linear term of {display.plain(schema.features[feature].as_number)}"
             terms.append(Term(feature, None, tuple(coefficients[t].tolist()), *ends, name))

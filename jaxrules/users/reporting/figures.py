@@ -154,7 +154,7 @@ def importances_json(model: Model, program: Program, rows: FigureRows) -> list[f
     rules, terms = importances_of_parts(model, rows.table)
     used = [rule.position for rule in program.rules]
     if model.linear is not None:  # the program has the terms with a coefficient, in order
-        terms = terms[np.asarray(model.linear.coefficients).any(axis=1)]
+        terms = terms[model.linear.used]
     return [*rules[used].tolist(), *terms.tolist()]
 
 

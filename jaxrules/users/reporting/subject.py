@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Schema, TableLike, total_offset
 from jaxrules.losses import relative
-from jaxrules.models.metrics import complexity, loss_of, require_known_part
+from jaxrules.models.metrics import complexity, loss_of, require_known_part, support
 from jaxrules.models.near_optimal import NearOptimalModels
 from jaxrules.models.rule_models import OrderedRules, RegressionList, RuleEnsemble, RuleList
 from jaxrules.paths.model import ModelSequence
@@ -168,9 +168,7 @@ def _size(model: Model) -> str:
         return display.counted(len(model), "step")
     if isinstance(model, OrderedRules):
         return display.counted(len(model.conjunctions), "rule")
-    used = int(np.asarray(model.weights).any(axis=1).sum())
-    terms = 0 if model.linear is None else np.asarray(model.linear.coefficients).any(axis=1).sum()
-    return display.size_text(used, int(terms))
+    return display.size_text(support(model), 0 if model.linear is None else len(model.linear.used))
 
 
 def _steps(model: ModelSequence, fit: Fit[Any] | None) -> tuple[Entry, ...]:
