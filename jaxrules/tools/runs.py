@@ -96,6 +96,10 @@ class Deadline:
         """The remaining seconds, at least 0; infinite without a limit."""
         return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
 
+    def share(self, part: float = 1.0) -> float | None:
+        """A part of the remaining seconds; None without a limit."""
+        return None if self.seconds is None else part * self.remaining()
+
     def work_left(self) -> float:
         """The remaining seconds of one processor: fewer where other processes take their share."""
         left = self.remaining()
@@ -200,13 +204,10 @@ class Run:
         It has its own history, but shares the interrupt and the progress of this run, whose bar it
         never closes.
         """
-        seconds = None if self.deadline.seconds is None else share * self.deadline.remaining()
-        child = Run(task or self.task, Deadline(seconds, self.deadline.clock), total=total)
-        child.interrupt, child._report, child.shortened = (
-            self.interrupt,
-            self._report,
-            self.shortened,
-        )
+        deadline = Deadline(self.deadline.share(share), self.deadline.clock)
+        child = Run(task or self.task, deadline, total=total)
+        child.interrupt, child._report = self.interrupt, self._report
+        child.shortened = self.shortened
         return child
 
     @property

@@ -29,7 +29,7 @@ from jaxrules.users.comparison.methods import (
     model_of,
     size_of,
 )
-from jaxrules.users.export.frame import Backend, frame
+from jaxrules.users.export.frame import Backend, frame_of_rows
 
 Model = RuleEnsemble | RuleList | RegressionList
 
@@ -101,13 +101,7 @@ class Stability:
         Args:
             backend: "pandas", "polars" or "pyarrow"; None for the first of them that is installed.
         """
-        return frame(
-            {
-                name: [getattr(rule, field) for rule in self.rules]
-                for name, field in _COLUMNS.items()
-            },
-            backend,
-        )
+        return frame_of_rows(("rule", *RuleStability._fields[1:]), self.rules, backend)
 
     def __repr__(self) -> str:
         rules, features, others = self._tables()
@@ -128,18 +122,11 @@ class Stability:
     def _caption(self) -> str:
         n = len(self.complexities)
         score = "" if self.score is None else f"; stability of the columns {self.score:.2f}"
-        size = (
-            ""
-            if not n
-            else f"; complexity {self.complexities.mean():.1f} +- {self.complexities.std():.1f}"
-        )
+        sizes, failures = self.complexities, self.failures
+        size = f"; complexity {sizes.mean():.1f} +- {sizes.std():.1f}" if n else ""
         missing = "" if n == self.replicates else f" of {self.replicates}"
         ended = "" if self.status is Status.CONVERGED else f"; {self.status.advice}"
-        failed = (
-            ""
-            if not self.failures
-            else f"; failed {len(self.failures)} times: {self.failures[0][1]}"
-        )
+        failed = f"; failed {len(failures)} times: {failures[0][1]}" if failures else ""
         return f"Stability over {n}{missing} bootstrap fits{score}{size}{ended}{failed}"
 
     def _tables(self) -> tuple[_Cells, _Cells, _Cells]:
@@ -159,7 +146,6 @@ class Stability:
 
 
 _Cells = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
-_COLUMNS = {"rule": "text", "exact": "exact", "alike": "alike", "correlation": "correlation"}
 _SHOWN = 10
 """The most columns and other rules that are printed."""
 
@@ -229,12 +215,8 @@ def stability(
     checks.require(
         group is None or len(np.unique(group)) > 1, "groups has only one distinct value; omit it"
     )
-    share = (
-        None
-        if run.deadline.seconds is None
-        # The fit on all rows, and then rounds of as many replicates as there are workers.
-        else run.deadline.remaining() / (1 + replicates / workers)
-    )
+    # The fit on all rows, and then rounds of as many replicates as there are workers.
+    share = run.deadline.share(1 / (1 + replicates / workers))
     model = _model(chosen, sample, seed, share)
     tasks = [_Replicate(chosen, sample, seed, replicate, group) for replicate in range(replicates)]
     run.total = replicates
@@ -243,20 +225,11 @@ def stability(
     failures = tuple(
         (k, str(one)) for k, one in enumerate(outcomes) if isinstance(one, (str, Exception))
     )
-    status = run.limit or Status.CONVERGED
     sizes = np.array([size_of(one, measure) for one in found])
-    score = _score(found, sample)
     return Stability(
-        model,
-        *_recurrence(model, found, sample),
-        sizes,
-        score,
-        replicates,
-        failures,
-        status,
-        run.seconds(),
-        tuple(found),
-    )
+        model, *_recurrence(model, found, sample), sizes, _score(found, sample), replicates,
+        failures, run.limit or Status.CONVERGED, run.seconds(), tuple(found),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,12 +254,10 @@ class _Replicate:
         random, y = np.random.default_rng((self.seed, self.replicate)), self.sample.y
         if self.group is not None:
             names, member = np.unique(self.group, return_inverse=True)
-            members = np.split(
-                np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1]
-            )
-            return np.concatenate(
-                [members[g] for g in random.integers(len(names), size=len(names))]
-            )
+            order, ends = np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))
+            members = np.split(order, ends[:-1])
+            drawn = random.integers(len(names), size=len(names))
+            return np.concatenate([members[g] for g in drawn])
         of_class = [np.arange(len(y))]
         if self.sample.table.schema.classes is not None:
             of_class = [np.flatnonzero(y == label) for label in self.sample.table.schema.classes]
@@ -360,19 +331,12 @@ def _recurrence(
     features = [
         FeatureStability(names[f], counts[f] / n, f in used) for f in sorted({*counts, *used})
     ]
+    figures = [(one.sum(axis=0) / n).tolist() for one in (exact, alike, correlation)]
+    often = sorted(others.items(), key=lambda one: (-one[1], one[0]))
     return (
-        tuple(
-            RuleStability(
-                own.describe(r),
-                *(float(figure[:, r].sum() / n) for figure in (exact, alike, correlation)),
-            )
-            for r in range(len(own))
-        ),
+        tuple(map(RuleStability, map(own.describe, range(len(own))), *figures)),
         tuple(sorted(features, key=lambda feature: -feature.share)),
-        tuple(
-            (text, count / n)
-            for text, count in sorted(others.items(), key=lambda one: (-one[1], one[0]))
-        ),
+        tuple((text, count / n) for text, count in often),
     )
 
 
@@ -411,9 +375,5 @@ def _score(found: Sequence[Model], sample: MethodSample) -> float | None:
         used[k, list(_columns(one))] = 1
     # share = k / d: the mean number of columns k of a fit among d. If fits drew theirs at random,
     # the variance of a column's use would be (k / d) (1 - k / d).
-    share = used.mean()
-    return (
-        None
-        if share in (0, 1)
-        else float(1 - used.var(axis=0, ddof=1).mean() / (share * (1 - share)))
-    )
+    share, variance = used.mean(), used.var(axis=0, ddof=1).mean()
+    return None if share in (0, 1) else float(1 - variance / (share * (1 - share)))

@@ -118,14 +118,8 @@ class MethodSample:
 
     def __getitem__(self, rows: NDArray[np.intp]) -> MethodSample:
         weights = None if self.weights is None else self.weights[rows]
-        return replace(
-            self,
-            X=_rows(self.X, rows),
-            table=self.table[rows],
-            y=self.y[rows],
-            weights=weights,
-            rows=self.rows[rows],
-        )
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("table", "y", "rows")}
+        return replace(self, X=_rows(self.X, rows), weights=weights, **taken)
 
     def groups(
         self, groups: ArrayLike | None, X: TableLike, y: ArrayLike
@@ -139,11 +133,6 @@ class MethodSample:
             return None
         check_order(X, y=y, groups=groups)
         return group_codes(groups, len(target_array(y)))[self.rows]
-
-    @property
-    def given(self) -> Any:
-        """X for the user's methods."""
-        return self.X
 
     @property
     def foreign(self) -> Any:
@@ -186,7 +175,7 @@ class Method:
     """
 
     path: Callable[..., Any]
-    reads: Literal["table", "matrix", "given", "foreign"] = "given"
+    reads: Literal["table", "matrix", "X", "foreign"] = "X"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
     losses: tuple[str, ...] | None = None
 
@@ -215,7 +204,7 @@ class Method:
             "sample_weight": sample.weights,
         }
         options = {name: v for name, v in options.items() if v is not None or name in _ALWAYS}
-        if self.reads in ("given", "foreign"):
+        if self.reads in ("X", "foreign"):
             del options["target"]
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
         if sample.weights is not None and "sample_weight" not in taken:
@@ -234,9 +223,8 @@ class Method:
     def predicted(self, model: Any, sample: MethodSample) -> NDArray[Any]:
         """Labels or numbers, shape (rows,)."""
         X, model = getattr(sample, self.reads), model_of(model)
-        return np.asarray(
-            models.predict(model, X) if hasattr(model, "schema") else model.predict(X)
-        )
+        ours = hasattr(model, "schema")
+        return np.asarray(models.predict(model, X) if ours else model.predict(X))
 
     def probabilities(self, model: Any, sample: MethodSample) -> Floats:
         """Shape (rows, classes), in the order of the classes of the table; 0 for a
@@ -379,40 +367,14 @@ def _ours(
     return path(X, y, **options)
 
 
-def _numbered(path: Sequence[Fit[Any]]) -> Fits:
+def _numbered(
+    path_of: Callable[..., Sequence[Fit[Any]]], X: Table, y: NDArray[Any], **options: Any
+) -> Fits:
     """The models of a path of 1, 2, ... rules; a path that ended early repeats its last model."""
+    path = path_of(X, y, max_rules=_RULES, **options)
     cut = path[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     length = len(path) if cut else _RULES
     return {f"max_rules={m}": path[min(m, len(path)) - 1] for m in range(1, length + 1)}
-
-
-def _each(
-    fit: Callable[..., Fit[Any]],
-    settings: Mapping[str, Mapping[str, Any]],
-    X: Table,
-    y: NDArray[Any],
-    *,
-    time_limit: float | None,
-    **options: Any,
-) -> Fits:
-    """A fit for every setting, each with its share of the remaining
-    time; fewer if time runs out.
-    """
-    deadline, fits = Deadline(time_limit), {}
-    for done, (setting, chosen) in enumerate(settings.items()):
-        if deadline.expired() and done:
-            break
-        share = None if time_limit is None else deadline.remaining() / (len(settings) - done)
-        fits[setting] = fit(X, y, time_limit=share, **chosen, **options)
-    return fits
-
-
-def _boosting(X: Table, y: NDArray[Any], **options: Any) -> Fits:
-    return _numbered(boosting.path(X, y, max_rules=_RULES, **options))
-
-
-def _lltboost(X: Table, y: NDArray[Any], **options: Any) -> Fits:
-    return _numbered(lltboost.path(X, y, max_rules=_RULES, **options))
 
 
 def _lire(
@@ -424,19 +386,12 @@ def _lire(
     sample_weight: Floats | None = None,
     **options: Any,
 ) -> Fits:
+    options |= {"sample_weight": sample_weight, "missing": missing, "loss": loss}
     data = training_data(X, y, loss, sample_weight=sample_weight, missing=missing)
     # Relative to the loss of the best constant, so that a setting means the same in every fold.
     unit = deviance(data, joint=data.target.ndim > 1)
     shares = (0.1, 0.03, 0.01, 0.005, 0.002)
-    path = lire.path(
-        X,
-        y,
-        global_penalties=[share * unit for share in shares],
-        sample_weight=sample_weight,
-        missing=missing,
-        loss=loss,
-        **options,
-    )
+    path = lire.path(X, y, global_penalties=[share * unit for share in shares], **options)
     # Without time for all, the path has fewer fits.
     return {
         f"global_penalty={s:g} constant_loss": fit for s, fit in zip(shares, path, strict=False)
@@ -449,17 +404,13 @@ def _rulefit(X: Table, y: NDArray[Any], **options: Any) -> Fits:
 
 
 def _glrm(X: Table, y: NDArray[Any], *, time_limit: float | None, **options: Any) -> Fits:
-    deadline, third = Deadline(time_limit), None if time_limit is None else time_limit / 3
-    default = glrm.fit(X, y, time_limit=third, **options)
-    left = None if time_limit is None else deadline.remaining()
-    path = glrm.path(X, y, time_limit=left, **options)
+    deadline = Deadline(time_limit)
+    fits = {"default": glrm.fit(X, y, time_limit=deadline.share(1 / 3), **options)}
+    path = glrm.path(X, y, time_limit=deadline.share(), **options)
     # The penalties of `path`, named by their shares of the one that excludes every rule (for
     # classes, a least penalty may replace small ones); without time for all, fewer fits.
-    penalties = np.geomspace(0.3, 0.01, 6)
-    return {
-        "default": default,
-        **{f"rule_penalty={s:.2g} largest": fit for s, fit in zip(penalties, path, strict=False)},
-    }
+    shares = np.geomspace(0.3, 0.01, 6)
+    return fits | {f"rule_penalty={s:.2g} largest": f for s, f in zip(shares, path, strict=False)}
 
 
 def _ltrnet(X: Table, y: NDArray[Any], **options: Any) -> Fits:
@@ -468,12 +419,16 @@ def _ltrnet(X: Table, y: NDArray[Any], **options: Any) -> Fits:
     return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=True)}
 
 
-def _ssrl(X: Table, y: NDArray[Any], **options: Any) -> Fits:
-    penalty = max(1.0, len(y) / 1000)
-    settings = {
-        f"max_rules={m}": {"max_rules": m, "literal_penalty": penalty} for m in (1, 2, 4, 8)
-    }
-    return _each(ssrl.fit, settings, X, y, **options)
+def _ssrl(X: Table, y: NDArray[Any], *, time_limit: float | None, **options: Any) -> Fits:
+    """A fit for every length, each with its share of the remaining time; fewer if time runs out."""
+    deadline, fits = Deadline(time_limit), {}
+    options["literal_penalty"] = max(1.0, len(y) / 1000)
+    for left, m in zip((4, 3, 2, 1), (1, 2, 4, 8), strict=True):
+        if deadline.expired() and fits:
+            break
+        share = deadline.share(1 / left)
+        fits[f"max_rules={m}"] = ssrl.fit(X, y, max_rules=m, time_limit=share, **options)
+    return fits
 
 
 def _regression_list(X: Table, y: NDArray[Any], **options: Any) -> Fits:
@@ -567,7 +522,10 @@ def _deprecates_penalty() -> bool:
     return inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
 
 
-def _cart(
+def _each(
+    kind_of: Callable[[bool, str], Any],
+    setting: str,
+    values: Sequence[int],
     X: Floats,
     y: NDArray[Any],
     *,
@@ -576,108 +534,87 @@ def _cart(
     sample_weight: Floats | None = None,
     loss: Loss | None = None,
 ) -> Any:
+    """An estimator for every value of a setting."""
+    kind = kind_of(target == "numbers", "" if loss is None else loss.name)
+    made = {f"{setting}={m}": kind(**{setting: m}, random_state=seed) for m in values}
+    return {name: one.fit(X, y, sample_weight) for name, one in made.items()}
+
+
+def _tree(of_numbers: bool, loss: str) -> Any:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    tree: Any = DecisionTreeRegressor if target == "numbers" else DecisionTreeClassifier
-    if loss is not None and loss.name == "poisson":
-        tree = functools.partial(tree, criterion="poisson")
-    return {
-        f"max_leaf_nodes={m}": tree(max_leaf_nodes=m, random_state=seed).fit(
-            X, y, sample_weight=sample_weight
-        )
-        for m in (2, 3, 4, 6, 8, 12, 16, 24, 32)
-    }
+    kind: Any = DecisionTreeRegressor if of_numbers else DecisionTreeClassifier
+    return functools.partial(kind, criterion=loss) if loss == "poisson" else kind
 
 
-def _gradient_boosting(
-    X: Floats,
-    y: NDArray[Any],
-    *,
-    target: Target,
-    seed: int,
-    sample_weight: Floats | None = None,
-    loss: Loss | None = None,
-) -> Any:
+def _boosted(of_numbers: bool, loss: str) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    of_numbers = target == "numbers"
     kind: Any = HistGradientBoostingRegressor if of_numbers else HistGradientBoostingClassifier
-    if loss is not None and loss.name in ("poisson", "gamma"):
-        kind = functools.partial(kind, loss=loss.name)
-    return {
-        f"max_iter={m}": kind(max_iter=m, early_stopping=False, random_state=seed).fit(
-            X, y, sample_weight
-        )
-        for m in (10, 30, 100)
-    }
+    own = {"loss": loss} if loss in ("poisson", "gamma") else {}
+    return functools.partial(kind, early_stopping=False, **own)
 
 
-def _of_lists(path: Callable[..., Any]) -> Method:
-    made = functools.partial(_ours, path, minimises=False)
-    return Method(made, "table", ("two classes", "classes"))
+def _learner(
+    path: Callable[..., Any], targets: tuple[Target, ...] | None = None, **of_method: Any
+) -> Method:
+    """The method of a learner; those for some targets only are lists, which take no loss."""
+    made = functools.partial(_ours, path, minimises=targets is None)
+    return Method(made, "table", targets or Method.targets, **of_method)
 
 
+_CLASSES: tuple[Target, ...] = ("two classes", "classes")
 METHODS: Mapping[str, Method] = {
-    "boosting": Method(functools.partial(_ours, _boosting), "table"),
-    "lire": Method(functools.partial(_ours, _lire), "table", losses=get_args(LossName)),
-    "rulefit": Method(functools.partial(_ours, _rulefit), "table"),
-    "glrm": Method(functools.partial(_ours, _glrm), "table"),
-    "lltboost": Method(functools.partial(_ours, _lltboost), "table"),
-    "ltrnet": Method(functools.partial(_ours, _ltrnet), "table"),
-    "ssrl": _of_lists(_ssrl),
-    "exact_list": _of_lists(_exact_list),
-    "drnet": _of_lists(_drnet),
-    "regression_list": Method(
-        functools.partial(_ours, _regression_list, minimises=False),
-        "table",
-        ("numbers",),
-        ("squared",),
-    ),
+    "boosting": _learner(functools.partial(_numbered, boosting.path)),
+    "lire": _learner(_lire, losses=get_args(LossName)),
+    "rulefit": _learner(_rulefit),
+    "glrm": _learner(_glrm),
+    "lltboost": _learner(functools.partial(_numbered, lltboost.path)),
+    "ltrnet": _learner(_ltrnet),
+    "ssrl": _learner(_ssrl, _CLASSES),
+    "exact_list": _learner(_exact_list, _CLASSES),
+    "drnet": _learner(_drnet, _CLASSES),
+    "regression_list": _learner(_regression_list, ("numbers",), losses=("squared",)),
     "paths": Method(_paths, "table", losses=("squared", "logistic")),
     "linear": Method(_linear, "matrix", losses=("squared", "logistic")),
-    "cart": Method(_cart, "matrix", losses=("squared", "logistic", "poisson")),
+    "cart": Method(
+        functools.partial(_each, _tree, "max_leaf_nodes", (2, 3, 4, 6, 8, 12, 16, 24, 32)),
+        "matrix",
+        losses=("squared", "logistic", "poisson"),
+    ),
     "gradient_boosting": Method(
-        _gradient_boosting, "matrix", losses=("squared", "logistic", "poisson", "gamma")
+        functools.partial(_each, _boosted, "max_iter", (10, 30, 100)),
+        "matrix",
+        losses=("squared", "logistic", "poisson", "gamma"),
     ),
 }
 """By name, with a path of settings each."""
+_LEARNERS: tuple[Any, ...] = (
+    *(boosting, lire, rulefit, glrm, lltboost, ltrnet),
+    *(ssrl, exact_list, drnet, regression_list),
+)
 FITS: Mapping[str, Callable[..., Fit[Any]]] = {
-    "boosting": boosting.fit,
-    "lire": lire.fit,
-    "rulefit": rulefit.fit,
-    "glrm": glrm.fit,
-    "lltboost": lltboost.fit,
-    "ltrnet": ltrnet.fit,
-    "ssrl": ssrl.fit,
-    "exact_list": exact_list.fit,
-    "drnet": drnet.fit,
-    "regression_list": regression_list.fit,
+    module.__name__.rpartition(".")[2]: module.fit for module in _LEARNERS
 }
 """The learners of rules by name, with their defaults."""
 
 
-class _Estimator:
-    """Clones of a scikit-learn estimator; the seed replaces random states of None."""
+def _cloned(
+    estimator: Any, X: TableLike, y: Any, *, seed: int, sample_weight: Floats | None = None
+) -> Any:
+    """A fitted clone of a scikit-learn estimator; the seed replaces random states of None."""
+    from sklearn.base import clone
 
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def __call__(
-        self, X: TableLike, y: Any, *, seed: int, sample_weight: Floats | None = None
-    ) -> Any:
-        from sklearn.base import clone
-
-        made = clone(self.estimator)
-        unset = [
-            k
-            for k, v in made.get_params().items()
-            # Also those of the steps of a pipeline, such as model__random_state.
-            if k.rpartition("__")[2] == "random_state" and v is None
-        ]
-        made.set_params(**dict.fromkeys(unset, seed))
-        return (
-            made.fit(X, y) if sample_weight is None else made.fit(X, y, sample_weight=sample_weight)
-        )
+    made = clone(estimator)
+    unset = [
+        k
+        for k, v in made.get_params().items()
+        # Also those of the steps of a pipeline, such as model__random_state.
+        if k.rpartition("__")[2] == "random_state" and v is None
+    ]
+    made.set_params(**dict.fromkeys(unset, seed))
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return made.fit(X, y, **weights)
 
 
 def _takes_data(function: Callable[..., Any]) -> bool:
@@ -711,7 +648,7 @@ def method_of(name: str, given: Any) -> Method:
             )
         return METHODS[given]
     if hasattr(given, "get_params") and hasattr(given, "fit") and not isinstance(given, type):
-        return Method(_Estimator(given), "foreign")
+        return Method(functools.partial(_cloned, given), "foreign")
     if callable(given) and not isinstance(given, type) and _takes_data(given):
         return Method(given)
     raise TypeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 from jaxrules.data.table import Table
@@ -36,21 +36,14 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
     if isinstance(model, Table):
         return frame(model.to_columns(), backend)
     program = program_of(model)
-    texts, conditions = (
-        [rule.text for rule in program.rules],
-        [len(rule.tests) for rule in program.rules],
-    )
+    texts = [rule.text for rule in program.rules]
+    conditions = [len(rule.tests) for rule in program.rules]
     numbers: tuple[tuple[float, ...], ...]
     if isinstance(program, FirstMatch):
-        columns: dict[str, Any] = {
-            "rule": [*texts, "no rule holds"],
-            "conditions": [*conditions, 0],
-        }
-        columns["then"] = list(program.labels)
-        named, numbers = (
-            [f"probability of {label}" for label in program.schema.classes or ()],
-            program.shares,
-        )
+        columns: dict[str, Any] = {"rule": [*texts, "no rule holds"]}
+        columns |= {"conditions": [*conditions, 0], "then": list(program.labels)}
+        named = [f"probability of {label}" for label in program.schema.classes or ()]
+        numbers = program.shares
     else:
         assert isinstance(program, Sum)
         columns = {
@@ -60,13 +53,17 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         }
         several = len(program.intercept) > 1
         named = [f"weight of {label}" for label in program.scored] if several else ["weight"]
-        numbers = (
-            program.intercept,
-            *(r.weights for r in program.rules),
-            *(t.weights for t in program.terms),
-        )
+        parts = (*program.rules, *program.terms)
+        numbers = (program.intercept, *(part.weights for part in parts))
     columns |= dict(zip(named, map(list, zip(*numbers, strict=True)), strict=True))
     return frame(columns, backend)
+
+
+def frame_of_rows(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], backend: Backend | None
+) -> Any:
+    """A dataframe of these rows; errors as `frame`."""
+    return frame({name: [row[place] for row in rows] for place, name in enumerate(names)}, backend)
 
 
 def frame(columns: Mapping[str, Any], backend: Backend | None) -> Any:
@@ -83,13 +80,10 @@ def frame(columns: Mapping[str, Any], backend: Backend | None) -> Any:
 
 
 def _text(term: Term) -> str:
-    clipped = math.isfinite(term.lower) or math.isfinite(term.upper)
-    ends = (
-        f", clipped to [{display.number(term.lower)}, {display.number(term.upper)}]"
-        if clipped
-        else ""
-    )
-    return f"{term.text}{ends}"
+    if not (math.isfinite(term.lower) or math.isfinite(term.upper)):
+        return term.text
+    lower, upper = display.number(term.lower), display.number(term.upper)
+    return f"{term.text}, clipped to [{lower}, {upper}]"
 
 
 def _installed() -> Backend:
