@@ -43,7 +43,7 @@ from jaxrules.users.comparison.paired import (
     holm,
     signed_rank_test,
 )
-from jaxrules.users.export.frame import Backend, frame
+from jaxrules.users.export.frame import Backend, frame_of_rows
 
 Risk = Literal["error", "log_loss", "brier", "squared", "absolute", "loss"]
 Floats = NDArray[np.float64]
@@ -130,10 +130,8 @@ class Contestant:
         """Caveats for the figures: failures, folds that were not reached, warnings."""
         begun = [fold for fold, s in enumerate(self.seconds) if not np.isnan(s)]
         unreached = len(self.done) - len({*begun, *self.failures})
-        texts = [
-            f"failed in {display.counted(n, 'fold')}: {e}"
-            for e, n in Counter(self.failures.values()).items()
-        ]
+        failed = Counter(self.failures.values()).items()
+        texts = [f"failed in {display.counted(n, 'fold')}: {error}" for error, n in failed]
         if unreached:
             texts.append(f"no time for {display.counted(unreached, 'fold')}")
         if self.cut:
@@ -160,16 +158,16 @@ class Row(NamedTuple):
     """
 
     method: str
-    risk: float | None
-    standard_error: float | None
-    complexity: float | None
-    setting: str
-    difference: float | None
-    p_value: float | None
-    rank_p_value: float | None
-    folds: int
-    seconds: float | None
-    notes: str
+    risk: float | None = None
+    standard_error: float | None = None
+    complexity: float | None = None
+    setting: str = ""
+    difference: float | None = None
+    p_value: float | None = None
+    rank_p_value: float | None = None
+    folds: int = 0
+    seconds: float | None = None
+    notes: str = ""
 
 
 @dataclass(frozen=True)
@@ -270,14 +268,10 @@ class Comparison(display.Tabulated):
         optimistic, since the same rows choose and measure it; `rows` has the risk of a
         method including its choice.
         """
-        points = {
+        fronts = {
             one.method: np.array([point[1:] for point in one.front]) for one in self.contestants
         }
-        return {
-            method: front
-            for method, front in points.items()
-            if len(front) and np.isfinite(front).all()
-        }
+        return {name: one for name, one in fronts.items() if len(one) and np.isfinite(one).all()}
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -294,43 +288,31 @@ class Comparison(display.Tabulated):
         # Every other method is tested against the one of least risk, and Holm adjusts for their
         # number.
         best = min(finished, key=ranked, default=None)
-        tests = {
-            one.method: self._test(one, best)
-            for one in finished
-            if best is not None and one is not best
-        }
+        others = [(one, best) for one in finished if best is not None and one is not best]
+        tests = {one.method: self._test(one, least) for one, least in others}
         adjusted = _adjusted({k: test.p_value for k, test in tests.items() if test is not None})
+        apart = {one.method: self._differences(one, least) for one, least in others}
         by_rank = _adjusted(
             {
                 name: signed_rank_test(differences).p_value
-                for name in tests
-                if best
-                and 2 <= len(differences := self._differences(self[name], best)) <= MOST_RANKED
+                for name, differences in apart.items()
+                if 2 <= len(differences) <= MOST_RANKED
             }
         )
         rows = []
         for one in self.contestants:
             if not one.done.any():
-                nothing = None, None, None, "", None, None, None, 0, None
-                rows.append(Row(one.method, *nothing, one.notes))
+                rows.append(Row(one.method, notes=one.notes))
                 continue
             risks, sizes = one.chosen_risks[one.done], one.chosen_complexities[one.done]
             test = tests.get(one.method)
             often = Counter(one.chosen[one.done].tolist()).most_common(1)[0][0]
-            rows.append(
-                Row(
-                    one.method,
-                    *_mean(risks),
-                    None if np.isnan(sizes).any() else float(sizes.mean()),
-                    one.settings[often],
-                    None if test is None else test.difference,
-                    adjusted.get(one.method),
-                    by_rank.get(one.method),
-                    int(one.done.sum()),
-                    float(one.seconds[one.done].mean()),
-                    one.notes,
-                )
-            )
+            size = None if np.isnan(sizes).any() else float(sizes.mean())
+            difference = None if test is None else test.difference
+            p_values = adjusted.get(one.method), by_rank.get(one.method)
+            effort = int(one.done.sum()), float(one.seconds[one.done].mean())
+            figures = *_mean(risks), size, one.settings[often], difference, *p_values, *effort
+            rows.append(Row(one.method, *figures, one.notes))
         risks_of = {one.method: ranked(one) for one in finished}
         return tuple(sorted(rows, key=lambda row: risks_of.get(row.method, float("inf"))))
 
@@ -409,9 +391,7 @@ class Comparison(display.Tabulated):
             f"the comparison has {needed}; pass {needed}= of these rows, too",
         )
         sample = design.sample(self.risk, X, y, sample_weight, known)
-        fits = design.methods[method].fits(
-            sample, design.seed, None if deadline.seconds is None else deadline.remaining()
-        )
+        fits = design.methods[method].fits(sample, design.seed, deadline.share())
         places = [place for place, setting in enumerate(one.settings) if setting in fits]
         # Risks are those of the folds, and complexities those of the models to choose from.
         sizes = np.array([size_of(fits[one.settings[place]], self.measure) for place in places])
@@ -465,35 +445,27 @@ class Comparison(display.Tabulated):
         """
         rows = checks.choice("rows", rows, ("methods", "settings", "folds"))
         if rows == "methods":
-            return frame(
-                {name: [getattr(row, name) for row in self.rows] for name in Row._fields}, backend
-            )
+            return frame_of_rows(Row._fields, self.rows, backend)
         if rows == "settings":
             points = [(one.method, *point) for one in self.contestants for point in one.front]
-            return _frame(("method", *RiskPoint._fields), points, backend)
+            return frame_of_rows(("method", *RiskPoint._fields), points, backend)
+
+        def figures(one: Contestant, fold: int, s: int) -> tuple[float, float]:
+            return float(one.risks[fold, s]), float(one.complexities[fold, s])
+
         models = [
-            (
-                one.method,
-                fold,
-                setting,
-                *map(float, (one.risks[fold, s], one.complexities[fold, s])),
-                chosen == s,
-            )
+            (one.method, fold, setting, *figures(one, fold, s), chosen == s)
             for one in self.contestants
             for fold, chosen in enumerate(one.chosen.tolist())
             for s, setting in enumerate(one.settings)
             if chosen >= 0
         ]
-        return _frame(
-            ("method", "fold", "setting", "risk", "complexity", "chosen"), models, backend
-        )
-
-    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-        return self.caption, *self._table()
+        names = ("method", "fold", "setting", "risk", "complexity", "chosen")
+        return frame_of_rows(names, models, backend)
 
     def to_latex(self) -> str:
         """The printed table as a LaTeX tabular."""
-        heading, rows = self._table()
+        _, heading, rows = self.tabulated()
         cells = [[display.latex(cell) for cell in row] for row in (heading, *rows)]
         return display.latex_table("l" + "r" * (len(heading) - 1), cells[0], cells[1:])
 
@@ -508,18 +480,10 @@ class Comparison(display.Tabulated):
             f"held-out rows, {n_folds} folds{several}, {self.seconds:.0f} s{ended}"
         )
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
         heading = (
-            "method",
-            "risk",
-            "+-",
-            "complexity",
-            "p",
-            "rank p",
-            "folds",
-            "s/fold",
-            "chosen most often",
-            "notes",
+            *("method", "risk", "+-", "complexity", "p", "rank p", "folds", "s/fold"),
+            *("chosen most often", "notes"),
         )
         cells: list[tuple[str, ...]] = []
         for row in self.rows:
@@ -531,7 +495,7 @@ class Comparison(display.Tabulated):
                 figures = f"{row.risk:.4g}", f"{row.standard_error:.2g}", size, *p
             seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
             cells.append((row.method, *figures, str(row.folds), seconds, row.setting, row.notes))
-        return heading, cells
+        return self.caption, heading, cells
 
 
 def _adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
@@ -542,10 +506,6 @@ def _mean(risks: Floats) -> tuple[float, float]:
     """The mean over folds, and its standard error; NaN for one fold."""
     n = len(risks)
     return float(risks.mean()), float(risks.std(ddof=1) / n**0.5) if n > 1 else float("nan")
-
-
-def _frame(names: Sequence[str], rows: Sequence[Sequence[Any]], backend: Backend | None) -> Any:
-    return frame({name: [row[place] for row in rows] for place, name in enumerate(names)}, backend)
 
 
 @guarded
@@ -659,21 +619,17 @@ def compare(
     in_classes = sample.target != "numbers"
     codes = np.unique(sample.y, return_inverse=True)[1] if in_classes else None
     design = replace(design, methods=_methods(methods, sample))
-    group = sample.groups(groups, X, y)
-    numbers = _plan(folds, repeats, codes, len(sample), sample_weight, seed, group)
-    rounds = _rounds(design, sample, numbers, codes, group, (inner_folds, risk, measure))
+    splits = _Splits(len(sample), codes, sample.groups(groups, X, y), seed)
+    numbers = splits.outer(folds, repeats, sample_weight)
+    rounds = _rounds(design, sample, splits, numbers, (inner_folds, risk, measure))
+    names = list(design.methods)
     if run.deadline.seconds is None:
         results = _with_forecast(rounds, run, workers)
     else:
-        results = _in_time(rounds, list(design.methods), run, workers)
+        results = _in_time(rounds, names, run, workers)
     # All methods in one fold, then in the next: every len(methods)-th outcome is of one method.
-    contestants = [
-        _contestant(name, results[m :: len(design.methods)])
-        for m, name in enumerate(design.methods)
-    ]
-    cut = any(
-        outcome is None or (isinstance(outcome, _Outcome) and outcome.cut) for outcome in results
-    )
+    contestants = [_contestant(name, results[m :: len(names)]) for m, name in enumerate(names)]
+    cut = any(one is None or getattr(one, "cut", False) for one in results)
     status = run.limit or (Status.TIME_LIMIT if cut else Status.CONVERGED)
     return Comparison(tuple(contestants), risk, measure, numbers, design, status, run.seconds())
 
@@ -703,9 +659,8 @@ def _loss_and_risk(
 def _rounds(
     design: ComparisonDesign,
     sample: MethodSample,
+    splits: _Splits,
     numbers: NDArray[np.intp],
-    codes: NDArray[Any] | None,
-    group: NDArray[np.int64] | None,
     measures: tuple[int, Risk, Measure],
 ) -> list[list[_OuterFold]]:
     """The tasks of every fold, in the order of the methods."""
@@ -713,7 +668,7 @@ def _rounds(
     for repeat, fold_of in enumerate(numbers):
         for fold in range(fold_of.max() + 1):
             train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            inner = _inner_folds(codes, train, inner_folds, (design.seed, repeat, fold), group)
+            inner = splits.inner(train, inner_folds, repeat, fold)
             rest = (sample, train, test, inner, risk, measure, design.choice, design.seed)
             rounds.append([_OuterFold(method, *rest) for method in design.methods.values()])
     return rounds
@@ -813,11 +768,8 @@ _SLOW = ("drnet", "exact_list")
 
 def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
     if given is None:
-        given = [
-            name
-            for name, method in METHODS.items()
-            if not method.learns(sample) and name not in _SLOW
-        ]
+        able = (name for name, method in METHODS.items() if not method.learns(sample))
+        given = [name for name in able if name not in _SLOW]
     if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
         raise TypeError(
             "methods must be a list of names, or a dict of names, functions and estimators by label"
@@ -831,89 +783,81 @@ def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
 # Folds
 
 
-def _plan(
-    folds: Any,
-    repeats: int,
-    codes: NDArray[Any] | None,
-    n_rows: int,
-    sample_weight: Any,
-    seed: int,
-    group: NDArray[np.int64] | None,
-) -> NDArray[np.intp]:
-    """The fold of every row of positive weight, shape (repeats, rows)."""
-    if np.ndim(folds):
-        held = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-        n_given, given = (
-            n_rows if sample_weight is None else len(np.asarray(sample_weight)),
-            np.asarray(folds),
-        )
-        fit = given.shape == (n_given,) and given.dtype.kind in "iu"
+@dataclass(frozen=True, eq=False)
+class _Splits:
+    """How the rows are split.
+
+    Attributes:
+        n_rows: their number.
+        codes: their classes; None for numbers.
+        group: their groups; None for none.
+        seed: of the folds.
+    """
+
+    n_rows: int
+    codes: NDArray[Any] | None
+    group: NDArray[np.int64] | None
+    seed: int
+
+    def outer(self, folds: Any, repeats: int, sample_weight: Any) -> NDArray[np.intp]:
+        """The fold of every row of positive weight, shape (repeats, rows)."""
+        if np.ndim(folds):
+            checks.require(repeats == 1, "repeats must be 1 when folds are given")
+            return self._given(np.asarray(folds), sample_weight)[None]
+        n_folds = checks.integer("folds", folds, at_least=2)
+        few = f"folds is {n_folds}, but X has {self.n_rows} rows of positive sample_weight"
+        checks.require(n_folds <= self.n_rows, few)
+        if self.group is not None:
+            require_groups(len(np.unique(self.group)), n_folds, "folds")
+        every = np.arange(self.n_rows)
+        return np.stack([self._spread(every, n_folds, repeat) for repeat in range(repeats)])
+
+    def _given(self, folds: NDArray[Any], sample_weight: Any) -> NDArray[np.intp]:
+        """The folds of the user, checked."""
+        given = np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight)
         checks.require(
-            fit, f"folds must be an integer, or the fold of each of the {n_given} rows as integers"
+            folds.shape == (len(given),) and folds.dtype.kind in "iu",
+            f"folds must be an integer, or the fold of each of the {len(given)} rows as integers",
         )
-        checks.require(repeats == 1, "repeats must be 1 when folds are given")
-        numbers = np.unique(given[held], return_inverse=True)[1]
+        numbers = np.unique(folds[given > 0], return_inverse=True)[1]
         checks.require(
             numbers.max() > 0,
             "folds must have at least two distinct values among the rows of positive weight",
         )
-        if group is not None:
-            pairs = len(np.unique(np.stack([group, numbers]), axis=1).T)
+        if self.group is not None:
+            pairs = len(np.unique(np.stack([self.group, numbers]), axis=1).T)
             checks.require(
-                pairs == len(np.unique(group)),
+                pairs == len(np.unique(self.group)),
                 "folds puts rows of one of the groups into several folds; give each group one "
                 "fold, or pass the number of folds",
             )
-        return numbers[None]
-    n_folds = checks.integer("folds", folds, at_least=2)
-    few = f"folds is {n_folds}, but X has {n_rows} rows of positive sample_weight"
-    checks.require(n_folds <= n_rows, few)
-    if group is not None:
-        require_groups(len(np.unique(group)), n_folds, "folds")
-    return np.stack(
-        [_spread(n_rows, codes, n_folds, (seed, repeat), group) for repeat in range(repeats)]
-    )
+        return numbers
 
+    def inner(self, train: NDArray[np.intp], n_folds: int, *stream: int) -> NDArray[np.intp]:
+        """The inner fold of every training row; every class is among the training rows of each."""
+        if self.group is not None:
+            require_groups(len(np.unique(self.group[train])), n_folds, "inner_folds")
+        checks.require(
+            len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold"
+        )
+        # `spread` puts two rows of a class into different folds: each leaves one for training.
+        codes = self.codes
+        checks.require(
+            codes is None or np.bincount(codes[train], minlength=codes.max() + 1).min() >= 2,
+            "y has a class with fewer than two training rows in a fold; drop it, or use fewer "
+            "folds",
+        )
+        return self._spread(train, n_folds, *stream)
 
-def _spread(
-    n_rows: int,
-    codes: NDArray[Any] | None,
-    n_folds: int,
-    seed: Sequence[int],
-    group: NDArray[np.int64] | None,
-) -> NDArray[np.int64]:
-    """The fold of every row; no fold has all rows of a class."""
-    if group is None:
-        return spread(n_rows, codes, n_folds, seed)
-    fold_of = spread_groups(group, codes, np.full(n_folds, 1 / n_folds), seed)
-    if codes is not None:
-        require_class_outside(fold_of, codes, range(int(codes.max()) + 1))
-    return fold_of
-
-
-def _inner_folds(
-    codes: NDArray[Any] | None,
-    train: NDArray[np.intp],
-    n_folds: int,
-    seed: Sequence[int],
-    groups: NDArray[np.int64] | None,
-) -> NDArray[np.intp]:
-    """The inner fold of every training row; every class is among the training rows of each."""
-    group = None if groups is None else groups[train]
-    if group is not None:
-        require_groups(len(np.unique(group)), n_folds, "inner_folds")
-    checks.require(
-        len(train) >= 2 * n_folds, f"X has too few rows for {n_folds} inner_folds in every fold"
-    )
-    if codes is None:
-        return _spread(len(train), None, n_folds, seed, group)
-    # `spread` puts two rows of a class into different folds, so that each leaves one for training.
-    least = np.bincount(codes[train], minlength=int(codes.max()) + 1).min()
-    checks.require(
-        least >= 2,
-        "y has a class with fewer than two training rows in a fold; drop it, or use fewer folds",
-    )
-    return _spread(len(train), codes[train], n_folds, seed, group)
+    def _spread(self, rows: NDArray[np.intp], n_folds: int, *stream: int) -> NDArray[np.int64]:
+        """The fold of each of these rows; no fold has all rows of a class."""
+        seed, codes = (self.seed, *stream), None if self.codes is None else self.codes[rows]
+        if self.group is None:
+            return spread(len(rows), codes, n_folds, seed)
+        fold_of = spread_groups(self.group[rows], codes, np.full(n_folds, 1 / n_folds), seed)
+        if codes is not None:
+            require_class_outside(fold_of, codes, range(int(codes.max()) + 1))
+        return fold_of
 
 
 # One method in one fold
@@ -997,7 +941,7 @@ class _OuterFold:
         """The path with its share of the time; whether a limit ended a fit, and whether it was this
         share: such a path is shorter or worse than it would be, and not to be compared.
         """
-        share = None if deadline.seconds is None else deadline.remaining() / left
+        share = deadline.share(1 / left)
         clock = Deadline(share)
         fits = self.method.fits(sample, self.seed, share)
         cut = any(map(was_cut, fits.values()))
@@ -1045,11 +989,7 @@ def _said(error: BaseException) -> str:
 
 def _contestant(name: str, results: Sequence[_Outcome | Exception | None]) -> Contestant:
     found = [
-        _Outcome()
-        if one is None
-        else _Outcome(failure=_said(one))
-        if isinstance(one, Exception)
-        else one
+        _Outcome(failure=_said(one)) if isinstance(one, Exception) else one or _Outcome()
         for one in results
     ]
     # A fold whose path ended early lacks some settings: they stay NaN there.
