@@ -66,9 +66,7 @@ def to_pmml(model: Any) -> str:
     fields = _add(document, "DataDictionary")
     for f in program.asks:
         feature = program.schema.features[f]
-        kind = (
-            "boolean" if feature.is_boolean else "double" if feature.kind == "number" else "string"
-        )
+        kind = {"True / False": "boolean", "number": "double"}.get(feature.kind, "string")
         _field(fields, names[f], kind, feature.levels or feature.categories, feature.kind)
     target = _new(program.schema.target, names)
     _field(fields, target, "double" if classes is None else _DATA_TYPES[type(classes[0])], classes)
@@ -87,7 +85,7 @@ def to_pmml(model: Any) -> str:
     for f in program.reads:
         feature = program.schema.features[f]
         if feature.special_values is not None:
-            column, values = Element("FieldRef", field=feature.name), feature.special_values
+            column, values = _field_ref(feature.name), feature.special_values
             is_number = _apply("isNotIn", column, *map(_constant, values), missing=False)
             number = _apply("if", is_number, column)  # otherwise missing
             columns[f] = _derive(derived, f"number({feature.name})", number, names)
@@ -106,11 +104,8 @@ def to_pmml(model: Any) -> str:
         body.remove(derived)
     _check_text(document)
     ElementTree.indent(document)
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        + ElementTree.tostring(document, encoding="unicode")
-        + "\n"
-    )
+    text = ElementTree.tostring(document, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 # Fields
@@ -149,19 +144,21 @@ def _field(
 
 def _outputs(parent: Element, program: Program, names: list[str]) -> None:
     classes = program.schema.classes
-    kind = (
-        ("continuous", "double")
-        if classes is None
-        else ("categorical", _DATA_TYPES[type(classes[0])])
-    )
-    if isinstance(program, Sum) and program.cut is not None:
-        _thresholded(parent, program, kind, names)
-        return
+    kind = "double" if classes is None else _DATA_TYPES[type(classes[0])]
     name = _new("prediction", names)
-    _add(
-        parent, "OutputField", name=name, optype=kind[0], dataType=kind[1], feature="predictedValue"
-    )
+    if isinstance(program, Sum) and program.cut is not None:
+        _thresholded(parent, program, name, kind, names)
+        return
+    _output(parent, name, kind, "predictedValue", continuous=classes is None)
     _probabilities(parent, program, names)
+
+
+def _output(
+    parent: Element, name: str, kind: str, feature: str, *, continuous: bool, **more: str
+) -> Element:
+    optype = "continuous" if continuous else "categorical"
+    attributes = {"name": name, "optype": optype, "dataType": kind, "feature": feature, **more}
+    return _add(parent, "OutputField", **attributes)
 
 
 def _probabilities(parent: Element, program: Program, names: list[str]) -> list[str]:
@@ -169,20 +166,13 @@ def _probabilities(parent: Element, program: Program, names: list[str]) -> list[
     classes, added = program.schema.classes, []
     for label in map(_label, classes or () if isinstance(program, Sum) else ()):
         name = _new(f"probability({label})", names)
-        attributes = {
-            "name": name,
-            "optype": "continuous",
-            "dataType": "double",
-            "feature": "probability",
-        }
-        _add(parent, "OutputField", **attributes, value=label)
+        _output(parent, name, "double", "probability", continuous=True, value=label)
         added.append(name)
     return added
 
 
-def _thresholded(parent: Element, program: Sum, kind: tuple[str, str], names: list[str]) -> None:
+def _thresholded(parent: Element, program: Sum, name: str, kind: str, names: list[str]) -> None:
     """The probabilities, and the label that the threshold gives."""
-    classes, name = program.schema.classes or (), _new("prediction", names)
     second = _probabilities(parent, program, names)[1]
     assert program.cut is not None
     require(
@@ -190,19 +180,10 @@ def _thresholded(parent: Element, program: Sum, kind: tuple[str, str], names: li
         f"the threshold {program.threshold:.6g} of the model is too high for PMML, which compares "
         "its probability, 1 in float64; lower it, or use jaxrules.to_sql or jaxrules.to_python",
     )
-    field = _add(
-        parent,
-        "OutputField",
-        name=name,
-        optype=kind[0],
-        dataType=kind[1],
-        feature="transformedValue",
-    )
-    above = _apply(
-        "greaterThan", Element("FieldRef", field=second), _constant(program.cut.probability)
-    )
-    labels = [Element("Constant", dataType=kind[1]) for _ in classes]
-    for element, label in zip(labels, classes, strict=True):
+    field = _output(parent, name, kind, "transformedValue", continuous=False)
+    above = _apply("greaterThan", _field_ref(second), _constant(program.cut.probability))
+    labels = [Element("Constant", dataType=kind) for _ in program.schema.classes or ()]
+    for element, label in zip(labels, program.schema.classes or (), strict=True):
         element.text = _label(label)
     field.append(_apply("if", above, labels[1], labels[0]))
 
@@ -212,9 +193,8 @@ def _derive(
 ) -> str:
     name = _new(name, taken)
     described = {"displayName": text} if text else {}
-    _add(
-        parent, "DerivedField", name=name, optype="continuous", dataType="double", **described
-    ).append(expression)
+    kind = {"optype": "continuous", "dataType": "double"}
+    _add(parent, "DerivedField", name=name, **kind, **described).append(expression)
     return name
 
 
@@ -232,11 +212,8 @@ def _check_text(document: Element) -> None:
 
 def _apply(function: str, *arguments: Element, missing: bool | None = None) -> Element:
     """A PMML function; `missing`: its value if an argument is missing."""
-    element = Element(
-        "Apply",
-        {} if missing is None else {"mapMissingTo": str(missing).lower()},
-        function=function,
-    )
+    mapped = {} if missing is None else {"mapMissingTo": str(missing).lower()}
+    element = Element("Apply", mapped, function=function)
     element.extend(arguments)
     return element
 
@@ -250,6 +227,10 @@ def _constant(value: Label) -> Element:
     element = Element("Constant", dataType=_DATA_TYPES[type(value)])
     element.text = repr(value) if isinstance(value, float) else _label(value)
     return element
+
+
+def _field_ref(name: str) -> Element:
+    return Element("FieldRef", field=name)
 
 
 def _times(weight: float, value: Element) -> Element:
@@ -279,7 +260,7 @@ def _value(term: Term, program: Program, columns: Sequence[str]) -> Element:
 def _as_number(feature: Feature, name: str) -> Element:
     """A number, or the place of a level, a sum of place * indicator; missing where the value is."""
     if feature.levels is None:
-        return Element("FieldRef", field=name)
+        return _field_ref(name)
     parts = [
         _times(float(place), Element("NormDiscrete", field=feature.name, value=_label(level)))
         for place, level in enumerate(feature.levels)
@@ -295,7 +276,7 @@ def _holds(rule: Rule, columns: Sequence[str]) -> Element:
 
 
 def _test(test: Test, name: str) -> Element:
-    column = Element("FieldRef", field=name)
+    column = _field_ref(name)
     if not test.asked:
         return _apply("isMissing" if test.asked is None else "isNotMissing", column)
     # With `mapMissingTo`, the comparison of a missing value is true or false, never missing.
@@ -321,25 +302,18 @@ def _regression(
     constants, parts = [factor * value for value in program.intercept], []
     for number, rule in enumerate(program.rules, start=1):
         if rule.tests:
-            field = _derive(
-                derived, f"rule {number}", _one_where(_holds(rule, columns)), names, rule.text
-            )
+            holds = _one_where(_holds(rule, columns))
+            field = _derive(derived, f"rule {number}", holds, names, rule.text)
             parts.append((field, rule.weights))
         else:
             # A rule that always holds is part of the intercept.
-            constants = [
-                value + factor * weight
-                for value, weight in zip(constants, rule.weights, strict=True)
-            ]
+            pairs = zip(constants, rule.weights, strict=True)
+            constants = [value + factor * weight for value, weight in pairs]
     for number, term in enumerate(program.terms, start=1):
         value = _value(term, program, columns)
         if term.category is None and term.feature not in program.refused:
-            value = _apply(
-                "if",
-                _apply("isMissing", Element("FieldRef", field=columns[term.feature])),
-                _constant(0.0),
-                value,
-            )
+            missing = _apply("isMissing", _field_ref(columns[term.feature]))
+            value = _apply("if", missing, _constant(0.0), value)
         parts.append((_derive(derived, f"term {number}", value, names, term.text), term.weights))
     tables = [
         (constant, [(field, factor * weights[k]) for field, weights in parts if weights[k]])
@@ -371,18 +345,15 @@ def _regression(
 
 
 def _score(constant: float, coefficients: Iterable[tuple[str, float]]) -> Element:
-    terms = [
-        _constant(constant),
-        *(_times(weight, Element("FieldRef", field=field)) for field, weight in coefficients),
-    ]
-    return _nested("+", terms)
+    terms = (_times(weight, _field_ref(field)) for field, weight in coefficients)
+    return _nested("+", [_constant(constant), *terms])
 
 
 def _log_probability(score: str) -> Element:
     """ln(1 / (1 + exp(-score))) = min(score, 0) - ln(1 + exp(-|score|)), finite for any score."""
-    minus_size = _times(-1.0, _apply("abs", Element("FieldRef", field=score)))
+    minus_size = _times(-1.0, _apply("abs", _field_ref(score)))
     tail = _apply("ln", _apply("+", _constant(1.0), _apply("exp", minus_size)))
-    return _apply("-", _apply("min", Element("FieldRef", field=score), _constant(0.0)), tail)
+    return _apply("-", _apply("min", _field_ref(score), _constant(0.0)), tail)
 
 
 # Rule lists
@@ -397,10 +368,8 @@ def _rule_set(body: Element, program: FirstMatch, columns: Sequence[str]) -> Non
     _distribution(body, classes, program.shares[-1], counts[-1])
     listed = zip(program.rules, program.labels, program.shares, counts, strict=False)
     for number, (rule, label, shares, rows) in enumerate(listed, start=1):
-        confidence = repr(shares[classes.index(label)])
-        element = _add(
-            body, "SimpleRule", id=str(number), score=_label(label), confidence=confidence
-        )
+        said = {"score": _label(label), "confidence": repr(shares[classes.index(label)])}
+        element = _add(body, "SimpleRule", id=str(number), **said)
         element.append(_all([_predicate(test, columns[test.feature]) for test in rule.tests]))
         _distribution(element, classes, shares, rows)
 
@@ -421,13 +390,8 @@ def _distribution(
     parent: Element, classes: Sequence[Label], shares: Sequence[float], counts: Sequence[float]
 ) -> None:
     for label, share, count in zip(classes, shares, counts, strict=True):
-        _add(
-            parent,
-            "ScoreDistribution",
-            value=_label(label),
-            recordCount=repr(count),
-            confidence=repr(share),
-        )
+        figures = {"recordCount": repr(count), "confidence": repr(share)}
+        _add(parent, "ScoreDistribution", value=_label(label), **figures)
 
 
 def _all(predicates: Sequence[Element], operator: str = "and") -> Element:
@@ -441,23 +405,21 @@ def _all(predicates: Sequence[Element], operator: str = "and") -> Element:
 def _predicate(test: Test, name: str) -> Element:
     if test.fails:
         return Element("False")
-    missing = Element("SimplePredicate", field=name, operator="isMissing")
+    missing = _simple(name, "isMissing")
     if test.asked is None:
         return missing
     if not test.asked:
-        return Element("SimplePredicate", field=name, operator="isNotMissing")
+        return _simple(name, "isNotMissing")
     asked = _all([_comparison(name, operator, value) for operator, value in test.asked])
     return _all([asked, missing], "or") if test.missing else asked
 
 
 def _comparison(name: str, operator: str, value: Any) -> Element:
     if isinstance(value, float):
-        return Element(
-            "SimplePredicate", field=name, operator=_FUNCTIONS[operator], value=repr(value)
-        )
+        return _simple(name, _FUNCTIONS[operator], value=repr(value))
     word, several = ("equal", "or") if operator == "in" else ("notEqual", "and")
-    values = map(_label, value)
-    return _all(
-        [Element("SimplePredicate", field=name, operator=word, value=one) for one in values],
-        several,
-    )
+    return _all([_simple(name, word, value=_label(one)) for one in value], several)
+
+
+def _simple(name: str, operator: str, **value: str) -> Element:
+    return Element("SimplePredicate", field=name, operator=operator, **value)

@@ -194,46 +194,33 @@ def _(model: RuleEnsemble) -> Sum:
             name = f"linear term of {display.plain(schema.features[feature].as_number)}"
             terms.append(Term(feature, None, tuple(coefficients[t].tolist()), *ends, name))
     intercept = tuple(np.asarray(model.intercept, np.float64).tolist())
-    return Sum(
-        schema,
-        _directions(rules),
-        kept,
-        tuple(terms),
-        _refused(schema),
-        intercept,
-        model.link,
-        model.threshold,
-        model.cut,
-    )
+    parts = schema, _directions(rules), kept, tuple(terms), _refused(schema)
+    return Sum(*parts, intercept, model.link, model.threshold, model.cut)
 
 
 @program_of.register
 def _(model: RuleList) -> FirstMatch:
-    columns, classes = _listed(model), model.schema.classes or ()
+    classes = model.schema.classes or ()
     labels = tuple(classes[code] for code in model.labels.tolist())
     shares = tuple(map(tuple, model.probabilities.tolist()))
     counts = None if model.counts is None else tuple(map(tuple, model.counts.tolist()))
-    return FirstMatch(*columns, labels, shares, counts, model.cut)
+    return _first_match(model, labels, shares, counts, model.cut)
 
 
 @program_of.register
 def _(model: RegressionList) -> FirstMatch:
-    columns, values = _listed(model), np.asarray(model.values, np.float64).tolist()
-    return FirstMatch(*columns, tuple(values), ((),) * len(values))
+    values = np.asarray(model.values, np.float64).tolist()
+    return _first_match(model, tuple(values), ((),) * len(values))
 
 
-def _listed(
-    model: OrderedRules,
-) -> tuple[
-    Schema, tuple[tuple[Term, ...], ...], tuple[Rule, ...], tuple[Term, ...], frozenset[int]
-]:
-    """What the programs of all lists begin with."""
+def _first_match(model: OrderedRules, *says: Any) -> FirstMatch:
+    """The program of a list, with what its rules say."""
     model.validate()
     schema, rules = model.schema, model.conjunctions
     listed = tuple(
         Rule(tests, rules.describe(r, " AND "), r) for r, tests in enumerate(_tests(rules))
     )
-    return schema, _directions(rules), listed, (), _refused(schema)
+    return FirstMatch(schema, _directions(rules), listed, (), _refused(schema), *says)
 
 
 @program_of.register
@@ -281,9 +268,8 @@ def _tests(rules: Conjunctions) -> Iterator[tuple[Test, ...]]:
         for axis in lowered.axes
     }
     for rule in range(len(rules)):
-        tests = (
-            _test(axis, cells, schema, gaps[axis.feature]) for axis, cells in lowered.allowed(rule)
-        )
+        allowed = lowered.allowed(rule)
+        tests = (_test(axis, cells, schema, gaps[axis.feature]) for axis, cells in allowed)
         # A test that every value passes says something only where a row may have no value and then
         # fails.
         yield tuple(

@@ -79,18 +79,16 @@ def to_python(model: Any) -> str:
     else:
         assert isinstance(program, Sum)
         rules = [(rule, repr(rule.weights)) for rule in program.rules]
-        blocks += [f"INTERCEPT = {program.intercept!r}"]
-        blocks += [
-            _rules("# (as text, what it adds to each score, whether it holds)", rules, program)
-        ]
         terms = [
             f"    ({t.text!r}, {t.weights!r}, lambda x: {_value(t, program)}),\n"
             for t in program.terms
         ]
         blocks += [
-            f"TERMS = (  # (as text, its coefficient in each score, its value)\n{''.join(terms)})"
+            f"INTERCEPT = {program.intercept!r}",
+            _rules("# (as text, what it adds to each score, whether it holds)", rules, program),
+            f"TERMS = (  # (as text, its coefficient in each score, its value)\n{''.join(terms)})",
+            *_functions(program),
         ]
-        blocks += _functions(program)
         if isinstance(model, RuleEnsemble) and not program.terms:
             words = reason_words(model.conjunctions)
             absent = "".join(f"    {words[rule.position][0]!r},\n" for rule in program.rules)
@@ -132,11 +130,8 @@ def _holds(rule: Rule, program: Program) -> str:
 
 def _test(test: Test, program: Program) -> str:
     names = program.schema.names
-    column = (
-        f"x[{names[test.feature]!r}]"
-        if test.feature < len(names)
-        else f"direction_{test.feature - len(names)}(x)"
-    )
+    beyond = test.feature - len(names)
+    column = f"x[{names[test.feature]!r}]" if beyond < 0 else f"direction_{beyond}(x)"
     if test.asked is None:
         return f"missing({column})" if test.missing else "False"
     if not test.asked:
@@ -190,28 +185,22 @@ def _value(term: Term, program: Program) -> str:
 
 def _functions(program: Sum) -> list[str]:
     """score, predict, probabilities and explain of a sum."""
-    several, classes = len(program.intercept) > 1, program.schema.classes
+    several = len(program.intercept) > 1
     form = "dict(zip(CLASSES, totals))" if several else "totals[0]"
-    blocks = [_SCORE.replace("FORM", form)]
-    if classes is None:
-        return [
-            *blocks,
-            _COUNT if program.link == "log" else _VALUE,
-            _EXPLAIN.replace("SHARES", "None"),
-        ]
-    margins = (
-        "[2.0 * total for total in totals(read(row))]"
-        if program.link == "exponential"
-        else "totals(read(row))"
-    )
+    score, explain = _SCORE.replace("FORM", form), _EXPLAIN.replace("SHARES", "None")
+    if program.schema.classes is None:
+        return [score, _COUNT if program.link == "log" else _VALUE, explain]
+    margins = "totals(read(row))"
+    if program.link == "exponential":
+        margins = f"[2.0 * total for total in {margins}]"
     kind = "softmax" if program.link == "softmax" else "several" if several else "two"
-    blocks += [
-        _LABEL_OF_SEVERAL
-        if several
-        else _LABEL_OF_TWO.replace("CUT", repr(program.threshold or 0)),
+    label = _LABEL_OF_TWO.replace("CUT", repr(program.threshold or 0))
+    return [
+        score,
+        _LABEL_OF_SEVERAL if several else label,
         _PROBABILITIES[kind].replace("MARGINS", margins),
+        _EXPLAIN.replace("SHARES", "probabilities(row)"),
     ]
-    return [*blocks, _EXPLAIN.replace("SHARES", "probabilities(row)")]
 
 
 def _reasons(program: Sum) -> str:
@@ -334,7 +323,17 @@ def explain(row):
     answer = {"prediction": predict(row), "score": score(row)}
     return {**answer, "probabilities": SHARES, "parts": parts, "threshold": THRESHOLD}'''
 
-_LIST = '''\
+_EXPLAIN_LIST = '''\
+def explain(row):
+    """The prediction, the rule that decided, and the rules passed over."""
+    place, SAYS = first(row)
+    texts = [f"rule {number}: {rule[0]}" for number, rule in enumerate(RULES, start=1)]
+    decided = [*texts, "no rule holds: the default"][place]
+    parts = [decided, *(f"passed over {text}" for text in texts[:place])]
+'''
+
+_LIST = (
+    '''\
 def first(row):
     """The position (from 0) of the first rule that holds, its label and its class shares."""
     x = read(row)
@@ -354,16 +353,15 @@ def probabilities(row):
     return dict(zip(CLASSES, first(row)[2]))
 
 
-def explain(row):
-    """The prediction, the rule that decided, and the rules passed over."""
-    place, label, _ = first(row)
-    texts = [f"rule {number}: {rule[0]}" for number, rule in enumerate(RULES, start=1)]
-    decided = [*texts, "no rule holds: the default"][place]
-    parts = [decided, *(f"passed over {text}" for text in texts[:place])]
+'''
+    + _EXPLAIN_LIST.replace("SAYS", "label, _")
+    + """\
     answer = {"prediction": label, "probabilities": probabilities(row)}
-    return {**answer, "parts": parts, "threshold": THRESHOLD}'''
+    return {**answer, "parts": parts, "threshold": THRESHOLD}"""
+)
 
-_NUMBERS = '''\
+_NUMBERS = (
+    '''\
 def first(row):
     """The position (from 0) of the first rule that holds, and its value."""
     x = read(row)
@@ -378,13 +376,11 @@ def predict(row):
     return first(row)[1]
 
 
-def explain(row):
-    """The prediction, the rule that decided, and the rules passed over."""
-    place, value = first(row)
-    texts = [f"rule {number}: {rule[0]}" for number, rule in enumerate(RULES, start=1)]
-    decided = [*texts, "no rule holds: the default"][place]
-    parts = [decided, *(f"passed over {text}" for text in texts[:place])]
-    return {"prediction": value, "probabilities": None, "parts": parts, "threshold": THRESHOLD}'''
+'''
+    + _EXPLAIN_LIST.replace("SAYS", "value")
+    + """\
+    return {"prediction": value, "probabilities": None, "parts": parts, "threshold": THRESHOLD}"""
+)
 
 _READ = '''\
 def read(row):

@@ -256,9 +256,8 @@ class _Writer:
             text, quote = _writable(label), "'"
             text = _escaped(text, quote) if self.dialect.escapes else text.replace(quote, 2 * quote)
             return quote + text + quote
-        return (
-            _number(label) if isinstance(label, float) else str(label).upper()
-        )  # TRUE, FALSE or an integer
+        # TRUE, FALSE or an integer, if not a number.
+        return _number(label) if isinstance(label, float) else str(label).upper()
 
     def double(self, text: str) -> str:
         """An operand that makes a sum or a product one of doubles."""
@@ -304,9 +303,13 @@ class _Writer:
         in_steps = self.dialect.nests and len(outputs) > 1 and 0 < n_columns <= _MOST_COLUMNS
         names = self.step_names() if in_steps else None
         scores = [self.score(program, k, names) for k in outputs]
+        named = scores if names is None else [names.format("score", k + 1) for k in outputs]
+        predicts = what == "prediction"
+        answer = (
+            self.prediction(program, named) if predicts else _probability(program, named, chosen)
+        )
         if names is None:
-            return self.answer(program, what, chosen, scores)
-        answer = self.answer(program, what, chosen, [names.format("score", k + 1) for k in outputs])
+            return answer
         rules = [_indicator(self.holds(rule), "1", "0") for rule in program.rules]
         columns = _listed(names, {"rule": rules, "term": list(map(self.value, program.terms))})
         summed = _listed(names, {"score": scores})
@@ -321,11 +324,6 @@ class _Writer:
         while any(re.fullmatch(rf"(rule|term|score)_\d+{end}", name) for name in taken):
             end += "_"
         return "{}_{}" + end
-
-    def answer(self, program: Sum, what: What, chosen: Label | None, scores: Sequence[str]) -> str:
-        if what == "prediction":
-            return self.prediction(program, scores)
-        return _probability(program, scores, chosen)
 
     def reasons(self, chosen: Label | None, words: Sequence[tuple[str, str]]) -> str:
         """The reasons towards a class as text, the most points first; `words`: see
@@ -450,17 +448,13 @@ class _Writer:
         for r, rule in enumerate(program.rules, 1):
             if rule.weights[output]:
                 weight = _number(rule.weights[output])
-                parts.append(
-                    f"{weight} * {names.format('rule', r)}"
-                    if names
-                    else _indicator(self.holds(rule), weight)
-                )
+                of_step = names and f"{weight} * {names.format('rule', r)}"
+                parts.append(of_step or _indicator(self.holds(rule), weight))
         for t, term in enumerate(program.terms, 1):
             if term.weights[output]:
                 weight = self.double(_number(term.weights[output]))
-                text = (
-                    f"{weight} * {names.format('term', t)}" if names else self.times(term, output)
-                )
+                of_step = names and f"{weight} * {names.format('term', t)}"
+                text = of_step or self.times(term, output)
                 never_null = term.category is not None or term.feature in program.refused
                 parts.append(text if never_null else f"COALESCE({text}, 0.0E0)")
         # The first part of every block makes its sum one of doubles.
@@ -531,9 +525,8 @@ def _probability(program: Sum, scores: Sequence[str], chosen: Label | None) -> s
 
 def _largest(program: Sum, output: int) -> float:
     """An upper bound on the size of the score."""
-    total = abs(program.intercept[output]) + sum(
-        abs(rule.weights[output]) for rule in program.rules
-    )
+    of_rules = sum(abs(rule.weights[output]) for rule in program.rules)
+    total = abs(program.intercept[output]) + of_rules
     for term in program.terms:
         # An indicator is at most 1, a clipped number at most its larger end, an unclipped one
         # unbounded.
