@@ -44,13 +44,7 @@ from jaxrules.data.table import (
 from jaxrules.ensembles import boosting, glrm, lire, lltboost, ltrnet, rulefit
 from jaxrules.ensembles.lire.options import LireOptions as LIREOptions
 from jaxrules.ensembles.lire.options import LossOption as LIRELoss
-from jaxrules.learning.options import (
-    FitOptions,
-    documented,
-    keywords,
-    options,
-    present_names,
-)
+from jaxrules.learning.options import FitOptions, documented, keywords, options, present_names
 from jaxrules.learning.training import warn_of_counts
 from jaxrules.lists import drnet, exact_list, regression_list, ssrl
 from jaxrules.losses import loss_by_name
@@ -155,16 +149,12 @@ class _RuleModel(BaseEstimator):
     model_: Any
     fit_: Fit[Any]
 
-    def __init_subclass__(
-        cls,
-        learner: Callable[..., Fit[Any]] | None = None,
-        chooser: Callable[..., Fit[Any]] | None = None,
-    ) -> None:
+    def __init_subclass__(cls, learner: Any = None) -> None:
         super().__init_subclass__()
-        # Classes in between have no learner. As a plain attribute, a function would become a
-        # method.
-        if learner is not None and chooser is not None:
-            cls._learner, cls._chooser = staticmethod(learner), staticmethod(chooser)
+        if learner is not None:  # a module, which classes in between lack
+            # As plain attributes, functions would become methods.
+            cls._learner = staticmethod(learner.fit)
+            cls._chooser = staticmethod(learner.cross_validate)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as scikit-learn does."""
@@ -180,8 +170,7 @@ class _RuleModel(BaseEstimator):
                 names = [source.name for source in X.schema.sources]
                 self.feature_names_in_, self.n_features_in_ = np.array(names, object), len(names)
             return X
-        is_frame = nw.dependencies.is_into_dataframe(X)
-        if is_frame:
+        if nw.dependencies.is_into_dataframe(X):
             try:
                 # Names and their number only: text columns are no array of numbers.
                 validate_data(self, X, reset=reset, skip_check_array=True)
@@ -201,10 +190,8 @@ class _RuleModel(BaseEstimator):
     def _fit(
         self, X: TableLike, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
     ) -> Self:
-        settings, learner = (
-            {name: self.__dict__[name] for name in _parameters(self._learner) & vars(self).keys()},
-            self._learner,
-        )
+        learner = self._learner
+        settings = {name: self.__dict__[name] for name in _parameters(learner) & vars(self).keys()}
         if checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
             settings, learner = self._left_open(settings), self._chooser
         if "groups" in of_rows and "groups" not in inspect.signature(learner).parameters:
@@ -227,13 +214,10 @@ class _RuleModel(BaseEstimator):
         """The settings for `cross_validate`; the settings that it chooses must be at their
         defaults.
         """
-        known = _parameters(self._chooser)
-        for name, parameter in _parameters(self._learner).items():
-            if (
-                name not in known
-                and settings[name] is not parameter.default
-                and settings[name] != parameter.default
-            ):
+        known, parameters = _parameters(self._chooser), _parameters(self._learner)
+        for name in parameters.keys() - known.keys():
+            default = parameters[name].default
+            if settings[name] is not default and settings[name] != default:
                 raise ValueError(
                     f'{name} cannot be set with penalty="cv", which chooses the penalties; leave '
                     "it at its default"
@@ -405,8 +389,8 @@ def _require_target(estimator: _RuleModel, targets: tuple[str, ...], what: str) 
 def _parameters(learner: Callable[..., Fit[Any]]) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(learner).parameters.values()
     of_rows = ("sample_weight", *FitOptions.of_rows)
-    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in of_rows}
-    return {p.name: p for p in parameters if p.name in named}
+    own = (p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in of_rows)
+    return {p.name: p for p in own}
 
 
 class RuleFeatures(TransformerMixin, BaseEstimator):
@@ -476,7 +460,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
         return tags
 
 
-class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_validate):
+class LIREClassifier(_ScoredClassifier, learner=lire):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
     @options
@@ -487,7 +471,7 @@ class LIREClassifier(_ScoredClassifier, learner=lire.fit, chooser=lire.cross_val
     def __init__(self) -> None: ...
 
 
-class LIRERegressor(_Regressor, learner=lire.fit, chooser=lire.cross_validate):
+class LIRERegressor(_Regressor, learner=lire):
     """Few rules, and few of them for a single prediction: `jaxrules.lire`."""
 
     @options
@@ -498,7 +482,7 @@ class LIRERegressor(_Regressor, learner=lire.fit, chooser=lire.cross_validate):
     def __init__(self) -> None: ...
 
 
-class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, chooser=rulefit.cross_validate):
+class RuleFitClassifier(_ScoredClassifier, learner=rulefit):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
     @options
@@ -509,7 +493,7 @@ class RuleFitClassifier(_ScoredClassifier, learner=rulefit.fit, chooser=rulefit.
     def __init__(self) -> None: ...
 
 
-class RuleFitRegressor(_Regressor, learner=rulefit.fit, chooser=rulefit.cross_validate):
+class RuleFitRegressor(_Regressor, learner=rulefit):
     """A sparse linear model on the rules of a forest: `jaxrules.rulefit`."""
 
     @options
@@ -520,7 +504,7 @@ class RuleFitRegressor(_Regressor, learner=rulefit.fit, chooser=rulefit.cross_va
     def __init__(self) -> None: ...
 
 
-class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_validate):
+class GLRMClassifier(_ScoredClassifier, learner=glrm):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
     @options
@@ -531,7 +515,7 @@ class GLRMClassifier(_ScoredClassifier, learner=glrm.fit, chooser=glrm.cross_val
     def __init__(self) -> None: ...
 
 
-class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate):
+class GLRMRegressor(_Regressor, learner=glrm):
     """A generalised linear rule model by column generation: `jaxrules.glrm`."""
 
     @options
@@ -542,9 +526,7 @@ class GLRMRegressor(_Regressor, learner=glrm.fit, chooser=glrm.cross_validate):
     def __init__(self) -> None: ...
 
 
-class RuleBoostingClassifier(
-    _ScoredClassifier, learner=boosting.fit, chooser=boosting.cross_validate
-):
+class RuleBoostingClassifier(_ScoredClassifier, learner=boosting):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
     @options
@@ -555,7 +537,7 @@ class RuleBoostingClassifier(
     def __init__(self) -> None: ...
 
 
-class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.cross_validate):
+class RuleBoostingRegressor(_Regressor, learner=boosting):
     """Gradient boosting that finds the best rule of every stage: `jaxrules.boosting`."""
 
     @options
@@ -566,7 +548,7 @@ class RuleBoostingRegressor(_Regressor, learner=boosting.fit, chooser=boosting.c
     def __init__(self) -> None: ...
 
 
-class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, chooser=lltboost.cross_validate):
+class LLTBoostClassifier(_ScoredClassifier, learner=lltboost):
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
     @options
@@ -577,7 +559,7 @@ class LLTBoostClassifier(_ScoredClassifier, learner=lltboost.fit, chooser=lltboo
     def __init__(self) -> None: ...
 
 
-class LLTBoostRegressor(_Regressor, learner=lltboost.fit, chooser=lltboost.cross_validate):
+class LLTBoostRegressor(_Regressor, learner=lltboost):
     """Boosted rules on sparse linear combinations of columns: `jaxrules.lltboost`."""
 
     @options
@@ -588,7 +570,7 @@ class LLTBoostRegressor(_Regressor, learner=lltboost.fit, chooser=lltboost.cross
     def __init__(self) -> None: ...
 
 
-class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, chooser=ltrnet.cross_validate):
+class LTRNetClassifier(_ScoredClassifier, learner=ltrnet):
     """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
     @options
@@ -599,7 +581,7 @@ class LTRNetClassifier(_ScoredClassifier, learner=ltrnet.fit, chooser=ltrnet.cro
     def __init__(self) -> None: ...
 
 
-class LTRNetRegressor(_Regressor, learner=ltrnet.fit, chooser=ltrnet.cross_validate):
+class LTRNetRegressor(_Regressor, learner=ltrnet):
     """Rules on linear combinations of columns, from a trained network: `jaxrules.ltrnet`."""
 
     @options
@@ -610,57 +592,49 @@ class LTRNetRegressor(_Regressor, learner=ltrnet.fit, chooser=ltrnet.cross_valid
     def __init__(self) -> None: ...
 
 
-class DRNetClassifier(_Classifier, learner=drnet.fit, chooser=drnet.cross_validate):
+class DRNetClassifier(_Classifier, learner=drnet):
     """A rule set (an OR of ANDs) from a trained network, for every class but one:
     `jaxrules.drnet`.
     """
 
     @options
-    class _Parameters(drnet.DRNetOptions, _ForClasses):
-        pass
+    class _Parameters(drnet.DRNetOptions, _ForClasses): ...
 
     @_constructor(_Parameters)
     def __init__(self) -> None: ...
 
 
-class SSRLClassifier(_Classifier, learner=ssrl.fit, chooser=ssrl.cross_validate):
+class SSRLClassifier(_Classifier, learner=ssrl):
     """A rule list by sequence-submodular optimisation: `jaxrules.ssrl`."""
 
     @options
-    class _Parameters(ssrl.SSRLOptions, _ForClasses):
-        pass
+    class _Parameters(ssrl.SSRLOptions, _ForClasses): ...
 
     @_constructor(_Parameters)
     def __init__(self) -> None: ...
 
 
-class ExactRuleListClassifier(
-    _Classifier, learner=exact_list.fit, chooser=exact_list.cross_validate
-):
+class ExactRuleListClassifier(_Classifier, learner=exact_list):
     """The best small rule list, with a certificate: `jaxrules.exact_list`."""
 
     @options
-    class _Parameters(exact_list.ExactListOptions, _ForClasses):
-        pass
+    class _Parameters(exact_list.ExactListOptions, _ForClasses): ...
 
     @_constructor(_Parameters)
     def __init__(self) -> None: ...
 
 
-class RegressionListRegressor(
-    _Regressor, learner=regression_list.fit, chooser=regression_list.cross_validate
-):
+class RegressionListRegressor(_Regressor, learner=regression_list):
     """A list of rules that predict numbers: `jaxrules.regression_list`."""
 
     @options
-    class _Parameters(regression_list.RegressionListOptions, _ForNumbers):
-        pass
+    class _Parameters(regression_list.RegressionListOptions, _ForNumbers): ...
 
     @_constructor(_Parameters)
     def __init__(self) -> None: ...
 
 
-class CoordinatePathRegressor(_Regressor, learner=fitting.fit, chooser=fitting.cross_validate):
+class CoordinatePathRegressor(_Regressor, learner=fitting):
     """A linear model built in interpretable steps: `jaxrules.paths`."""
 
     @options

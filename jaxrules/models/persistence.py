@@ -43,6 +43,7 @@ _LARGEST_DIMENSION = 1 << 31
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf}
 _EXACT = 1 << 53
 _DEEPEST_OPTION = 8
+_PLAIN = (bool, int, float, str, types.NoneType)
 
 Json = dict[str, Any]
 """A JSON object, read from a file or to be written."""
@@ -340,6 +341,11 @@ def _members(hint: object) -> tuple[object, ...] | None:
     return None
 
 
+def _of_entries(members: tuple[object, ...], n: int) -> tuple[object, ...]:
+    """The hints of n entries: tuple[X, ...] is any number of X."""
+    return members[:1] * n if members[-1] is Ellipsis else members
+
+
 def _is_union(hint: object) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
@@ -356,14 +362,7 @@ def _check_kind(kind: object, where: str) -> None:
                 _check_kind(member, where)
     elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
         _fields(kind)
-    elif typing.get_origin(kind) is not typing.Literal and kind not in (
-        int,
-        float,
-        bool,
-        str,
-        Any,
-        types.NoneType,
-    ):
+    elif typing.get_origin(kind) is not typing.Literal and kind not in (*_PLAIN, Any):
         raise TypeError(
             f"{where}: cannot save a field of type {kind}; an array needs "
             'field(metadata={"dtype": ...})'
@@ -381,15 +380,11 @@ def _encode(value: object, hint: object, where: str) -> object:
             for name, inner in _fields(type(value))
         }
     if isinstance(value, tuple):
-        members = _members(_tuple_hint(hint)) or (Any, ...)
-        # tuple[X, ...] is any number of X.
-        hints = members[:1] * len(value) if members[-1] is Ellipsis else members
+        hints = _of_entries(_members(_tuple_hint(hint)) or (Any, ...), len(value))
         if len(hints) != len(value):
             raise TypeError(f"{where} must have {len(hints)} entries, got {len(value)}")
-        return [
-            _encode(v, h, f"{where}[{i}]")
-            for i, (v, h) in enumerate(zip(value, hints, strict=True))
-        ]
+        places = [f"{where}[{i}]" for i in range(len(value))]
+        return list(map(_encode, value, hints, places))
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -408,11 +403,8 @@ def _refuse_option(value: object, where: str) -> NoReturn:
 
 def _tuple_hint(hint: object) -> object:
     """The tuple among the members of a union, or the hint itself."""
-    if _is_union(hint):
-        return next(
-            (member for member in typing.get_args(hint) if _members(member) is not None), Any
-        )
-    return hint
+    tuples = (member for member in typing.get_args(hint) if _members(member) is not None)
+    return next(tuples, Any) if _is_union(hint) else hint
 
 
 def _special(value: float, where: str) -> str:
@@ -460,12 +452,9 @@ def _decode(value: object, hint: Any, where: str) -> Any:
 
 def _decode_union(value: object, members: tuple[Any, ...], where: str) -> object:
     """The first member that takes the value; scalars must be of exactly their type."""
-    if value is None and types.NoneType in members:
-        return None
-    scalar = type(value)
-    if scalar in (bool, int, float, str) and scalar in members:
+    if type(value) in _PLAIN and type(value) in members:
         return _decode_option(value, where)
-    others = [member for member in members if member not in (bool, int, float, str, types.NoneType)]
+    others = [member for member in members if member not in _PLAIN]
     # Which of two dataclasses or tuples is meant could not be told.
     if len(others) != 1:
         raise _Malformed(f"{where} must not be {_shown(value)}")
@@ -475,19 +464,18 @@ def _decode_union(value: object, members: tuple[Any, ...], where: str) -> object
 def _decode_tuple(value: object, members: tuple[Any, ...], where: str) -> tuple[object, ...]:
     if not isinstance(value, list):
         raise _Malformed(f"{where} must be a list, got {_shown(value)}")
-    hints = members if members[-1] is not Ellipsis else members[:1] * len(value)
+    hints = _of_entries(members, len(value))
     if len(hints) != len(value):
         raise _Malformed(f"{where} must have {len(hints)} entries, got {len(value)}")
-    return tuple(
-        _decode(v, h, f"{where}[{i}]") for i, (v, h) in enumerate(zip(value, hints, strict=True))
-    )
+    return tuple(map(_decode, value, hints, (f"{where}[{i}]" for i in range(len(value)))))
 
 
 def _decode_dataclass(value: object, cls: type, where: str) -> object:
     fields = dict(_fields(cls))
     if not isinstance(value, dict):
         raise _Malformed(f"{where} must be an object, got {_shown(value)}")
-    needed = {field.name for field in dataclasses.fields(cls) if not _has_default(field)}
+    none = dataclasses.MISSING
+    needed = {f.name for f in dataclasses.fields(cls) if f.default is f.default_factory is none}
     if lacking := sorted(needed - set(value)):
         raise _Malformed(f"{where} lacks {_shown(lacking)}")
     if unknown := sorted(set(value) - set(fields)):
@@ -499,12 +487,6 @@ def _decode_dataclass(value: object, cls: type, where: str) -> object:
         return cls(**decoded)
     except (TypeError, ValueError) as error:
         raise _Malformed(str(error)) from error
-
-
-def _has_default(field: dataclasses.Field[object]) -> bool:
-    return (
-        field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-    )
 
 
 def _decode_option(value: object, where: str, depth: int = 0) -> object:
