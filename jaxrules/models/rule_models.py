@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypeGuard, get_args
 
@@ -125,10 +125,7 @@ class LinearTerms:
     def values_traced(self, X: jax.Array) -> jax.Array:
         """`values` for use under jit, vmap and grad, in the dtype of `X`."""
         raw = X[:, self.feature]
-        lower, upper = (
-            jnp.asarray(self.lower, raw.dtype)[None],
-            jnp.asarray(self.upper, raw.dtype)[None],
-        )
+        lower, upper = (jnp.asarray(end, raw.dtype)[None] for end in (self.lower, self.upper))
         return jnp.where(jnp.isnan(raw), 0.0, jnp.clip(raw, lower, upper))
 
     def validate(self, schema: Schema, n_outputs: int) -> None:
@@ -169,6 +166,31 @@ class _OfRules(Keeps):
     """What models of rules have in common."""
 
     conjunctions: Conjunctions
+    options: Settings
+
+    def __post_init__(self) -> None:
+        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
+        check_arrays(self)
+        check_options(self.options)
+        self.check_parts()
+        model: Any = self  # every model is a dataclass
+        fields = dataclasses.fields(model)
+        arrays = [getattr(self, one.name) for one in fields if "dtype" in one.metadata]
+        if concrete_arrays(*jax.tree.leaves(arrays)):
+            self._check_values()
+
+    def validate(self) -> None:
+        """Check shapes and ranges; a ValueError names what is wrong."""
+        self.conjunctions.validate()
+        self.check_parts()
+        self._check_values()
+
+    def check_parts(self) -> None:
+        """Check what predictions need of a model that the user may have made by hand."""
+        raise NotImplementedError  # every model has its own
+
+    def _check_values(self) -> None:
+        raise NotImplementedError  # every model has its own
 
     if not TYPE_CHECKING:  # type checkers would take every attribute for known
 
@@ -210,26 +232,9 @@ class RuleEnsemble(_OfRules):
     loss: str | None = field(default=None, metadata={"static": True})
     threshold: float = field(default=0.0, metadata={"static": True})
 
-    def __post_init__(self) -> None:
-        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
-        check_arrays(self)
-        checks.optional(_linear_terms, "linear", self.linear)
-        check_options(self.options)
-        if not (self.loss is None or isinstance(self.loss, str)):
-            raise TypeError(f"loss must be the name of a loss or None, got {self.loss!r}")
-        self.check_parts()
-        if concrete_arrays(*jax.tree.leaves((self.weights, self.intercept, self.linear))):
-            self._check_values()
-
     @property
     def n_outputs(self) -> int:
         return len(self.intercept)
-
-    def validate(self) -> None:
-        """Check shapes and ranges; a ValueError names what is wrong."""
-        self.conjunctions.validate()
-        self.check_parts()
-        self._check_values()
 
     def _check_values(self) -> None:
         finite = np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()
@@ -243,7 +248,7 @@ class RuleEnsemble(_OfRules):
         require(
             self.link != "softmax" or wanted > 1, "the link 'softmax' is for more than two classes"
         )
-        if self.linear is not None:
+        if self.linear is not None and concrete_arrays(*jax.tree.leaves(self.linear)):
             self.linear.validate(self.schema, self.n_outputs)
 
     def shifted(self, by: float) -> RuleEnsemble:
@@ -252,6 +257,10 @@ class RuleEnsemble(_OfRules):
 
     def check_parts(self) -> None:
         """Check what predictions need: matching shapes, and a link that fits the target."""
+        if self.linear is not None:
+            checks.instance("linear", self.linear, LinearTerms, "jaxrules.LinearTerms")
+        if not (self.loss is None or isinstance(self.loss, str)):
+            raise TypeError(f"loss must be the name of a loss or None, got {self.loss!r}")
         classes, given = self.schema.classes, (np.shape(self.weights), np.shape(self.intercept))
         require(len(given[1]) == 1, f"intercept must have shape (outputs,), got {given[1]}")
         fit = given[0] == (len(self.conjunctions), self.n_outputs)
@@ -388,14 +397,6 @@ class OrderedRules(_OfRules):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.conjunctions)} rules)"
 
-    def validate(self) -> None:
-        """Check shapes and ranges; a ValueError names what is wrong."""
-        self.conjunctions.validate()
-        self._check_values()
-
-    def _check_values(self) -> None:
-        raise NotImplementedError  # every list has its own
-
     def position(self, table: Table) -> NDArray[np.int64]:
         """Index of the first rule that each row satisfies; the number of rules if it satisfies
         none.
@@ -404,10 +405,8 @@ class OrderedRules(_OfRules):
 
     def position_traced(self, X: jax.Array) -> jax.Array:
         """`position` for use under jit and vmap; comparisons use the dtype of `X`."""
-        satisfied = self.conjunctions.satisfied_traced(X)
-        return jnp.argmax(
-            jnp.concatenate([satisfied, jnp.ones((X.shape[0], 1), bool)], axis=1), axis=1
-        )
+        satisfied, always = self.conjunctions.satisfied_traced(X), jnp.ones((X.shape[0], 1), bool)
+        return jnp.argmax(jnp.concatenate([satisfied, always], axis=1), axis=1)
 
     def __str__(self) -> str:
         *rules, (last, _, default) = self._rows()
@@ -472,13 +471,8 @@ class RuleList(OrderedRules):
     weighted: bool = field(default=False, metadata={"static": True})
     threshold: float | None = field(default=None, metadata={"static": True})
 
-    def __post_init__(self) -> None:
-        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
-        check_arrays(self)
-        check_options(self.options)
+    def check_parts(self) -> None:
         checks.flag("weighted", self.weighted)
-        if concrete_arrays(*jax.tree.leaves((self.labels, self.probabilities, self.counts))):
-            self._check_values()
 
     def _check_values(self) -> None:
         require(self.schema.classes is not None, "a rule list needs classes in its schema")
@@ -509,13 +503,9 @@ class RuleList(OrderedRules):
 
     def take(self, rules: NDArray[np.int64]) -> RuleList:
         says = np.append(rules, len(self.conjunctions))
-        return dataclasses.replace(
-            self,
-            conjunctions=self.conjunctions.take(rules),
-            labels=self.labels[says],
-            probabilities=self.probabilities[says],
-            counts=None,
-        )
+        figures = {"labels": self.labels[says], "probabilities": self.probabilities[says]}
+        kept = self.conjunctions.take(rules)
+        return dataclasses.replace(self, conjunctions=kept, counts=None, **figures)
 
     def says(self, rule: int) -> str:
         code = int(self.labels[rule])
@@ -581,14 +571,9 @@ class RegressionList(OrderedRules):
     weighted: bool = field(default=False, metadata={"static": True})
     loss: ListLoss = field(default="squared", metadata={"static": True})
 
-    def __post_init__(self) -> None:
-        checks.instance("conjunctions", self.conjunctions, Conjunctions, "Conjunctions.build")
-        check_arrays(self)
-        check_options(self.options)
+    def check_parts(self) -> None:
         checks.flag("weighted", self.weighted)
         checks.choice("loss", self.loss, get_args(ListLoss))
-        if concrete_arrays(*jax.tree.leaves((self.values, self.counts, self.errors))):
-            self._check_values()
 
     def _check_values(self) -> None:
         classes = self.schema.classes
@@ -662,10 +647,6 @@ class RegressionList(OrderedRules):
             self.conjunctions.take(rules), values, self.options, weighted=self.weighted,
             loss=self.loss,
         )  # fmt: skip
-
-
-def _linear_terms(name: str, value: object) -> LinearTerms:
-    return checks.instance(name, value, LinearTerms, "jaxrules.LinearTerms")
 
 
 def not_a_model(model: object) -> NoReturn:
@@ -831,10 +812,8 @@ class Explanation:
         """The headings of the columns of weights."""
         if self.runner_up is None:
             return ("weight",)
-        return (
-            *(display.plain(str(one)) for one in (self.prediction, self.runner_up)),
-            "difference",
-        )
+        said, other = (display.plain(str(one)) for one in (self.prediction, self.runner_up))
+        return said, other, "difference"
 
     def _rows(self) -> list[tuple[str, ...]]:
         """(weight, text) of the parts and their sum; for more than two classes, the weights for the
@@ -918,11 +897,8 @@ def rules_named(
     found: list[int] = []
     for name in names:
         if isinstance(name, str):
-            words = [
-                r
-                for r in range(len(rules))
-                if name in (rules.describe(r), rules.describe(r, " AND "))
-            ]
+            texts = ((rules.describe(r), rules.describe(r, " AND ")) for r in range(len(rules)))
+            words = [r for r, both in enumerate(texts) if name in both]
             require(
                 len(words) > 0,
                 f"{argument} names {name!r}, which is not a rule of the model as printed",
@@ -1030,32 +1006,24 @@ def _rows(model: RuleEnsemble | OrderedRules, X: TableLike) -> Table | jax.Array
     # Rules with traced arrays cannot be lowered on the host; they read one array, with categories
     # as codes.
     table = conform(X, model.schema)
-    return (
-        jnp.asarray(np.stack(table.columns, axis=1))
-        if _has_traced_leaves(model.conjunctions)
-        else table
-    )
+    traced = _has_traced_leaves(model.conjunctions)
+    return jnp.asarray(np.stack(table.columns, axis=1)) if traced else table
 
 
 def _scores(model: RuleEnsemble, X: TableLike) -> Array:
     """Scores, shape (rows, outputs): NumPy float64, or traced if `X` or a leaf of the model is."""
-    rows, rules, linear = _rows(model, X), model.conjunctions, model.linear
-    if not isinstance(rows, Table):
-        satisfied, terms = (
-            rules.satisfied_traced(rows),
-            None if linear is None else linear.values_traced(rows),
-        )
-    elif _has_traced_leaves(model):  # only the weights are traced: the rules stay exact
-        satisfied, terms = (
-            jnp.asarray(rules.satisfied(rows)),
-            None if linear is None else jnp.asarray(linear.values(rows)),
-        )
-    else:
+    rows: Any = _rows(model, X)
+    rules, linear = model.conjunctions, model.linear
+    exact = isinstance(rows, Table)
+    if exact and not _has_traced_leaves(model):
         return _host_scores(model, rows, rules.batches_by_rule(rows))
+    # Where only the weights are traced, the rules stay exact.
+    satisfied = jnp.asarray(rules.satisfied(rows)) if exact else rules.satisfied_traced(rows)
     weights = jnp.asarray(model.weights)
     with full_precision():
         scores = satisfied.astype(weights.dtype) @ weights + jnp.asarray(model.intercept)[None]
-        if linear is not None and terms is not None:
+        if linear is not None:
+            terms = jnp.asarray(linear.values(rows)) if exact else linear.values_traced(rows)
             scores = scores + terms @ jnp.asarray(linear.coefficients)
     return scores
 
@@ -1067,10 +1035,8 @@ def _host_scores(
     if not model.recall("checked parts"):
         model.check_parts()  # the user may have made it by hand
         model.keep("checked parts", True)
-    weights, intercept = (
-        np.asarray(model.weights, np.float64),
-        np.asarray(model.intercept, np.float64),
-    )
+    weights = np.asarray(model.weights, np.float64)
+    intercept = np.asarray(model.intercept, np.float64)
     scores = np.empty((table.n_rows, model.n_outputs))
     for rows, by_rule in batches:
         # Not a matrix product, whose order of summation is BLAS's own: the sum of a row is defined
@@ -1227,11 +1193,11 @@ def _(
     for i, held in enumerate(satisfied[:, order]):
         parts = [Contribution("intercept", intercept), *itertools.compress(of_rule, held.tolist())]
         for text, coefficients, values in terms:
-            parts.append(Contribution(text(values[i]), coefficients * values[i]))
+            at = f"{text} at {display.number(values[i])}"
+            parts.append(Contribution(at, coefficients * values[i]))
         if known:
-            parts.append(
-                Contribution("log(exposure)" if offset is None else "offset", total[i : i + 1])
-            )
+            name = "log(exposure)" if offset is None else "offset"
+            parts.append(Contribution(name, total[i : i + 1]))
         shares = None
         if classes is not None and probabilities is not None:
             shares = dict(zip(classes, probabilities[i], strict=True))
@@ -1244,19 +1210,13 @@ def _(
 
 def _linear_parts(
     linear: LinearTerms, schema: Schema, table: Table
-) -> list[tuple[Callable[[float], str], NDArray[np.float64], NDArray[np.float64]]]:
-    """Per linear term: its text at a value, its coefficients, and its values, shape (rows,)."""
-    coefficients = np.asarray(linear.coefficients)
-    parts: list[tuple[Callable[[float], str], NDArray[np.float64], NDArray[np.float64]]] = []
-    for t in linear.used:
-        name = display.plain(schema.features[linear.feature[t]].as_number)
-        text = functools.partial(_linear_text, name)
-        parts.append((text, coefficients[t], linear.column(t, table)))
-    return parts
-
-
-def _linear_text(name: str, value: float) -> str:
-    return f"linear term of {name} at {display.number(value)}"
+) -> list[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+    """Per linear term in use: its words, its coefficients, and its values, shape (rows,)."""
+    names = [display.plain(schema.features[f].as_number) for f in linear.feature.tolist()]
+    return [
+        (f"linear term of {names[t]}", np.asarray(linear.coefficients[t]), linear.column(t, table))
+        for t in linear.used
+    ]
 
 
 # Rule lists
@@ -1270,30 +1230,18 @@ def _(model: OrderedRules, X: TableLike) -> Array:
 
 @predict.register
 def _(
-    model: RuleList,
+    model: RuleList | RegressionList,
     X: TableLike,
     *,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
 ) -> Array:
-    without_offset("a RuleList", offset, exposure)
+    without_offset(f"a {type(model).__name__}", offset, exposure)
+    says = model.labels if isinstance(model, RuleList) else model.values
     if _is_traced(X) or _has_traced_leaves(model):
-        return jnp.asarray(model.labels)[_position(model, X)]
-    return np.asarray(model.schema.classes)[model.labels[_position(model, X)]]
-
-
-@predict.register
-def _(
-    model: RegressionList,
-    X: TableLike,
-    *,
-    offset: ArrayLike | None = None,
-    exposure: ArrayLike | None = None,
-) -> Array:
-    without_offset("a RegressionList", offset, exposure)
-    positions = _position(model, X)
-    traced = not isinstance(positions, np.ndarray) or _has_traced_leaves(model)
-    return (jnp.asarray if traced else np.asarray)(model.values)[positions]
+        return jnp.asarray(says)[_position(model, X)]
+    said = np.asarray(says)[_position(model, X)]
+    return said if model.schema.classes is None else np.asarray(model.schema.classes)[said]
 
 
 @predict_proba.register
@@ -1303,12 +1251,8 @@ def _(model: RegressionList, X: TableLike) -> Array:
 
 @predict_proba.register
 def _(model: RuleList, X: TableLike) -> Array:
-    positions = _position(model, X)
-    return (
-        model.probabilities
-        if isinstance(positions, np.ndarray)
-        else jnp.asarray(model.probabilities)
-    )[positions]
+    positions, shares = _position(model, X), model.probabilities
+    return (shares if isinstance(positions, np.ndarray) else jnp.asarray(shares))[positions]
 
 
 def _position(model: OrderedRules, X: TableLike) -> Any:
@@ -1366,12 +1310,10 @@ def _(model: RuleEnsemble) -> str:
     rows, names = model._rows(), model._names()
     if model.n_outputs == 1:
         rows = [(display.weight_text(model.intercept, model.largest), "always"), *rows]
-    cells = [
-        [
-            *(r"$\cdot$" if weight == "." else display.latex_number(weight) for weight in weights),
-            display.latex(rule),
-        ]
-        for *weights, rule in rows
-    ]
+
+    def cell(weight: str) -> str:
+        return r"$\cdot$" if weight == "." else display.latex_number(weight)
+
+    cells = [[*map(cell, weights), display.latex(rule)] for *weights, rule in rows]
     heading = [*map(display.latex, names), "rule"]
     return display.latex_table("r" * len(names) + "l", heading, cells)
