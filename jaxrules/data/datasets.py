@@ -109,20 +109,13 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
 def available(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
     """The names that `load` knows; those on OpenML need a network connection."""
     home = _home(data_home)
-    files = (
-        []
-        if home is None
-        else [name for name, entry in _manifest(home).items() if entry.get("file")]
-    )
+    listed = {} if home is None else _manifest(home)
+    files = (name for name, entry in listed.items() if entry.get("file"))
     return tuple(sorted({*_BUNDLED, *_GENERATED, *_OPENML, *files}))
 
 
 def train_test_split(
-    data: Dataset,
-    *,
-    test_size: float = 0.25,
-    seed: int = 0,
-    groups: ArrayLike | None = None,
+    data: Dataset, *, test_size: float = 0.25, seed: int = 0, groups: ArrayLike | None = None
 ) -> tuple[Dataset, Dataset]:
     """A random split into training and test rows, stratified by class.
 
@@ -215,11 +208,8 @@ def _home(data_home: str | os.PathLike[str] | None) -> Path | None:
     if not isinstance(named, (str, os.PathLike)) or "\0" in os.fspath(named):
         raise TypeError(f"data_home must be the path of a folder, got {named!r}")
     if not (Path(named) / "manifest.json").is_file():
-        source = (
-            "data_home"
-            if data_home is not None
-            else f"the environment variable {DATA_HOME_VARIABLE}"
-        )
+        variable = f"the environment variable {DATA_HOME_VARIABLE}"
+        source = variable if data_home is None else "data_home"
         raise FileNotFoundError(f"{source} names {str(named)!r}, which has no manifest.json")
     return Path(named)
 
@@ -264,9 +254,8 @@ def _read_file(path: Path, entry: dict[str, Any]) -> Dataset:
         raise ValueError(f"{path.name} has rows without a target; drop them")
     y = _numbers(target, "target", path.name) if entry["task"] == "regression" else _labels(target)
     table = _table(header[:-1], columns, entry.get("categorical", ()), path.name)
-    return Dataset(
-        entry["name"], table, y, entry["task"], _positive(entry, y), entry.get("note", "")
-    )
+    about = entry["task"], _positive(entry, y), entry.get("note", "")
+    return Dataset(entry["name"], table, y, *about)
 
 
 def _positive(entry: dict[str, Any], y: NDArray[Any]) -> Label | None:
@@ -304,17 +293,18 @@ def _table(
         else:
             arrays.append(_numbers(cells, name, file))
             features.append(Feature(name))
-    table = Table(Schema(tuple(features), "own_category"), tuple(arrays))
-    # The rule follows the file: "own_category" only for a table that has missing values.
+    return _as_complete(Table(Schema(tuple(features), "own_category"), tuple(arrays)))
+
+
+def _as_complete(table: Table) -> Table:
+    """The table with the rule that it allows: "own_category" only if it has missing values."""
     return as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
 
 
 def _numbers(cells: Sequence[str], name: str, file: str) -> NDArray[np.float64]:
     """The cells as numbers, NaN for empty ones."""
     try:
-        return np.fromiter(
-            (float(cell) if cell else np.nan for cell in cells), np.float64, len(cells)
-        )
+        return np.array([float(cell) if cell else np.nan for cell in cells], np.float64)
     except ValueError as error:
         raise ValueError(
             f"column {name!r} of {file} is neither numeric nor listed as categorical in "
@@ -350,23 +340,14 @@ def _from_openml(name: str) -> Dataset:
     try:
         bunch = fetch_openml(data_id=data_id, as_frame=True)
     except ImportError as error:
-        raise ImportError(
-            f"loading {name!r} from OpenML needs pandas; pip install pandas"
-        ) from error
+        message = f"loading {name!r} from OpenML needs pandas; pip install pandas"
+        raise ImportError(message) from error
     except OSError as error:
         raise FileNotFoundError(
             f"{name!r} could not be downloaded from OpenML (data id {data_id}); put its CSV file "
             "and a manifest.json that lists it into a folder, and pass the folder as data_home or "
             f"name it in {DATA_HOME_VARIABLE}"
         ) from error
-    # Read with missing values first; the rule is then "refuse" if there are none.
-    table = as_table(bunch.data, missing="own_category")
-    table = as_table(table, missing="own_category" if table.columns_with_missing() else "refuse")
-    return Dataset(
-        name,
-        table,
-        _labels(np.asarray(bunch.target, dtype=str).tolist()),
-        task,
-        positive,
-        f"OpenML data id {data_id}",
-    )
+    table = _as_complete(as_table(bunch.data, missing="own_category"))
+    labels = _labels(np.asarray(bunch.target, dtype=str).tolist())
+    return Dataset(name, table, labels, task, positive, f"OpenML data id {data_id}")

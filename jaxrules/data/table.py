@@ -335,7 +335,7 @@ class Table(Keeps):
                 f"{len(self.columns)}; use jaxrules.as_table"
             )
         shape = getattr(self.columns[0], "shape", None)
-        for feature, column in zip(self.schema.features, self.columns, strict=True):
+        for feature, column in self._pairs:
             kind = "f" if feature.categories is None else "i"
             if not isinstance(column, np.ndarray) or column.dtype.kind != kind:
                 raise TypeError(
@@ -360,6 +360,10 @@ class Table(Keeps):
     @property
     def names(self) -> tuple[str, ...]:
         return self.schema.names
+
+    @property
+    def _pairs(self) -> Iterable[tuple[Feature, NDArray[Any]]]:
+        return zip(self.schema.features, self.columns, strict=True)
 
     @property
     def n_rows(self) -> int:
@@ -397,18 +401,15 @@ class Table(Keeps):
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """The first columns, and the first rows of them, as text."""
+
+        def text(value: Any) -> str:
+            if _is_missing(value):
+                return ""
+            return str(value) if isinstance(value, (str, bool)) else display.number(value)
+
         names, more = list(self.to_columns()), len(self.schema.sources) > _SHOWN_COLUMNS
-        columns = [
-            [
-                ""
-                if _is_missing(v)
-                else str(v)
-                if isinstance(v, (str, bool))
-                else display.number(v)
-                for v in one
-            ]
-            for one in list(self.head().to_columns().values())[:_SHOWN_COLUMNS]
-        ]
+        shown = list(self.head().to_columns().values())[:_SHOWN_COLUMNS]
+        columns = [list(map(text, one)) for one in shown]
         rows = [[*row, *["..."] * more] for row in zip(*columns, strict=True)]
         return [*names[:_SHOWN_COLUMNS], *["..."] * more], rows
 
@@ -437,9 +438,7 @@ class Table(Keeps):
     def describe(self) -> Description:
         """Every column: missing values, and its quantiles or its most frequent categories."""
         rows = []
-        for index, (feature, column) in enumerate(
-            zip(self.schema.features, self.columns, strict=True)
-        ):
+        for index, (feature, column) in enumerate(self._pairs):
             known = column[~self.missing_mask(index)]
             # A number is NaN for a special value as well; its companion tells which are missing.
             absent = int(self.missing_mask(self.schema.companions.get(index, index)).sum())
@@ -457,8 +456,8 @@ class Table(Keeps):
                 often = Counter(_decoded(feature, known)).most_common(3)
                 top = ", ".join(f"{text} ({count})" for text, count in often)
                 n = display.counted(len(np.unique(known)), "category").replace("ys", "ies")
-                if feature.levels is not None:
-                    n = f"{feature.levels[int(known.min())]} to {feature.levels[int(known.max())]}"
+                if levels := feature.levels:
+                    n = f"{levels[int(known.min())]} to {levels[int(known.max())]}"
                 rows.append((feature.name, feature.kind, str(absent), n, top))
         return Description(repr(self), tuple(rows))
 
@@ -472,11 +471,9 @@ class Table(Keeps):
         last, shape (rows,); sorted once and kept.
         """
         order = self.sorted_before(feature)
-        return (
-            self.keep(f"order{feature}", ascending(self.columns[feature]))
-            if order is None
-            else order
-        )
+        if order is None:
+            order = self.keep(f"order{feature}", ascending(self.columns[feature]))
+        return order
 
     def sorted_before(self, feature: int) -> NDArray[np.int32] | None:
         """`ascending`, if it is known already."""
@@ -516,13 +513,11 @@ class Table(Keeps):
         Raises:
             TypeError: if a column is categorical.
         """
-        if categorical := [
-            feature.name for feature in self.schema.sources if not feature.is_numeric
-        ]:
+        if categorical := [one.name for one in self.schema.sources if not one.is_numeric]:
             raise TypeError(
                 f"the Table has categorical columns {_listed(categorical)}, which an array of "
-                "numbers cannot hold; use "
-                "jaxrules.to_dataframe(table) for a dataframe, or table.one_hot()[0] for indicators"
+                "numbers cannot hold; use jaxrules.to_dataframe(table) for a dataframe, or "
+                "table.one_hot()[0] for indicators"
             )
         return np.stack(_joined(self), axis=1).astype(dtype or np.float64)
 
@@ -550,9 +545,7 @@ class Table(Keeps):
         """
         matrix: list[NDArray[np.float64]] = []
         encoded: list[EncodedColumn] = []
-        for index, (feature, column) in enumerate(
-            zip(self.schema.features, self.columns, strict=True)
-        ):
+        for index, (feature, column) in enumerate(self._pairs):
             if feature.categories is None:
                 matrix.append(column)
                 encoded.append(EncodedColumn(index, None))
@@ -620,21 +613,15 @@ def as_table(
     if isinstance(X, Table):
         if feature_names is not None:
             raise ValueError("feature_names is only for arrays; a Table has its own names")
-        table = dataclasses.replace(
-            X, schema=dataclasses.replace(X.schema, missing=rule, classes=None)
-        )
+        table = Table(dataclasses.replace(X.schema, missing=rule, classes=None), X.columns)
         # The least code is `MISSING`: a category that is `UNSEEN` has no place in training data.
         _check_codes(table, MISSING)
     else:
         names, raw, _ = _read(X, feature_names)
         if not len(raw[0]):
             raise ValueError("X has no rows")
-        columns, features = [], []
-        for name, values in zip(names, raw, strict=True):
-            column, feature = _factorise(name, values)
-            columns.append(column)
-            features.append(feature)
-        table = Table(Schema(tuple(features), rule), tuple(columns))
+        columns, features = zip(*map(_factorise, names, raw), strict=True)
+        table = Table(Schema(features, rule), columns)
     table = _with_special_values(table, special_values)
     _check_values(table)
     # A companion without missing codes: whatever its number lacks is special. Then "missing" need
@@ -642,9 +629,7 @@ def as_table(
     pairs = table.schema.companions.items()
     never = [pair for pair in pairs if not table.missing_mask(pair[1]).any()]
     never_missing = tuple(sorted(column for pair in never for column in pair))
-    return dataclasses.replace(
-        table, schema=dataclasses.replace(table.schema, never_missing=never_missing)
-    )
+    return Table(dataclasses.replace(table.schema, never_missing=never_missing), table.columns)
 
 
 def missing_rule(X: object, given: MissingRule | None) -> MissingRule:
@@ -862,9 +847,7 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
     categories = feature.categories or ()
     # Old models have "1.0" where `category_text` now gives "1". Exact texts are set last, since
     # they prevail.
-    codes = {
-        category.removesuffix(".0"): code for code, category in enumerate(categories)
-    }  # as in old models
+    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}
     codes |= {category: code for code, category in enumerate(categories)}
     values = list(values)
     found = np.fromiter((_code(value, codes) for value in values), np.int32, len(values))
@@ -911,6 +894,8 @@ class _Declared(list[str | None]):
 
 
 _Column = NDArray[np.float64] | list[str | None] | Levelled
+_Raw = tuple[list[str], list[_Column], bool]
+"""Names, columns, and whether the names came with the data."""
 
 
 def declares_categories(values: Any) -> bool:
@@ -933,8 +918,8 @@ def _booleans(values: Iterable[Any]) -> Levelled:
 
 def _read(
     X: object, feature_names: Sequence[str] | None, wanted: Sequence[str] | None = None
-) -> tuple[list[str], list[_Column], bool]:
-    """Names, columns, and whether the names came with the data.
+) -> _Raw:
+    """The columns of data of any kind.
 
     Args:
         X: as in `as_table`.
@@ -952,11 +937,8 @@ def _read(
         # The order matters: NumPy would read a dataframe, or dicts, as an array of objects.
         names, raw, named = _read_dataframe(X, wanted) or _read_records(X, wanted) or _read_array(X)
     if feature_names is not None:
-        if (
-            isinstance(feature_names, (str, bytes))
-            or not hasattr(feature_names, "__len__")
-            or np.ndim(feature_names) != 1
-        ):
+        is_text = isinstance(feature_names, (str, bytes))
+        if is_text or not hasattr(feature_names, "__len__") or np.ndim(feature_names) != 1:
             raise TypeError(
                 f"feature_names must be a list of names, got {type(feature_names).__name__}"
             )
@@ -1038,9 +1020,7 @@ def as_dataframe(X: object) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _read_dataframe(
-    X: object, wanted: Sequence[str] | None
-) -> tuple[list[str], list[_Column], bool] | None:
+def _read_dataframe(X: object, wanted: Sequence[str] | None) -> _Raw | None:
     """The columns of a dataframe, or None if `X` is not one."""
     frame = as_dataframe(X)
     if frame is None:
@@ -1118,9 +1098,7 @@ def _refuse_type(name: str, kind: object) -> NoReturn:
     )
 
 
-def _read_records(
-    X: object, wanted: Sequence[str] | None
-) -> tuple[list[str], list[_Column], bool] | None:
+def _read_records(X: object, wanted: Sequence[str] | None) -> _Raw | None:
     """The columns of a dict of columns, of a list of dicts or of a 2-D array of objects."""
     columns: dict[Any, Any]
     if isinstance(X, Mapping):
@@ -1241,7 +1219,7 @@ def _all_missing(values: _Column) -> bool:
     return all(value is None for value in values)
 
 
-def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
+def _read_array(X: object) -> _Raw:
     if hasattr(X, "X") and hasattr(X, "y"):
         raise TypeError(f"X is a {type(X).__name__}; pass its X, and its y as y")
     if hasattr(X, "toarray"):
@@ -1267,18 +1245,14 @@ def _read_array(X: object) -> tuple[list[str], list[_Column], bool]:
             "astype(float), or pass a dataframe, dicts or an array of objects, whose text columns "
             "become categories"
         )
-    if (
-        array.dtype.kind in "iu"
-        and array.size
-        and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER
-    ):
+    whole = array.dtype.kind in "iu" and array.size
+    if whole and max(-int(array.min()), int(array.max())) >= _LARGEST_EXACT_INTEGER:
         raise ValueError(
             "X has integers beyond 2**53, which float64 cannot tell apart; pass identifiers as "
             "text in a dataframe, or drop them"
         )
-    columns = np.array(
-        array.T, np.float64, order="C"
-    )  # a copy: the table must not follow the array
+    # A copy: the table must not follow the array.
+    columns = np.array(array.T, np.float64, order="C")
     names = [f"x{i}" for i in range(len(columns))]
     if array.dtype.kind == "b":
         return names, [Levelled(column, BOOLEAN) for column in columns], False
@@ -1314,9 +1288,8 @@ def _factorise(name: str, values: _Column) -> tuple[NDArray[Any], Feature]:
         return values, Feature(name)
     _check_texts(name, values)
     categories = _categories(values)
-    codes: dict[str | None, int] = {category: code for code, category in enumerate(categories)} | {
-        None: MISSING
-    }
+    codes: dict[str | None, int] = {None: MISSING}
+    codes |= {category: code for code, category in enumerate(categories)}
     column = np.fromiter(map(codes.__getitem__, values), np.int32, len(values))
     return column, Feature(name, categories)
 
@@ -1412,7 +1385,7 @@ def _check_codes(table: Table, least: int) -> None:
     """Refuse category codes below `least` or beyond the schema, and numbers that are not the place
     of a level: the table may be handmade.
     """
-    for feature, column in zip(table.schema.features, table.columns, strict=True):
+    for feature, column in table._pairs:
         if feature.levels is not None:
             places = np.arange(len(feature.levels), dtype=np.float64)
             if not np.isin(column[~np.isnan(column)], places).all():
@@ -1438,9 +1411,7 @@ def _check_codes(table: Table, least: int) -> None:
 def _check_values(table: Table) -> None:
     """Refuse infinite values, and missing ones if the schema does."""
     incomplete = []
-    for index, (feature, column) in enumerate(
-        zip(table.schema.features, table.columns, strict=True)
-    ):
+    for index, (feature, column) in enumerate(table._pairs):
         if feature.is_numeric:
             if np.isfinite(column).all():
                 continue
@@ -1465,7 +1436,7 @@ def refuse_large(table: Table, largest: float, why: str) -> None:
     Raises:
         ValueError: naming the column.
     """
-    for feature, column in zip(table.schema.features, table.columns, strict=True):
+    for feature, column in table._pairs:
         if feature.is_numeric and np.nanmax(np.abs(column), initial=0.0) > largest:
             raise ValueError(
                 f"column {feature.name!r} of X has values beyond {largest:.3g}, {why}; divide it "
@@ -1559,10 +1530,9 @@ def _plain(objects: NDArray[Any], name: str) -> NDArray[Any]:
         raise TypeError(
             f"{name} has values of type {names}; it must be all text, all booleans or all numbers"
         )
+    real = any(issubclass(kind, (float, np.floating)) for kind in kinds)
     try:
-        return objects.astype(
-            np.float64 if any(issubclass(k, (float, np.floating)) for k in kinds) else np.int64
-        )
+        return objects.astype(np.float64 if real else np.int64)
     except OverflowError:
         raise ValueError(
             f"{name} has integers that 64 bits cannot hold; convert labels to text"

@@ -300,12 +300,9 @@ def risk(
     else:
         truth = known_labels(y, classes, len(scores))
         # In the coding of the losses: for several classes, a column of -1 and +1 for each.
-        positive = (
-            truth == classes[1]
-            if len(classes) == 2
-            else truth[:, None] == np.asarray(classes)[None]
-        )
-        target = np.where(positive, 1.0, -1.0)
+        truth = truth if len(classes) == 2 else truth[:, None]
+        positive = classes[1] if len(classes) == 2 else np.asarray(classes)[None]
+        target = np.where(truth == positive, 1.0, -1.0)
     check_target(chosen, target)
     if offset is not None or exposure is not None:
         checks.require(classes is None, "offset and exposure are for models that predict numbers")

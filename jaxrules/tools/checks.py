@@ -7,13 +7,14 @@ infinity are neither. Messages name the argument and the values that it may have
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
 import numbers
 import sys
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import jax
@@ -156,11 +157,17 @@ def its_conjunctions(value: object) -> str:
     """The remedy for a Fit or a model passed as rules; empty for other objects."""
     if hasattr(value, "conjunctions"):
         return "; pass its conjunctions"
-    return (
-        "; pass its model.conjunctions"
-        if hasattr(getattr(value, "model", None), "conjunctions")
-        else ""
-    )
+    model = getattr(value, "model", None)
+    return "; pass its model.conjunctions" if hasattr(model, "conjunctions") else ""
+
+
+@contextlib.contextmanager
+def spoken_of_as(name: str, other: str) -> Iterator[None]:
+    """A context whose errors speak of another argument: they get the name of this one in front."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}, read as {other}: {error}") from error
 
 
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:

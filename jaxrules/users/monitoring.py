@@ -163,22 +163,16 @@ def drift(
         _weights("weight_after", weight_after, tables[1]),
     ]
     names, codes = _bins(model, tables, n_bins)
-    counts = [
-        np.bincount(code, weight, len(names)) for code, weight in zip(codes, weights, strict=True)
-    ]
-    sizes = [float(weight.sum()) for weight in weights]
-    shares = [count / size for count, size in zip(counts, sizes, strict=True)]
-    scores = _moved(names, shares, _summands(*counts))
+    pairs, sizes = zip(codes, weights, strict=True), [float(weight.sum()) for weight in weights]
+    counts = [np.bincount(code, weight, len(names)) for code, weight in pairs]
+    scores = _moved(names, counts, sizes, _summands(*counts))
     rules: tuple[Moved, ...] = ()
     if isinstance(model, (RuleEnsemble, OrderedRules)):
-        held = [
-            weight @ model.conjunctions.satisfied(table)
-            for weight, table in zip(weights, tables, strict=True)
-        ]
+        holding = model.conjunctions
+        held = [w @ holding.satisfied(table) for w, table in zip(weights, tables, strict=True)]
         both = [np.stack([size - holds, holds]) for size, holds in zip(sizes, held, strict=True)]
-        shares = [holds / size for holds, size in zip(held, sizes, strict=True)]
-        texts = [model.conjunctions.describe(r) for r in range(len(model.conjunctions))]
-        listed = _moved(texts, shares, _summands(*both).sum(axis=0))
+        texts = [holding.describe(r) for r in range(len(holding))]
+        listed = _moved(texts, held, sizes, _summands(*both).sum(axis=0))
         rules = tuple(sorted(listed, key=lambda one: -one.psi))
     total = float(sum(one.psi for one in scores))
     columns = _columns(tables, weights, n_bins)
@@ -219,25 +213,21 @@ def _columns(
 
 def _table(name: str, X: TableLike, model: Any) -> Table:
     checks.concrete(name, X)
-    try:
+    with checks.spoken_of_as(name, "an X"):
         table = conform(X, model.schema)
-    except (TypeError, ValueError) as error:  # which speaks of X
-        raise type(error)(f"{name}, read as an X: {error}") from error
     checks.require(table.n_rows > 0, f"{name} has no rows")
     return table
 
 
 def _weights(name: str, given: ArrayLike | None, table: Table) -> NDArray[np.float64]:
-    try:
+    with checks.spoken_of_as(name, "a sample_weight"):
         return check_sample_weight(given, table.n_rows)
-    except (TypeError, ValueError) as error:  # which speaks of sample_weight
-        raise type(error)(f"{name}, read as a sample_weight: {error}") from error
 
 
 def _moved(
-    texts: list[str], shares: list[NDArray[np.float64]], psi: NDArray[np.float64]
+    texts: list[str], counts: list[Any], sizes: list[float], psi: NDArray[np.float64]
 ) -> tuple[Moved, ...]:
-    before, after = (share.tolist() for share in shares)
+    before, after = ((count / n).tolist() for count, n in zip(counts, sizes, strict=True))
     return tuple(map(Moved, texts, before, after, psi.tolist()))
 
 
@@ -274,9 +264,5 @@ def _bins(
         shares = np.arange(1, n_bins) / n_bins
         edges = np.unique(np.quantile(scores[0], shares, method="lower"))
         words = [display.number(float(edge)) for edge in edges]
-        names = [
-            f"to {words[0]}",
-            *(f"to {word}" for word in words[1:]),
-            f"above {words[-1]}",
-        ]
+        names = [*(f"to {word}" for word in words), f"above {words[-1]}"]
     return names, [np.searchsorted(edges, one, side="left") for one in scores]

@@ -130,13 +130,15 @@ def reasons(
     # A card counts whole points: its scores are the totals.
     unit = 1.0 if card is None else card.scale or 1.0
     sign_unit = sign / unit if scaled is None else sign * scaled.factor
-    table = _table("X", X, ensemble)
+    table = conform(X, ensemble.schema)
     parts = _Addends(ensemble, output, sign_unit)
     held, added = parts.added(table)
     if against is None:
         reference = parts.least()
     else:
-        others = _table("against", against, ensemble)
+        checks.concrete("against", against)
+        with checks.spoken_of_as("against", "an X"):
+            others = conform(against, ensemble.schema)
         checks.require(others.n_rows > 0, "against has no rows")
         reference = parts.added(others)[1].mean(axis=0)
     start = 0.0 if card is not None else sign_unit * float(np.asarray(ensemble.intercept)[output])
@@ -160,16 +162,6 @@ def reasons(
             best = score - up * float(row.sum())
         found.append(Reasons(predictions[i], named, score, best, listed))
     return found
-
-
-def _table(name: str, X: TableLike, model: RuleEnsemble) -> Table:
-    checks.concrete(name, X)
-    if name == "X":
-        return conform(X, model.schema)
-    try:
-        return conform(X, model.schema)
-    except (TypeError, ValueError) as error:  # which speaks of X
-        raise type(error)(f"{name}, read as an X: {error}") from error
 
 
 def _output_of(model: RuleEnsemble, label: Label | None) -> tuple[int, float]:
