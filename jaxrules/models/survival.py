@@ -28,11 +28,8 @@ def with_time(table: Table, column: str, values: Floats) -> Table:
     """The table with a further column of numbers."""
     schema, at = table.schema, len(table.schema.sources)  # before companions, which come last
     features = (*schema.features[:at], Feature(column), *schema.features[at:])
-    wider = replace(
-        schema,
-        features=features,
-        never_missing=(*(f + (f >= at) for f in schema.never_missing), at),
-    )
+    never_missing = (*(f + (f >= at) for f in schema.never_missing), at)
+    wider = replace(schema, features=features, never_missing=never_missing)
     return Table(wider, (*table.columns[:at], values, *table.columns[at:]))
 
 
@@ -187,23 +184,18 @@ class SurvivalModel(display.Tabulated):
         )
 
     def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-        return self._caption(), *self._cells()
-
-    def _caption(self) -> str:
         base = display.number(float(np.exp(np.asarray(self.rates.intercept)[0])), 4)
         n = len(self.rates.conjunctions)
-        return (
+        title = (
             f"Survival model of {display.counted(n, 'rule')}: hazard = {base} * the ratios of the "
             f"rules that hold; {self.column} is the start of one of "
             f"{display.counted(len(self.cuts), 'interval')}"
         )
-
-    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows: list[tuple[str, ...]] = [
             (_ratio(one.ratio), f"{_ratio(one.lower)} to {_ratio(one.upper)}", one.text)
             for one in self.hazard_ratios()
         ]
-        return ("ratio", "95 %", "where"), rows
+        return title, ("ratio", "95 %", "where"), rows
 
     def _lengths(self, times: ArrayLike) -> Floats:
         """The time in each interval until each of the times, shape (intervals, times)."""
@@ -219,9 +211,8 @@ class SurvivalModel(display.Tabulated):
         size = max(1, BLOCK // width)
         for start in range(0, table.n_rows, size):
             some = np.arange(start, min(start + size, table.n_rows))
-            periods = with_time(
-                table[np.repeat(some, n)], self.column, np.tile(self.cuts, len(some))
-            )
+            starts = np.tile(self.cuts, len(some))
+            periods = with_time(table[np.repeat(some, n)], self.column, starts)
             scores = np.asarray(decision_function(self.rates, periods), np.float64)
             shape = (len(some), n)
             yield np.exp(scores.reshape(shape)), design_of(self.rates, periods).reshape(*shape, -1)

@@ -18,11 +18,9 @@ import numpy as np
 
 def plain(text: str) -> str:
     """A name for printing: control characters are escaped, so that no terminal obeys them."""
-    return (
-        text
-        if text.isprintable()
-        else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def name_text(name: str) -> str:
@@ -137,10 +135,8 @@ def set_text(
     """A set of categories, e.g. ``Sex == Male``, ``Job not in {Sales, Tech}``; `unseen`: whether
     others belong.
     """
-    name, chosen = (
-        plain(name),
-        set(range(len(categories))).difference(allowed) if unseen else allowed,
-    )
+    name = plain(name)
+    chosen = set(range(len(categories))).difference(allowed) if unseen else allowed
     words = [_category(categories[code]) for code in sorted(chosen)]
     listed = words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"
     if unseen:  # a negated condition: a missing value satisfies it unless it is listed
@@ -357,17 +353,14 @@ class Tabulated:
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain HTML table; every text is escaped."""
-    head = "".join(
-        f"<th style='text-align:left'>{html.escape(plain(cell))}</th>" for cell in header
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td style='text-align:left'>{html.escape(plain(cell))}</td>" for cell in row)
-        + "</tr>"
-        for row in rows
-    )
-    title = html.escape(plain(title))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        texts = (html.escape(plain(cell)) for cell in cells)
+        return "".join(f"<{tag} style='text-align:left'>{text}</{tag}>" for text in texts)
+
+    title, head = html.escape(plain(title)), f"<tr>{line('th', header)}</tr>"
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
     return f"<div><p>{title}</p>{table}</div>"
 
 

@@ -23,9 +23,8 @@ def pytree(cls: ValueType) -> ValueType:
     keys = tuple(map(jax.tree_util.GetAttrKey, leaves))
 
     def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple(getattr(node, name) for name in leaves), tuple(
-            getattr(node, name) for name in static
-        )
+        arrays, others = ([getattr(node, name) for name in names] for names in (leaves, static))
+        return tuple(arrays), tuple(others)
 
     def flatten_with_keys(node: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
         children, rest = flatten(node)

@@ -62,9 +62,8 @@ class Deadline:
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds is not None:
-            if isinstance(seconds, bool) or not isinstance(
-                seconds, (int, float, np.integer, np.floating)
-            ):
+            is_number = isinstance(seconds, (int, float, np.integer, np.floating))
+            if isinstance(seconds, bool) or not is_number:
                 raise TypeError(
                     f"time_limit must be a number of seconds or None, got {type(seconds).__name__}"
                 )
@@ -190,8 +189,9 @@ class Run:
         self.deadline = Deadline.of(time_limit)
         self.interrupt = Interrupt()
         self._start = self.deadline.clock()
-        self._bar = _Bar() if progress is True else None
-        self._report = progress if callable(progress) else self._bar
+        self._bar = _Bar()
+        shown = self._bar if progress is True else None
+        self._report = progress if callable(progress) else shown
         self._history: list[Step] = []
         self._limit: Status | None = None
         self._end: float | None = None
@@ -312,8 +312,7 @@ class Run:
     ) -> bool:
         # The block is left first: from here on, Ctrl-C does not raise.
         self._inside.close()
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.interrupt.taken = True
             return True
@@ -333,8 +332,7 @@ class Run:
         """
         if status is not Status.OPTIMAL:
             status = self.limit or (Status.TIME_LIMIT if self.shortened else status)
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
         return Fit(
             model, float(objective), sense, status, None if bound is None else float(bound),
             self.history, self.seconds(), details or Details(),
@@ -342,8 +340,7 @@ class Run:
 
     def whole(self, fit: Fit[ModelT]) -> Fit[ModelT]:
         """The result of a child as that of this run."""
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
         return replace(fit, status=self.limit or fit.status, seconds=self.seconds())
 
     def earlier(self, fit: Fit[ModelT], history: tuple[Step, ...], status: Status) -> Fit[ModelT]:
@@ -355,22 +352,21 @@ class Run:
 
 def _check_progress(progress: object) -> None:
     """Refuse what is neither a flag nor a function that takes one argument."""
-    fits = isinstance(progress, bool)
-    if callable(progress):
-        with contextlib.suppress(ValueError):  # a builtin may have no signature
-            signature = inspect.signature(progress)
-            try:
-                signature.bind(None)
-            except TypeError:
-                raise TypeError(
-                    "progress must take one argument, a jaxrules.Progress; it is a function of "
-                    f"{signature}"
-                ) from None
-        fits = True
-    if not fits:
+    if isinstance(progress, bool):
+        return
+    if not callable(progress):
         raise TypeError(
             "progress must be False, True (a bar) or a function of one jaxrules.Progress"
         )
+    with contextlib.suppress(ValueError):  # a builtin may have no signature
+        signature = inspect.signature(progress)
+        try:
+            signature.bind(None)
+        except TypeError:
+            raise TypeError(
+                "progress must take one argument, a jaxrules.Progress; it is a function of "
+                f"{signature}"
+            ) from None
 
 
 _WITHOUT_FORECAST = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"

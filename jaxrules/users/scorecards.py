@@ -184,27 +184,16 @@ class ScaledScorecard(display.Tabulated):
         return 1.0 if (self.model.schema.classes or ()).index(self.good) else -1.0
 
     def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, str, str]]]:
-        return self._caption(), *self._rows()
-
-    def _caption(self) -> str:
         double = display.number(self.factor * math.log(2.0), 4)
         good = display.plain(str(self.good))
         cut = f"; {good} is predicted from {self.cut_off} on" if self.model.threshold else ""
-        return (
-            f"Scorecard: {double} points double the odds of {good}; {self.base} at the start{cut}"
-        )
-
-    def _rows(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
         order = np.argsort(-np.abs(np.diff(self.points)[:, 0]), kind="stable").tolist()
-        rows = [
-            (
-                f"{self.points[r, 1]:+d}",
-                f"{self.points[r, 0]:+d}",
-                self.model.conjunctions.describe(r),
-            )
-            for r in order
-        ]
-        return ("yes", "no", "rule"), rows
+        points = ((r, *self.points[r].tolist()) for r in order)
+        describe = self.model.conjunctions.describe
+        rows = [(f"{yes:+d}", f"{no:+d}", describe(r)) for r, no, yes in points]
+        start = f"{self.base} at the start"
+        title = f"Scorecard: {double} points double the odds of {good}; {start}{cut}"
+        return title, ("yes", "no", "rule"), rows
 
 
 def scaled_scorecard(
@@ -272,19 +261,20 @@ def scaled_scorecard(
     worth = sign * factor * doubled
     points = np.rint(worth * np.asarray(model.weights, np.float64)[:, 0]).astype(np.int64)
     base = round(offset + worth * float(np.asarray(model.intercept)[0]))
-    card = dataclasses.replace(
-        model,
-        weights=(sign / factor * points)[:, None],
-        intercept=np.array([sign * (base - offset) / factor]),
-        link="logistic",
-        loss=logistic.name,
-        threshold=0.0,
-    )
+    card = _of_log_odds(model, sign / factor * points, sign * (base - offset) / factor)
     held, others = points, np.zeros_like(points)
     if checks.flag("positive_points", positive_points):
         held, others = np.maximum(points, 0), np.maximum(-points, 0)
         base += int(np.minimum(points, 0).sum())
     return ScaledScorecard(card, base, np.stack([others, held], axis=1), factor, offset, chosen)
+
+
+def _of_log_odds(model: RuleEnsemble, weights: Floats, intercept: float) -> RuleEnsemble:
+    """The model with these log-odds, shape (rules,)."""
+    return dataclasses.replace(
+        model, weights=weights[:, None], intercept=np.array([intercept]), link="logistic",
+        loss=logistic.name, threshold=0.0,
+    )  # fmt: skip
 
 
 def _check_of_two(model: RuleEnsemble) -> None:
@@ -347,14 +337,7 @@ def scorecard(
     if not every:
         found, tried = _improved(problem, found, limit, tried)
     points, scale, intercept, _ = found
-    card = dataclasses.replace(
-        model,
-        weights=scale * points[:, None].astype(np.float64),
-        intercept=np.array([intercept]),
-        link="logistic",
-        loss=logistic.name,
-        threshold=0.0,
-    )
+    card = _of_log_odds(model, scale * points.astype(np.float64), intercept)
     totals = (merged.dense @ points)[merged.pattern]
     loss, loss_before = (
         float(mean_loss(logistic, data.target, scores, data.weights))
@@ -550,24 +533,17 @@ def _in_points(
     order = np.argsort(-np.abs(points).max(axis=1, initial=0), kind="stable").tolist()
     found = []
     held_by_row = model.conjunctions.satisfied(table).astype(np.int64)
+
+    def of(sides: NDArray[np.int64]) -> tuple[Contribution, ...]:
+        """What rules give on these sides, if anything."""
+        pairs = [(r, int(sides[r])) for r in order]
+        given = [(words[r][side], points[r, [side]]) for r, side in pairs if points[r, side]]
+        return tuple(Contribution(text, number.astype(np.float64)) for text, number in given)
+
     for one, held in zip(explain(model, table), held_by_row, strict=True):
-        pairs = [(r, int(held[r])) for r in order]
-        parts = [Contribution("at the start", np.array([float(base)]))]
-        parts += [_part(words, points, r, side) for r, side in pairs if points[r, side]]
-        others = [_part(words, points, r, 1 - side) for r, side in pairs if points[r, 1 - side]]
-        found.append(
-            dataclasses.replace(
-                one,
-                parts=tuple(parts),
-                score=np.array([sum(float(part.weight[0]) for part in parts)]),
-                absent=tuple(others) if absent else (),
-                in_points=True,
-            )
-        )
+        parts = (Contribution("at the start", np.array([float(base)])), *of(held))
+        score = np.array([sum(float(part.weight[0]) for part in parts)])
+        others = of(1 - held) if absent else ()
+        changed = {"parts": parts, "score": score, "absent": others, "in_points": True}
+        found.append(dataclasses.replace(one, **changed))
     return found
-
-
-def _part(
-    words: list[tuple[str, str]], points: NDArray[np.int64], rule: int, side: int
-) -> Contribution:
-    return Contribution(words[rule][side], points[rule, [side]].astype(np.float64))

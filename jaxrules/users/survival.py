@@ -160,21 +160,15 @@ def _periods(
     persons = np.arange(table.n_rows) if groups is None else known.persons(groups)
     ends = np.append(starts[1:], np.inf)
     # The time at risk in (start, end] is that in (start, time] without that in (start, entry].
-    at_risk = np.clip(known.time[:, None], starts, ends) - np.clip(
-        known.entry[:, None], starts, ends
-    )
+    until, since = (np.clip(one[:, None], starts, ends) for one in (known.time, known.entry))
+    at_risk = until - since
     person, interval = np.nonzero(at_risk > 0)
     last = known.time[person] <= ends[interval]
+    events = (known.event[person] & last).astype(np.float64)
     return PersonPeriods(
-        with_time(table[person], column, starts[interval]),
-        (known.event[person] & last).astype(np.float64),
-        at_risk[person, interval],
-        weights[person],
-        persons[person],
-        starts,
-        column,
-        table.schema,
-    )
+        with_time(table[person], column, starts[interval]), events, at_risk[person, interval],
+        weights[person], persons[person], starts, column, table.schema,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

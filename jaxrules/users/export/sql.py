@@ -304,10 +304,10 @@ class _Writer:
         names = self.step_names() if in_steps else None
         scores = [self.score(program, k, names) for k in outputs]
         named = scores if names is None else [names.format("score", k + 1) for k in outputs]
-        predicts = what == "prediction"
-        answer = (
-            self.prediction(program, named) if predicts else _probability(program, named, chosen)
-        )
+        if what == "prediction":
+            answer = self.prediction(program, named)
+        else:
+            answer = _probability(program, named, chosen)
         if names is None:
             return answer
         rules = [_indicator(self.holds(rule), "1", "0") for rule in program.rules]

@@ -89,23 +89,22 @@ def _of_models(
     rows = FigureRows.of(first, conform(X, first.schema), y, groups, known)
     programs = [program_of(entry.model) for entry in subject.entries]
     columns, stored = columns_of(programs), min(max_rows, rows.table.n_rows)
-    models = [
-        {
-            **_described(entry),
-            "program": program_json(program, columns),
-            "rules": rules_json(entry.model, program, rows),
-            "importances": importances_json(entry.model, program, rows),
-            "reasons": _reasons(entry.model, program),
-            "points": _points(entry),
-            "quality": quality_json(
-                subject.held_out or [(entry.model, slice(None))], program, rows
-            ),
-        }
-        for entry, program in zip(subject.entries, programs, strict=True)
-    ]
-    held_out = len(subject.held_out)
-    for model, entry, program in zip(models, subject.entries, programs, strict=True):
-        model["opening"] = opening(entry, program, rows, model["quality"], held_out)
+    models = []
+    for entry, program in zip(subject.entries, programs, strict=True):
+        model, parts = entry.model, subject.held_out or [(entry.model, slice(None))]
+        quality = quality_json(parts, program, rows)
+        models.append(
+            _described(entry)
+            | {
+                "program": program_json(program, columns),
+                "rules": rules_json(model, program, rows),
+                "importances": importances_json(model, program, rows),
+                "reasons": _reasons(model, program),
+                "points": _points(entry),
+                "quality": quality,
+                "opening": opening(entry, program, rows, quality, len(subject.held_out)),
+            }
+        )
     result = {
         "models": models,
         "target": known.named(display.plain(first.schema.target), first),
@@ -119,9 +118,8 @@ def _of_models(
     if subject.held_out:
         result["held_out"] = {"folds": len(subject.held_out)}
         if rows.classes is None:
-            result["held_out"]["predicted"] = joined(predict, subject.held_out, rows)[
-                :stored
-            ].tolist()
+            predicted = joined(predict, subject.held_out, rows)[:stored]
+            result["held_out"]["predicted"] = predicted.tolist()
     if isinstance(subject.given, NearOptimalModels):
         result["near_optimal"] = near_optimal_json(subject.given, subject.entries, rows)
     return result
@@ -139,9 +137,8 @@ def _for_rows(result: Json, ids: Sequence[str] | None, changeable: Sequence[str]
         known = [column[0] for column in result["table"]["columns"]]
         wanted = [display.plain(one) for one in changeable]
         unknown = sorted(set(wanted) - set(known))
-        checks.require(
-            not unknown, f"changeable names {unknown}, which are no columns of the model"
-        )
+        refused = f"changeable names {unknown}, which are no columns of the model"
+        checks.require(not unknown, refused)
         found["changeable"] = [name in wanted for name in names]
     return found
 
@@ -208,10 +205,9 @@ def _described(entry: Entry) -> Json:
     elif isinstance(model, OrderedRules):
         heading = "The first rule that holds decides" + ("." if cut is None else f"; {cut}.")
     else:
-        classes, name = model.schema.classes, display.plain(model.schema.target)
-        what = (
-            name if classes is None else f"log-odds of {name} == {display.plain(str(classes[1]))}"
-        )
+        classes, what = model.schema.classes, display.plain(model.schema.target)
+        if classes is not None:
+            what = f"log-odds of {what} == {display.plain(str(classes[1]))}"
         start = display.weight_text(model.intercepts[-1])
         heading = f"{what} = {start} + the sum of weight times column"
     settings = [(name, display.plain(str(value))) for name, value in model.options]
@@ -274,9 +270,8 @@ def _values(feature: Feature, column: NDArray[Any]) -> str:
     if feature.levels is not None:
         places = column[~np.isnan(column)].astype(np.int32)
         return _categories(tuple(map(str, feature.levels)), places)
-    return (
-        _numbers(column) if feature.categories is None else _categories(feature.categories, column)
-    )
+    categories = feature.categories
+    return _numbers(column) if categories is None else _categories(categories, column)
 
 
 def _numbers(column: NDArray[np.float64]) -> str:

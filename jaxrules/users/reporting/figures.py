@@ -137,12 +137,8 @@ def rules_json(model: Model, program: Program, rows: FigureRows) -> list[Json]:
     numbers the rate is their mean, and "lift" its difference from the mean of all rows.
     """
     everything = rows.sums(slice(None)).sum(axis=0)
-    return [
-        _rule(sums, everything, target, rows.classes is None)
-        for sums, target in zip(
-            _covered(model, program, rows), _targets(program, rows), strict=True
-        )
-    ]
+    pairs = zip(_covered(model, program, rows), _targets(program, rows), strict=True)
+    return [_rule(sums, everything, target, rows.classes is None) for sums, target in pairs]
 
 
 def importances_json(model: Model, program: Program, rows: FigureRows) -> list[float]:
@@ -259,16 +255,10 @@ def _of_numbers(parts: Parts, predicted: Floats, rows: FigureRows) -> Json:
         "root mean squared error": error**0.5,
         "mean absolute error": mean(np.abs(residuals)),
     }
-    inside = [rows.group == k for k in range(len(rows.group_names))]
-    groups = [
-        [
-            int(rows_in.sum()),
-            mean(rows.truth, rows_in),
-            mean(predicted, rows_in),
-            mean(residuals**2, rows_in) ** 0.5,
-        ]
-        for rows_in in inside
-    ]
+    groups = []
+    for inside in (rows.group == k for k in range(len(rows.group_names))):
+        means = [mean(values, inside) for values in (rows.truth, predicted, residuals**2)]
+        groups.append([int(inside.sum()), *means[:2], means[2] ** 0.5])
     calibration = _calibration(predicted, rows.truth, rows.weight)
     return {"risk": [name, value], "figures": figures, "calibration": calibration, "groups": groups}
 
@@ -352,6 +342,4 @@ def _calibration(
     kept = np.flatnonzero(counts)
     total = np.bincount(place, weight)[kept]
     means = [np.bincount(place, weight * of)[kept] / total for of in (predicted, observed)]
-    return [
-        [float(p), float(o), int(n)] for p, o, n in zip(*means, counts[kept].tolist(), strict=True)
-    ]
+    return [list(one) for one in zip(*(of.tolist() for of in (*means, counts[kept])), strict=True)]

@@ -55,14 +55,16 @@ def _what(entry: Entry, program: Program, rows: FigureRows) -> list[str]:
     return [f"{said}, as a weighted sum of {display.counted(len(program.terms), 'term')}."]
 
 
+def _where(rows: FigureRows, held_out: int) -> str:
+    fitted = f", predicted by {held_out} models that were fitted without them," if held_out else ""
+    return f"On the {display.counted(rows.table.n_rows, 'row')} of this report{fitted}"
+
+
 def _of_classes(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
     classes, n = rows.classes or (), rows.table.n_rows
     counts = np.bincount(rows.truth, minlength=len(classes))
     most = int(counts.argmax())
-    right = quality["figures"]["accuracy"]
-    where = f"On the {display.counted(n, 'row')} of this report"
-    if held_out:
-        where += f", predicted by {held_out} models that were fitted without them,"
+    right, where = quality["figures"]["accuracy"], _where(rows, held_out)
     usual = display.plain(str(classes[most]))
     said = [
         f"{where} it is right for {right:.1%}; always saying {usual} would be right for "
@@ -70,8 +72,7 @@ def _of_classes(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
     ]
     curves = quality["curves"]
     if len(classes) == 2 and curves[0]["auc"] is not None:
-        name = display.plain(str(classes[1]))
-        other = display.plain(str(classes[0]))
+        other, name = (display.plain(str(label)) for label in classes)
         area, error = curves[0]["auc"], curves[0]["auc_error"]
         between = "" if error is None else f" (95 % interval {_interval(area, error)})"
         said.append(
@@ -88,9 +89,7 @@ def _interval(share: float, error: float) -> str:
 
 def _of_numbers(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
     figures, target = quality["figures"], display.plain(rows.table.schema.target)
-    where = f"On the {display.counted(rows.table.n_rows, 'row')} of this report"
-    if held_out:
-        where += f", predicted by {held_out} models that were fitted without them,"
+    where = _where(rows, held_out)
     if quality["risk"][0].startswith(_OF_MEDIANS):
         error, usual, how = figures["mean absolute error"], "median", ""
         spread = float(np.abs(rows.truth - np.median(rows.truth)).mean())

@@ -133,12 +133,9 @@ def subject_of(result: Any, X: TableLike, y: ArrayLike, known: Known) -> Subject
     if isinstance(result, Sequence) and not isinstance(result, str):
         require(len(result) > 0, "result is an empty path; it must hold at least one fit")
         path = tuple(_entry(one, f"result[{k}]") for k, one in enumerate(result))
-        schema = path[0].model.schema
-        for k, entry in enumerate(path):
-            same = (entry.model.schema.features, entry.model.schema.classes) == (
-                schema.features,
-                schema.classes,
-            )
+        first = path[0].model.schema
+        for k, schema in enumerate(entry.model.schema for entry in path):
+            same = schema.features == first.features and schema.classes == first.classes
             require(same, f"result[{k}] has other columns or classes than result[0]")
         return Subject("path", result, path, len(path) - 1)
     entry = _entry(result, "result")
