@@ -85,10 +85,7 @@ def load(name: str, data_home: str | os.PathLike[str] | None = None, *, seed: in
             names the remedy.
     """
     seed = checks.seed(seed)
-    if not isinstance(name, str):
-        raise TypeError(
-            f"name must be the name of a data set, see available(), got {type(name).__name__}"
-        )
+    checks.text("name", name, "the name of a data set, see available()")
     if name in _BUNDLED:
         return _BUNDLED[name](name)
     if name in _GENERATED:
@@ -189,10 +186,7 @@ def _generated(name: str, seed: int) -> Dataset:
 
 
 _BUNDLED: dict[str, Callable[[str], Dataset]] = {
-    "breast_cancer": _classes,
-    "iris": _classes,
-    "wine": _classes,
-    "digits": _classes,
+    **dict.fromkeys(("breast_cancer", "iris", "wine", "digits"), _classes),
     "diabetes": _diabetes,
 }
 _GENERATED = ("friedman1", "friedman2", "friedman3")

@@ -8,6 +8,7 @@ else is left to `conform`, with its conversions, warnings and errors.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,10 @@ _MOST_ROWS = 64
 _MANY_FURTHER = 8
 _LARGEST = float(2**53)
 """Integers from here on are refused, by `conform`."""
+
+
+class _NotPlain(Exception):
+    """What is left to `conform`."""
 
 
 class Reader(NamedTuple):
@@ -38,26 +43,29 @@ class Reader(NamedTuple):
     codes: dict[Any, int] | None
     types: tuple[type, ...]
 
-    def column(self, values: Sequence[Any], missing: bool) -> NDArray[Any] | None:
-        """The values as a column of a `Table`; None if one is not plain.
+    def column(self, values: Sequence[Any], missing: bool) -> NDArray[Any]:
+        """The values as a column of a `Table`.
 
         Args:
             values: of any type, one per row.
             missing: whether a value may be missing.
+
+        Raises:
+            _NotPlain: if one is not plain.
         """
         read: list[float] = []
         for value in values:
             kind = type(value)
             if value is None or (kind is float and value != value):
                 if not missing:
-                    return None
+                    raise _NotPlain
                 value = self.missing
             elif self.codes is None:
                 # An infinite number is none of these.
                 if not ((kind is float or kind is int) and -_LARGEST < value < _LARGEST):
-                    return None
+                    raise _NotPlain
             elif kind not in self.types or (value := self.codes.get(value)) is None:
-                return None
+                raise _NotPlain
             read.append(value)
         return np.array(read, self.dtype)
 
@@ -70,12 +78,13 @@ def columns_of(X: object, readers: Sequence[Reader], missing: bool) -> list[NDAr
         readers: of the columns, in order.
         missing: whether values may be missing.
     """
-    if type(X) is np.ndarray:
-        return _of_array(X, readers, missing)
-    if type(X) is list and 0 < len(X) <= _MOST_ROWS and all(type(row) is dict for row in X):
-        return _of_records(X, readers, missing)
-    if type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
-        return _of_frame(X, readers, missing)
+    with contextlib.suppress(_NotPlain, KeyError):  # of a column that a row lacks
+        if type(X) is np.ndarray:
+            return _of_array(X, readers, missing)
+        if type(X) is list and 0 < len(X) <= _MOST_ROWS and all(type(row) is dict for row in X):
+            return _of_records(X, readers, missing)
+        if type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
+            return _of_frame(X, readers, missing)
     return None
 
 
@@ -98,20 +107,11 @@ def _of_array(
 def _of_records(
     X: list[dict[Any, Any]], readers: Sequence[Reader], missing: bool
 ) -> list[NDArray[Any]] | None:
-    columns = []
     for row in X:
         # The names of further columns are read as text, and may then be those of others.
         if len(row) > len(readers) and not all(type(name) is str for name in row):
             return None
-    for reader in readers:
-        try:
-            column = reader.column([row[reader.name] for row in X], missing)
-        except KeyError:
-            return None
-        if column is None:
-            return None
-        columns.append(column)
-    return columns
+    return [reader.column([row[reader.name] for row in X], missing) for reader in readers]
 
 
 def _of_frame(X: Any, readers: Sequence[Reader], missing: bool) -> list[NDArray[Any]] | None:
@@ -126,15 +126,10 @@ def _of_frame(X: Any, readers: Sequence[Reader], missing: bool) -> list[NDArray[
     kinds, rows = X.dtypes.tolist(), X.to_numpy().tolist()
     columns = []
     for reader in readers:
-        index = place.get(reader.name)
-        if index is None:
-            return None
+        index = place[reader.name]
         # Numbers and booleans of other types (of categories, of objects) are text, or refused.
         plain = isinstance(kinds[index], np.dtype) and kinds[index].kind in "biuf"
         if not (plain or reader.types == (str,)):
             return None
-        column = reader.column([row[index] for row in rows], missing)
-        if column is None:
-            return None
-        columns.append(column)
+        columns.append(reader.column([row[index] for row in rows], missing))
     return columns

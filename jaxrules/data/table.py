@@ -79,8 +79,7 @@ class Feature:
     source: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise TypeError(f"name of a feature must be text, got {type(self.name).__name__}")
+        checks.text("name of a feature", self.name)
         if self.levels is not None:
             self._check_levels(self.levels)
         if self.special_values is not None:
@@ -244,8 +243,7 @@ class Schema(Keeps):
                 "jaxrules.as_table"
             )
         checks.choice("missing", self.missing, get_args(MissingRule))
-        if not isinstance(self.target, str):
-            raise TypeError(f"target must be a name, got {type(self.target).__name__}")
+        checks.text("target", self.target, "a name")
         if self.classes is not None:
             if not isinstance(self.classes, tuple) or not all(
                 isinstance(label, (str, int, float, bool)) for label in self.classes
@@ -847,18 +845,16 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
     categories = feature.categories or ()
     # Old models have "1.0" where `category_text` now gives "1". Exact texts are set last, since
     # they prevail.
-    codes = {category.removesuffix(".0"): code for code, category in enumerate(categories)}
+    codes: dict[str | None, int] = {None: MISSING}
+    codes |= {category.removesuffix(".0"): code for code, category in enumerate(categories)}
     codes |= {category: code for code, category in enumerate(categories)}
     values = list(values)
-    found = np.fromiter((_code(value, codes) for value in values), np.int32, len(values))
+    found = np.fromiter((codes.get(value, UNSEEN) for value in values), np.int32, len(values))
     if (found == UNSEEN).any() and not (found >= 0).any():
-        new, known = (
-            _listed([*dict.fromkeys(one for one in some if one is not None)])
-            for some in (values, categories)
-        )
+        new = _listed([*dict.fromkeys(value for value in values if value is not None)])
         checks.warn(
             f"column {feature.name!r} of X has none of the categories in fit: it has {new}, "
-            f"the model {known}; check their spelling"
+            f"the model {_listed(categories)}; check their spelling"
         )
     return found
 
@@ -1040,7 +1036,9 @@ def _frame_column(name: str, column: Any) -> _Column:
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         # Integers are checked after the cast: rounding is monotone, so that none beyond 2^53
         # returns below it.
-        values = _exact_float64(column.cast(nw.Float64).to_numpy(), name, column)
+        values = np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
+        if column.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
+            raise ValueError(_too_large(name))
         return Levelled(values, BOOLEAN) if column.dtype == nw.Boolean else values
     if ordered := _declared_order(column.to_native()):
         return _in_order(name, column.to_list(), ordered)
@@ -1157,13 +1155,6 @@ def _too_large(name: str) -> str:
         f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
         "convert identifiers to text, or drop them"
     )
-
-
-def _exact_float64(values: NDArray[Any], name: str, original: Any) -> NDArray[np.float64]:
-    values = np.asarray(values, np.float64)
-    if original.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
-        raise ValueError(_too_large(name))
-    return values
 
 
 def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | None]:
@@ -1375,10 +1366,6 @@ def _are_most(some: Sequence[str], rows: Counter[str]) -> bool:
 
 def _categories(values: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted(value for value in set(values) if value is not None))
-
-
-def _code(value: str | None, codes: dict[str, int]) -> int:
-    return MISSING if value is None else codes.get(value, UNSEEN)
 
 
 def _check_codes(table: Table, least: int) -> None:
@@ -1784,6 +1771,20 @@ def effective_row(weights: NDArray[np.float64]) -> float:
     return float((weights**2).sum() / weights.sum())
 
 
+def numbers_of_rows(name: str, given: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """A finite number for every row, shape (rows,).
+
+    Raises:
+        TypeError, ValueError: naming the argument.
+    """
+    values = checks.array(name, given)
+    if values.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {values.shape}, but X has {n_rows} rows")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} has NaN or infinite values; drop those rows")
+    return values
+
+
 _LARGEST_OFFSET = 300.0
 
 
@@ -1801,11 +1802,7 @@ def total_offset(
     for name, given in (("offset", offset), ("exposure", exposure)):
         if given is None:
             continue
-        values = checks.array(name, given)
-        if values.shape != (n_rows,):
-            raise ValueError(f"{name} has shape {values.shape}, but X has {n_rows} rows")
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} has NaN or infinite values; drop those rows")
+        values = numbers_of_rows(name, given, n_rows)
         if name == "exposure":
             if not (values > 0).all():
                 raise ValueError("exposure must be positive; drop the rows without exposure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -234,6 +235,12 @@ def known_labels(y: ArrayLike, classes: tuple[Label, ...], n_rows: int) -> NDArr
             f"y has labels that the model does not know: {shown}; its classes are {classes}"
         )
     return truth
+
+
+def codes_of(labels: NDArray[Any], classes: Sequence[Label]) -> NDArray[np.intp]:
+    """The places of labels among the classes."""
+    codes = {label: code for code, label in enumerate(classes)}
+    return np.array([codes[label] for label in labels.tolist()], np.intp)
 
 
 def risk(

@@ -67,7 +67,7 @@ class Threshold(NamedTuple):
         # A probability that rounds to 1 must not print as 1.
         share = display.share_text(self.probability) if share in ("0", "1") else share
         score = "" if self.score is None else f", a score of {display.number(self.score)}"
-        return f"{display.plain(str(self.label))} is predicted above p = {share}{score}"
+        return f"{display.plain(self.label)} is predicted above p = {share}{score}"
 
 
 def warn_of_threshold(model: RuleEnsemble | RuleList) -> None:
@@ -294,7 +294,7 @@ class RuleEnsemble(_OfRules):
     def __str__(self) -> str:
         title = f"Rule ensemble of {self._size}"
         if len(classes := self.schema.classes or ()) == 2:
-            title += f" (positive class: {display.plain(str(classes[1]))})"
+            title += f" (positive class: {display.plain(classes[1])})"
         names = [(*self._names(), "")] if self.n_outputs > 1 else []
         return "\n".join([title, self.heading, *display.aligned([*names, *self._rows()])])
 
@@ -304,7 +304,7 @@ class RuleEnsemble(_OfRules):
     def _names(self) -> tuple[str, ...]:
         """The headings of the columns of weights: the classes if there are several outputs."""
         classes = (self.schema.classes or ()) if self.n_outputs > 1 else ("weight",)
-        return tuple(display.plain(str(label)) for label in classes)
+        return tuple(display.plain(label) for label in classes)
 
     def _rows(self) -> list[tuple[str, ...]]:
         """(weight, rule) of every rule, largest weight first, and of every linear term.
@@ -351,7 +351,7 @@ class RuleEnsemble(_OfRules):
             terms = "" if self.linear is None else " and the linear terms"
             return f"{what} each {target}: the sum of its column over the rules that hold{terms}"
         if classes is not None:
-            what = f"{what} {target} == {display.plain(str(classes[1]))}:"
+            what = f"{what} {target} == {display.plain(classes[1])}:"
         terms = "" if self.linear is None else " + the linear terms"
         start = display.weight_text(self.intercept, self.largest)
         cut = "" if self.cut is None else f"; {self.cut}"
@@ -483,11 +483,7 @@ class RuleList(OrderedRules):
         require(within, f"labels must be class codes, from 0 to {shape[1] - 1}")
         shares = (self.probabilities >= 0).all() and np.allclose(self.probabilities.sum(axis=1), 1)
         require(bool(shares), "probabilities must be at least 0 and sum to 1")
-        if self.counts is not None:
-            usable = self.counts.shape == shape and bool(
-                (np.isfinite(self.counts) & (self.counts >= 0)).all()
-            )
-            require(usable, f"counts must be finite and at least 0, of shape {shape}, or None")
+        _check_known("counts", self.counts, shape)
         if self.threshold is not None:
             threshold = checks.number("threshold", self.threshold)
             require(shape[1] == 2, f"threshold is for two classes, not for {self.schema.classes}")
@@ -529,6 +525,13 @@ class RuleList(OrderedRules):
         if self.weighted:
             return [f"weight {right} of {display.number(all_)}"]
         return [f"{right} of {display.counted(round(all_), 'row')}"]
+
+
+def _check_known(name: str, known: NDArray[np.float64] | None, shape: tuple[int, ...]) -> None:
+    """Check figures of the training rows of each rule."""
+    if known is not None:
+        usable = known.shape == shape and bool((np.isfinite(known) & (known >= 0)).all())
+        require(usable, f"{name} must be finite and at least 0, of shape {shape}, or None")
 
 
 def best_value(target: NDArray[np.float64], weights: NDArray[np.float64], loss: ListLoss) -> float:
@@ -581,10 +584,8 @@ class RegressionList(OrderedRules):
         shape = (len(self.conjunctions) + 1,)
         usable = self.values.shape == shape and bool(np.isfinite(self.values).all())
         require(usable, f"values must be finite, of shape {shape}")
-        for name, known in (("counts", self.counts), ("errors", self.errors)):
-            if known is not None:
-                usable = known.shape == shape and bool((np.isfinite(known) & (known >= 0)).all())
-                require(usable, f"{name} must be finite and at least 0, of shape {shape}, or None")
+        _check_known("counts", self.counts, shape)
+        _check_known("errors", self.errors, shape)
 
     @classmethod
     def of_rows(
@@ -647,6 +648,10 @@ class RegressionList(OrderedRules):
             self.conjunctions.take(rules), values, self.options, weighted=self.weighted,
             loss=self.loss,
         )  # fmt: skip
+
+
+RuleModel = RuleEnsemble | RuleList | RegressionList
+"""The models of rules."""
 
 
 def not_a_model(model: object) -> NoReturn:
@@ -774,12 +779,12 @@ class Explanation:
         """The prediction, and what it rests on."""
         says = self.prediction
         is_number = isinstance(says, float) and self.probabilities is None
-        said = display.number(says) if is_number else display.plain(str(says))
+        said = display.number(says) if is_number else display.plain(says)
         title = f"prediction: {said}"
         if self.probabilities is None:
             return f"{title}   ({self.counted})" if self.counted else title
         shares = ", ".join(
-            f"{display.plain(str(label))}: {display.share_text(p)}"
+            f"{display.plain(label)}: {display.share_text(p)}"
             for label, p in self.probabilities.items()
         )
         cut = [] if self.threshold is None else [str(self.threshold)]
@@ -790,8 +795,7 @@ class Explanation:
         names = [(*self._names(), f"not {self._names()[1]} because")] if several else []
         return "\n".join([self._title, *display.aligned([*names, *self._rows()])])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return display.html_table(self._title, (*self._names(), "because"), self._rows())
@@ -812,7 +816,7 @@ class Explanation:
         """The headings of the columns of weights."""
         if self.runner_up is None:
             return ("weight",)
-        said, other = (display.plain(str(one)) for one in (self.prediction, self.runner_up))
+        said, other = (display.plain(one) for one in (self.prediction, self.runner_up))
         return said, other, "difference"
 
     def _rows(self) -> list[tuple[str, ...]]:

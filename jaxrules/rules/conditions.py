@@ -226,6 +226,11 @@ class Condition:
         require(known, f"a condition on {name!r} has codes beyond its categories {categories}")
         return self
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that it reads."""
+        return self.feature.features if isinstance(self.feature, Direction) else (self.feature,)
+
     def complement(self, schema: Schema) -> Condition | None:
         """The condition that holds where this one does not; None if that is none, as outside of an
         interval with two ends.
@@ -236,8 +241,7 @@ class Condition:
             return replace(
                 self, categories=others, unseen=not self.unseen, missing=not self.missing
             )
-        of = self.feature.features if isinstance(self.feature, Direction) else (self.feature,)
-        gaps = schema.absent(of) is not None
+        gaps = schema.absent(self.columns) is not None
         missing = gaps and not self.missing
         if self.admits_no_number or self.lower == math.inf or self.upper == -math.inf:
             return Condition(self.feature, missing=missing)

@@ -383,6 +383,17 @@ def column(name: str, key: object, names: Sequence[str]) -> int:
     return int(key)
 
 
+def text(name: str, value: object, what: str = "text") -> str:
+    """Text; `what` says what it is.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be {what}, got {type(value).__name__}")
+    return value
+
+
 def flag(name: str, value: object) -> bool:
     """True or False, also NumPy's.
 

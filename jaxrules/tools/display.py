@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 
-def plain(text: str) -> str:
+def plain(name: object) -> str:
     """A name for printing: control characters are escaped, so that no terminal obeys them."""
+    text = str(name)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

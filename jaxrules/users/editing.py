@@ -31,12 +31,13 @@ from jaxrules.data.table import (
 )
 from jaxrules.learning.training import TrainingData, data_for, relative_spread, without_offset
 from jaxrules.losses import Loss, LossFunction, logistic, loss_by_name, softmax, squared
-from jaxrules.models.metrics import known_labels, loss_of
+from jaxrules.models.metrics import codes_of, known_labels, loss_of
 from jaxrules.models.rule_models import (
     OrderedRules,
     RegressionList,
     RuleEnsemble,
     RuleList,
+    RuleModel,
     decision_function,
     not_a_model,
     rows_for,
@@ -51,7 +52,6 @@ from jaxrules.tools import checks
 from jaxrules.users.inspection import OperatingPoint, needed_conditions
 
 Floats = NDArray[np.float64]
-Model = RuleEnsemble | RuleList | RegressionList
 ModelT = TypeVar("ModelT", RuleEnsemble, RuleList, RegressionList)
 ClassifierT = TypeVar("ClassifierT", RuleEnsemble, RuleList)
 
@@ -442,13 +442,12 @@ def _valued(
 
 
 def _labelled(
-    model: Model, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None
+    model: RuleModel, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Table, NDArray[np.intp], Floats]:
     """Rows, the codes of their classes, and their weights."""
     check_order(X, y=y, sample_weight=sample_weight)
     table, classes = rows_for(model, X), model.schema.classes or ()
-    truth = known_labels(y, classes, table.n_rows)
-    codes = np.argmax(truth[:, None] == np.asarray(classes)[None], axis=1)
+    codes = codes_of(known_labels(y, classes, table.n_rows), classes)
     return table, codes, check_sample_weight(sample_weight, table.n_rows)
 
 
@@ -476,12 +475,10 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
     table, rules = rows_for(model, X), model.conjunctions
     shorter = [[rule[i] for i in needed_conditions(rule, table)] for rule in rules]
     # A rule that lost conditions is counted anew, but never as longer than before.
-    counts = [
-        min(int(n), sum(c.n_propositions(rules.schema) for c in one))
-        if len(one) < len(rule)
-        else int(n)
-        for n, one, rule in zip(rules.propositions, shorter, rules, strict=True)
-    ]
+    counts = rules.propositions.tolist()
+    for r, (one, rule) in enumerate(zip(shorter, rules, strict=True)):
+        if len(one) < len(rule):
+            counts[r] = min(counts[r], sum(c.n_propositions(rules.schema) for c in one))
     conjunctions = Conjunctions.build(rules.schema, shorter, counts).with_short_thresholds(table)
     # Of rules with equal conditions, the first stands for all: a later one in a list decides no
     # row, and in a sum the weights are added.

@@ -106,8 +106,7 @@ def _shares(rules: Conjunctions) -> Floats:
     uses = np.zeros((len(rules), len(rules.schema.features)))
     for r, rule in enumerate(rules):
         for condition in rule:
-            columns = condition.feature
-            uses[r, [columns] if isinstance(columns, int) else list(columns.features)] = 1.0
+            uses[r, list(condition.columns)] = 1.0
     return uses / np.maximum(uses.sum(axis=1, keepdims=True), 1.0)
 
 

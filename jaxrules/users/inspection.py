@@ -294,7 +294,7 @@ class GroupTable(display.Tabulated, tuple[GroupScores, ...]):
         of = display.counted(len(self), "group")
         if self.favourable is None:
             return of
-        said = display.plain(str(self.favourable))
+        said = display.plain(self.favourable)
         if not broken:
             return f"{of}; favourable: {said}; all ratios are at least 4/5"
         sure = sum((one.ratio_high or 0.0) < _FOUR_FIFTHS for one in broken)
@@ -320,7 +320,7 @@ class GroupTable(display.Tabulated, tuple[GroupScores, ...]):
                 "" if rate is None else f"{rate:.1%}"
                 for rate in (one.accuracy, one.false_positive_rate, one.false_negative_rate)
             )
-            group = display.plain(str(one.group))
+            group = display.plain(one.group)
             rows.append((group, str(one.rows), right, share, within, relative, between, *wrong))
         return self._caption(), header, rows
 
@@ -427,18 +427,14 @@ def scores_of_groups(
     weights: NDArray[np.float64],
 ) -> tuple[GroupScores, ...]:
     """`scores_by_group` of predictions; all but `names` and `classes` of shape (rows,)."""
-    alarm, positive, two = predicted == classes[1], truth == classes[1], len(classes) == 2
-    return tuple(
-        GroupScores(
-            name,
-            int(inside.sum()),
-            _share(predicted == truth, inside, weights),
-            _share(alarm, inside, weights) if two else None,
-            _share(alarm, inside & ~positive, weights) if two else None,
-            _share(~alarm, inside & positive, weights) if two else None,
-        )
-        for name, inside in ((name, group == code) for code, name in enumerate(names))
-    )
+    alarm, positive, found = predicted == classes[1], truth == classes[1], []
+    for code, name in enumerate(names):
+        inside = group == code
+        right = _share(predicted == truth, inside, weights)
+        parts = (alarm, inside), (alarm, inside & ~positive), (~alarm, inside & positive)
+        of_two = (_share(*part, weights) if len(classes) == 2 else None for part in parts)
+        found.append(GroupScores(name, int(inside.sum()), right, *of_two))
+    return tuple(found)
 
 
 def group_of_rows(

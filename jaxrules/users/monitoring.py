@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Schema, Table, TableLike, check_order, check_sample_weight, conform
+from jaxrules.models.metrics import codes_of
 from jaxrules.models.rule_models import (
     OrderedRules,
     RuleEnsemble,
@@ -70,18 +71,15 @@ class Drift:
     rows: tuple[int, int]
 
     def __str__(self) -> str:
-        scores, rules = (display.text_table(_header(w), _cells(m)) for w, m in self._parts())
-        parts = [self._caption(), scores, *([rules] if self.rules else []), self._of_columns()]
-        return "\n".join(parts)
+        tables = [display.text_table(*table) for table in self._tables()]
+        shown = tables if self.rules else tables[:1]
+        return "\n".join([self._caption(), *shown, self._of_columns()])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        tables = [
-            display.html_table(self._caption() if k == 0 else "", _header(what), _cells(moved))
-            for k, (what, moved) in enumerate(self._parts())
-        ]
+        titled = zip((self._caption(), ""), self._tables(), strict=True)
+        tables = [display.html_table(title, *table) for title, table in titled]
         return "".join(tables) + f"<p>{html.escape(self._of_columns())}</p>"
 
     def _of_columns(self) -> str:
@@ -89,22 +87,21 @@ class Drift:
         of = f", the largest of {len(self.columns)}" if len(shown) < len(self.columns) else ""
         return f"PSI of the columns: {', '.join(shown)}{of}"
 
-    def _parts(self) -> tuple[tuple[str, tuple[Moved, ...]], tuple[str, tuple[Moved, ...]]]:
-        return ("scores", self.scores), ("rule", self.rules)
+    def _tables(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """The headings and rows of the scores and of the rules."""
+        return [
+            (
+                (what, "before", "after", "PSI"),
+                [(m.text, f"{m.before:.1%}", f"{m.after:.1%}", f"{m.psi:.3f}") for m in moved],
+            )
+            for what, moved in (("scores", self.scores), ("rule", self.rules))
+        ]
 
     def _caption(self) -> str:
         grade = "stable" if self.psi < _STABLE else "moved" if self.psi < _ACTION else "act"
         before, after = self.rows
         counts = f"{display.counted(before, 'row')} before, {after} after"
         return f"PSI of the scores {self.psi:.3f} ({grade}); {counts}"
-
-
-def _header(what: str) -> tuple[str, str, str, str]:
-    return what, "before", "after", "PSI"
-
-
-def _cells(moved: tuple[Moved, ...]) -> list[tuple[str, str, str, str]]:
-    return [(one.text, f"{one.before:.1%}", f"{one.after:.1%}", f"{one.psi:.3f}") for one in moved]
 
 
 def drift(
@@ -196,17 +193,15 @@ def _columns(
                 edges = np.arange(len(feature.levels), dtype=np.float64)
             special = schema.companions.get(place)
             absent = [-1 if special is None else table.columns[special] for table in tables]
-            codes = [
-                np.where(np.isnan(one), gap, len(feature.special_values or ()) + bins)
-                for one, gap, bins in zip(
-                    columns, absent, (np.searchsorted(edges, one) for one in columns), strict=True
-                )
-            ]
+            first = len(feature.special_values or ())
+            binned = [first + np.searchsorted(edges, one) for one in columns]
+            parts = zip(columns, absent, binned, strict=True)
+            codes = [np.where(np.isnan(one), gap, bins) for one, gap, bins in parts]
         else:
             codes = columns  # from -2 on
         _, bins = np.unique(np.concatenate(codes), return_inverse=True)
-        parts = np.split(bins, [len(codes[0])])
-        counts = [np.bincount(b, w, bins.max() + 1) for b, w in zip(parts, weights, strict=True)]
+        pairs = zip(np.split(bins, [len(codes[0])]), weights, strict=True)
+        counts = [np.bincount(b, w, bins.max() + 1) for b, w in pairs]
         found.append(MovedColumn(display.plain(feature.name), float(_summands(*counts).sum())))
     return tuple(sorted(found, key=lambda one: -one.psi))
 
@@ -247,10 +242,8 @@ def _bins(
         return [*names, "otherwise"], [model.position(table) for table in tables]
     if isinstance(model, RuleEnsemble) and model.n_outputs > 1:
         classes = model.schema.classes or ()
-        labels = [np.asarray(predict(model, table)).tolist() for table in tables]
-        place = {label: k for k, label in enumerate(classes)}
-        codes = [np.array([place[label] for label in one], np.intp) for one in labels]
-        return [display.plain(str(label)) for label in classes], codes
+        codes = [codes_of(np.asarray(predict(model, table)), classes) for table in tables]
+        return list(map(display.plain, classes)), codes
     # Sums that differ by rounding alone are one score.
     scores = [np.asarray(decision_function(model, table), np.float64) for table in tables]
     scale = max(float(np.abs(one).max(initial=0.0)) for one in scores) or 1.0

@@ -9,6 +9,7 @@ score, which gives an alarm its reasons.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -83,23 +84,14 @@ def oriented(
     turned: NDArray[np.bool_] = weights[:, 0] < 0 if side == "positive" else share > 0.5
     others = complements(model.conjunctions)
     turned &= np.array([one is not None for one in others], bool)
-    rules = [
-        (other,) if turn and other is not None else rule
-        for rule, other, turn in zip(model.conjunctions, others, turned, strict=True)
-    ]
-    counts = [
-        other.n_propositions(model.schema) if turn and other is not None else count
-        for other, turn, count in zip(
-            others, turned, model.conjunctions.propositions.tolist(), strict=True
-        )
-    ]
+    rules: list[Sequence[Condition]] = list(model.conjunctions)
+    counts = model.conjunctions.propositions.tolist()
+    for r in np.flatnonzero(turned).tolist():
+        if (other := others[r]) is not None:
+            rules[r], counts[r] = (other,), other.n_propositions(model.schema)
     intercept = np.array(model.intercept, np.float64)
     for weight in weights[turned]:  # rule order: a defined sum
         intercept += weight
     weights[turned] *= -1
-    return dataclasses.replace(
-        model,
-        conjunctions=Conjunctions.build(model.schema, rules, counts),
-        weights=weights,
-        intercept=intercept,
-    )
+    built = Conjunctions.build(model.schema, rules, counts)
+    return dataclasses.replace(model, conjunctions=built, weights=weights, intercept=intercept)

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
 from jaxrules.data.table import Schema, Table, TableLike, check_order, conform, regression_target
-from jaxrules.models.metrics import known_labels, local_support, support
+from jaxrules.models.metrics import codes_of, known_labels, local_support, support
 from jaxrules.models.rule_models import (
     Explanation,
     OrderedRules,
@@ -36,7 +37,7 @@ from jaxrules.users.comparison import Comparison
 from jaxrules.users.export.program import program_of
 from jaxrules.users.inspection import Importance, importance, rule_report, wilson
 from jaxrules.users.reporting.figures import FigureRows, quality_json
-from jaxrules.users.reporting.subject import Known
+from jaxrules.users.reporting.subject import Known, Model
 
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, BLACK = COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -267,10 +268,7 @@ def support_path(
         raise TypeError(
             f"path must be a sequence of fits, as of jaxrules.lire.path, got {type(path).__name__}"
         )
-    if not isinstance(penalty, str):
-        raise TypeError(
-            f"penalty must be the name of a setting of the fits, got {type(penalty).__name__}"
-        )
+    checks.text("penalty", penalty, "the name of a setting of the fits")
     checks.require(len(path) > 0, "path is empty")
     penalties = [dict(fit.model.options).get(penalty) for fit in path]
     known = ", ".join(name for name, _ in path[0].model.options)
@@ -333,11 +331,19 @@ def rule_importance(
 
 
 def _bars_by_sign(ranked: Sequence[Importance], ax: Any) -> None:
-    signs = {True: (BLUE, "raises the score"), False: (ORANGE, "lowers the score")}
-    for sign, (colour, label) in signs.items():
-        rows = [i for i, one in enumerate(ranked) if ((one.weight or 0.0) > 0) is sign]
+    kinds = [int((one.weight or 0.0) <= 0) for one in ranked]
+    styles = [(BLUE, "raises the score"), (ORANGE, "lowers the score")]
+    _bars(ranked, kinds, [{"color": colour, "label": label} for colour, label in styles], ax)
+
+
+def _bars(
+    ranked: Sequence[Importance], kinds: Sequence[int], styles: Sequence[Any], ax: Any
+) -> None:
+    """Bars of every kind, if there are some, in its style."""
+    for kind, style in enumerate(styles):
+        rows = [i for i, one in enumerate(kinds) if one == kind]
         if rows:
-            ax.barh(rows, [ranked[i].value for i in rows], color=colour, label=label)
+            ax.barh(rows, [ranked[i].value for i in rows], **style)
 
 
 def _bars_by_label(model: RuleList, ranked: Sequence[Importance], ax: Any) -> None:
@@ -345,11 +351,8 @@ def _bars_by_label(model: RuleList, ranked: Sequence[Importance], ax: Any) -> No
     classes, rules = model.schema.classes or (), model.conjunctions
     said = {rules.describe(r, " AND "): int(model.labels[r]) for r in range(len(rules))}
     said["otherwise"] = int(model.labels[-1])
-    for k, label in enumerate(classes):
-        rows = [i for i, one in enumerate(ranked) if said[one.text] == k]
-        if rows:
-            values = [ranked[i].value for i in rows]
-            ax.barh(rows, values, label=display.plain(str(label)), **_filled(k))
+    styles = [{"label": display.plain(one), **_filled(k)} for k, one in enumerate(classes)]
+    _bars(ranked, [said[one.text] for one in ranked], styles, ax)
 
 
 def _bars_by_class(model: RuleEnsemble, ranked: Sequence[Importance], ax: Any) -> None:
@@ -367,7 +370,7 @@ def _bars_by_class(model: RuleEnsemble, ranked: Sequence[Importance], ax: Any) -
     shares = np.array([sizes[one.text] / sizes[one.text].sum() for one in ranked])
     lengths, left = shares * np.array([[one.value] for one in ranked]), np.zeros(len(ranked))
     for k, label in enumerate(model.schema.classes or range(model.n_outputs)):
-        name = display.plain(str(label))
+        name = display.plain(label)
         ax.barh(range(len(ranked)), lengths[:, k], left=left, label=name, **_filled(k))
         left = left + lengths[:, k]
 
@@ -474,21 +477,12 @@ def coefficient_path(
 
 
 def _apart(values: NDArray[np.float64], gap: float) -> list[float]:
-    """The heights nearest to ascending values that are at least `gap` apart.
-
-    Less k gap, they ascend: isotonic regression, by pooling neighbours that do not.
+    """The heights nearest to ascending values that are at least `gap` apart: less k gap, they
+    ascend.
     """
-    pools: list[tuple[float, int]] = []
-    for k, value in enumerate(values.tolist()):
-        mean, size = value - k * gap, 1
-        # A value below the pool before it joins it, and both take their weighted mean. Pool means
-        # ascend at every step, as isotonic regression asks.
-        while pools and pools[-1][0] > mean:
-            before, others = pools.pop()
-            mean, size = (mean * size + before * others) / (size + others), size + others
-        pools.append((mean, size))
-    flat = [mean for mean, size in pools for _ in range(size)]
-    return [height + k * gap for k, height in enumerate(flat)]
+    steps = gap * np.arange(len(values))
+    heights: list[float] = (isotonic_regression(values - steps).x + steps).tolist()
+    return heights
 
 
 def _weights_along(path: Any) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
@@ -563,7 +557,7 @@ def waterfall(
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
     _rows([text for text, _ in steps], ax, grows)
-    of_class = f" of {display.plain(str(labels[output]))}" if last else ""
+    of_class = f" of {display.plain(labels[output])}" if last else ""
     ax.set_xlabel("points" if explanation.in_points else f"score{of_class}")
     said = explanation.prediction
     title = f"prediction: {display.number(said) if isinstance(said, float) else said}"
@@ -690,7 +684,7 @@ def _numbers(
 
 def _quality(model: Any, X: TableLike, y: ArrayLike) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """The figures of a report on some rows, and the classes."""
-    if not isinstance(model, (RuleEnsemble, RuleList, RegressionList, ModelSequence)):
+    if not isinstance(model, Model):
         not_a_model(model)
     checks.concrete("X", X)
     check_order(X, y=y)
@@ -706,7 +700,7 @@ def _curves(model: Any, X: TableLike, y: ArrayLike) -> tuple[list[dict[str, Any]
     checks.require(len(classes) > 0, "model predicts numbers, for which there is no such curve")
     curves = [curve for curve in found["curves"] if curve["roc"] is not None]
     checks.require(len(curves) > 0, "y has rows of one class only; the curve needs others")
-    names = [display.plain(str(label)) for label in classes]
+    names = list(map(display.plain, classes))
     return curves, np.array(found["confusion"]), names
 
 
@@ -808,7 +802,7 @@ def calibration(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
     for number, curve in enumerate(found["curves"]):
         predicted, observed, sizes = np.array(curve["calibration"]).T
         low, high = wilson(observed, sizes)
-        style, name = _style(number), display.plain(str(classes[curve["class"]]))
+        style, name = _style(number), display.plain(classes[curve["class"]])
         errors = np.maximum([observed - low, high - observed], 0.0)
         ax.errorbar(
             predicted, observed, yerr=errors, **style, markersize=4, linewidth=1, elinewidth=0.6,
@@ -853,7 +847,7 @@ def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
     asked = Table(table.schema, tuple(columns))
     said = predict(model, asked) if classes is None else predict_proba(model, asked)
     means = np.asarray(said, np.float64).reshape(len(at), rows.n_rows, -1).mean(axis=1)
-    named = [""] if classes is None else [display.plain(str(one)) for one in classes]
+    named = [""] if classes is None else list(map(display.plain, classes))
     lines = {name: k for k, name in enumerate(named) if k == 1 or len(named) != 2}
     ax = _axes(ax)
     for number, (name, k) in enumerate(lines.items()):
@@ -864,7 +858,7 @@ def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
             ax.plot(at, means[:, k], color=style["color"], label=name)
     _density(ax, known, at if labels else None)
     if labels:
-        ax.set_xticks(at, [display.plain(str(one)) for one in labels])
+        ax.set_xticks(at, list(map(display.plain, labels)))
         ax.tick_params(axis="x", rotation=30 if max(len(str(one)) for one in labels) > 6 else 0)
     target = display.plain(model.schema.target)
     single = f"mean probability of {next(iter(lines))}" if len(lines) == 1 else "mean probability"
@@ -942,8 +936,7 @@ def list_flow(
         codes = np.asarray(model.labels)
         found = codes[place]
         if y is not None:
-            truth = known_labels(y, classes, len(place)).tolist()
-            found = np.array([classes.index(one) for one in truth])
+            found = codes_of(known_labels(y, classes, len(place)), classes)
     elif y is not None:
         distances = np.abs(regression_target(y, len(place)) - np.asarray(predict(model, table)))
         away = np.bincount(place, distances, n + 1)
@@ -963,7 +956,7 @@ def list_flow(
         right = f", {counts[label] / total:.0%} right" if classes and total else right
         right = right if y is not None and total else ""
         said, _ = model.predicted(r)
-        said = display.plain(str(said)) if classes else display.number(said)
+        said = display.plain(said) if classes else display.number(said)
         says = f"{said}: {display.counted(total, 'row')}{right}"
         ax.text(reached[r] + 0.01 * len(place), r, says, va="center", fontsize="small")
     _rows([*(model.conjunctions.describe(r, " AND ") for r in range(n)), "otherwise"], ax, grows)
@@ -972,7 +965,7 @@ def list_flow(
     ax.spines["bottom"].set_bounds(0, len(place))
     of = display.plain(model.schema.target) + (" of the rows" if y is not None else " as predicted")
     handles = [
-        ax.barh(0, 0, label=display.plain(str(one)), **_filled(k)) for k, one in enumerate(classes)
+        ax.barh(0, 0, label=display.plain(one), **_filled(k)) for k, one in enumerate(classes)
     ]
     if handles:
         _legend_above(ax, handles, of)

@@ -56,9 +56,9 @@ class Reasons:
     reasons: tuple[Reason, ...]
 
     def _caption(self) -> str:
-        toward = "" if self.label is None else f" towards {display.plain(str(self.label))}"
+        toward = "" if self.label is None else f" towards {display.plain(self.label)}"
         score, reference = display.number(self.score), display.number(self.reference)
-        said = display.plain(str(self.prediction))
+        said = display.plain(self.prediction)
         return f"prediction: {said}   (score{toward} {score}, reference {reference})"
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -73,8 +73,7 @@ class Reasons:
         rows = self._rows() or [("", "no rule adds points")]
         return "\n".join([self._caption(), *display.aligned(rows)])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return display.html_table(self._caption(), ("points", "because"), self._rows())
@@ -126,7 +125,7 @@ def reasons(
     if not isinstance(ensemble, RuleEnsemble):
         not_a_model(model)
     most = checks.optional(checks.integer, "most", most, at_least=1)
-    output, sign = _output_of(ensemble, label)
+    output, sign, toward = _towards(ensemble, label)
     # A card counts whole points: its scores are the totals.
     unit = 1.0 if card is None else card.scale or 1.0
     sign_unit = sign / unit if scaled is None else sign * scaled.factor
@@ -146,7 +145,6 @@ def reasons(
     if card is not None or scaled is not None:
         lost = np.round(lost, 9)  # scale * points / scale
     predictions = np.asarray(predict(ensemble, table)).tolist()
-    toward = _label_of(ensemble, label)
     of_scale = np.zeros(table.n_rows) if scaled is None else scaled.score(table)
     found = []
     for i, row in enumerate(lost):
@@ -164,25 +162,22 @@ def reasons(
     return found
 
 
-def _output_of(model: RuleEnsemble, label: Label | None) -> tuple[int, float]:
-    """The output that belongs to a class, and the sign with which it counts towards it."""
+def _towards(model: RuleEnsemble, label: Label | None) -> tuple[int, float, Label | None]:
+    """The output that belongs to a class, the sign with which it counts towards it, and the
+    class.
+    """
     classes = model.schema.classes
     if not (label is None or isinstance(label, (str, bool, int, float, np.generic))):
         raise TypeError(f"label must be a class or None, got {type(label).__name__}")
     if classes is None:
         checks.require(label is None, f"label is {label!r}, but the model predicts numbers")
-        return 0, 1.0
+        return 0, 1.0, None
     if label is None:
         checks.require(len(classes) == 2, f"label must be one of the classes {classes}")
-        return 0, 1.0
+        return 0, 1.0, classes[1]
     checks.require(label in classes, f"label must be one of the classes {classes}, got {label!r}")
     place = classes.index(label)
-    return (0, 1.0 if place else -1.0) if model.n_outputs == 1 else (place, 1.0)
-
-
-def _label_of(model: RuleEnsemble, label: Label | None) -> Label | None:
-    classes = model.schema.classes
-    return classes[1] if label is None and classes is not None else label
+    return (0, 1.0 if place else -1.0, label) if model.n_outputs == 1 else (place, 1.0, label)
 
 
 class _Addends:

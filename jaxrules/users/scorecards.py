@@ -78,8 +78,7 @@ class Scorecard:
         lines = [self._caption(), *display.aligned(self._rows())]
         return "\n".join([*lines, display.text_table(*self._chances())])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         card = display.html_table(self._caption(), ("points", "rule"), self._rows())
@@ -98,7 +97,7 @@ class Scorecard:
 
     def _chances(self) -> tuple[tuple[str, str, str], list[tuple[str, str, str]]]:
         """Every total in the rows, its probability and its share."""
-        label = display.plain(str((self.model.schema.classes or ())[1]))
+        label = display.plain((self.model.schema.classes or ())[1])
         rows = []
         for total, share in self.totals:
             chance = float(sigmoid(np.array(self.scale * total + self.intercept)))
@@ -185,7 +184,7 @@ class ScaledScorecard(display.Tabulated):
 
     def tabulated(self) -> tuple[str, tuple[str, ...], list[tuple[str, str, str]]]:
         double = display.number(self.factor * math.log(2.0), 4)
-        good = display.plain(str(self.good))
+        good = display.plain(self.good)
         cut = f"; {good} is predicted from {self.cut_off} on" if self.model.threshold else ""
         order = np.argsort(-np.abs(np.diff(self.points)[:, 0]), kind="stable").tolist()
         points = ((r, *self.points[r].tolist()) for r in order)

@@ -35,6 +35,7 @@ from jaxrules.data.table import (
     check_order,
     check_sample_weight,
     conform,
+    numbers_of_rows,
     target_array,
 )
 from jaxrules.ensembles import boosting
@@ -139,8 +140,7 @@ def split(
     """
     check_order(X, time=time, event=event, entry=entry, sample_weight=sample_weight, groups=groups)
     table = as_table(X, missing=missing)
-    if not isinstance(column, str):
-        raise TypeError(f"column must be a name, got {type(column).__name__}")
+    checks.text("column", column, "a name")
     if column in table.names:
         raise ValueError(f"X has a column {column!r} already; pass another name as column=")
     known = _Times.of(time, event, entry, table.n_rows)
@@ -183,22 +183,20 @@ class _Times:
     def of(
         cls, time: ArrayLike, event: ArrayLike, entry: ArrayLike | None, n_rows: int | None = None
     ) -> _Times:
-        times = checks.array("time", time)
         if np.asarray(time).dtype == bool:
             raise TypeError("time must be numbers, got True and False; time comes before event")
-        n_rows = len(times) if n_rows is None and times.ndim else n_rows
-        _check_times("time", times, n_rows)
+        n = np.size(time) if n_rows is None else n_rows
+        times = numbers_of_rows("time", time, n)
         checks.require(
             times.min(initial=1.0) > 0,
             "time must be positive; give events at time 0 a small time, or drop them",
         )
-        events = target_array(event, len(times), "event")
+        events = target_array(event, n, "event")
         if events.dtype.kind == "U" or not np.isin(events, (0, 1)).all():
             raise ValueError(
                 "event must be True or False, or 1 or 0, for every row, such as status == 'dead'"
             )
-        entries = np.zeros(len(times)) if entry is None else checks.array("entry", entry)
-        _check_times("entry", entries, len(times))
+        entries = np.zeros(n) if entry is None else numbers_of_rows("entry", entry, n)
         checks.require((entries >= 0).all(), "entry has negative values; times start at 0")
         late = np.flatnonzero(entries >= times)
         checks.require(
@@ -227,14 +225,6 @@ def _refuse_pairs(
     if wrong.any():
         a, b = sorted((int(first[wrong][0]), int(second[wrong][0])))
         raise ValueError(f"a person of groups {what}: rows {a} and {b}; see `entry`")
-
-
-def _check_times(name: str, values: Floats, n_rows: int | None) -> None:
-    if values.shape != (n_rows,):
-        raise ValueError(f"{name} has shape {values.shape}, but X has {n_rows} rows")
-    checks.require(
-        bool(np.isfinite(values).all()), f"{name} has NaN or infinite values; drop those rows"
-    )
 
 
 def _starts(cuts: int | Sequence[float] | None, known: _Times) -> Floats:

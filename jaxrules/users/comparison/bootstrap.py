@@ -15,7 +15,7 @@ from jaxrules.learning.guard import guarded
 from jaxrules.learning.training import warn_of_counts
 from jaxrules.learning.workers import carry_out, check_workers
 from jaxrules.models.metrics import Measure, used_rules
-from jaxrules.models.rule_models import RegressionList, RuleEnsemble, RuleList
+from jaxrules.models.rule_models import RuleEnsemble, RuleModel
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.lowered import Direction
 from jaxrules.tools import checks, display
@@ -30,8 +30,6 @@ from jaxrules.users.comparison.methods import (
     size_of,
 )
 from jaxrules.users.export.frame import Backend, frame_of_rows
-
-Model = RuleEnsemble | RuleList | RegressionList
 
 
 class RuleStability(NamedTuple):
@@ -83,7 +81,7 @@ class Stability:
         models: the bootstrap models.
     """
 
-    model: Model
+    model: RuleModel
     rules: tuple[RuleStability, ...]
     features: tuple[FeatureStability, ...]
     others: tuple[tuple[str, float], ...]
@@ -93,7 +91,7 @@ class Stability:
     failures: tuple[tuple[int, str], ...]
     status: Status
     seconds: float
-    models: tuple[Model, ...] = ()
+    models: tuple[RuleModel, ...] = ()
 
     def to_dataframe(self, backend: Backend | None = None) -> Any:
         """A row per rule of the model: rule, exact, alike, correlation.
@@ -221,7 +219,7 @@ def stability(
     tasks = [_Replicate(chosen, sample, seed, replicate, group) for replicate in range(replicates)]
     run.total = replicates
     outcomes = carry_out(tasks, run, workers)
-    found = [one for one in outcomes if isinstance(one, (RuleEnsemble, RuleList, RegressionList))]
+    found = [one for one in outcomes if isinstance(one, RuleModel)]
     failures = tuple(
         (k, str(one)) for k, one in enumerate(outcomes) if isinstance(one, (str, Exception))
     )
@@ -242,7 +240,7 @@ class _Replicate:
     replicate: int
     group: NDArray[np.int64] | None
 
-    def __call__(self, seconds: float | None) -> Model | str:
+    def __call__(self, seconds: float | None) -> RuleModel | str:
         try:
             return _model(self.method, self.sample[np.sort(self._drawn())], self.seed, seconds)
         except Exception as error:
@@ -264,12 +262,12 @@ class _Replicate:
         return np.concatenate([random.choice(rows, len(rows)) for rows in of_class])
 
 
-def _model(method: Method, sample: MethodSample, seed: int, seconds: float | None) -> Model:
+def _model(method: Method, sample: MethodSample, seed: int, seconds: float | None) -> RuleModel:
     fits = method.fits(sample, seed, seconds)
     if len(fits) != 1:
         raise ValueError(f"method returned {len(fits)} models; pass a fit, not a path")
     model = model_of(next(iter(fits.values())))
-    if not isinstance(model, (RuleEnsemble, RuleList, RegressionList)):
+    if not isinstance(model, RuleModel):
         raise TypeError(f"method must fit rule models, got {type(model).__name__}")
     return model
 
@@ -307,7 +305,7 @@ def _form_text(rule: Sequence[Condition], rules: Conjunctions) -> str:
 
 
 def _recurrence(
-    model: Model, found: Sequence[Model], sample: MethodSample
+    model: RuleModel, found: Sequence[RuleModel], sample: MethodSample
 ) -> tuple[tuple[RuleStability, ...], tuple[FeatureStability, ...], tuple[tuple[str, float], ...]]:
     """Of the model's rules, of the columns, and of rules that the model does not have."""
     own, n = used_rules(model), max(1, len(found))
@@ -351,20 +349,16 @@ def _standardised(rules: Conjunctions, sample: MethodSample) -> NDArray[np.float
     return np.divide(held, norm, out=np.zeros_like(held), where=norm > 1e-9)
 
 
-def _columns(model: Model) -> set[int]:
+def _columns(model: RuleModel) -> set[int]:
     """The columns that a model uses."""
-    columns: set[int] = set()
-    for rule in used_rules(model):
-        for condition in rule:
-            feature = condition.feature
-            columns.update(feature.features if isinstance(feature, Direction) else (feature,))
+    columns = {f for rule in used_rules(model) for condition in rule for f in condition.columns}
     linear = model.linear if isinstance(model, RuleEnsemble) else None
     if linear is not None:
         columns.update(np.asarray(linear.feature)[linear.used].tolist())
     return columns
 
 
-def _score(found: Sequence[Model], sample: MethodSample) -> float | None:
+def _score(found: Sequence[RuleModel], sample: MethodSample) -> float | None:
     """Nogueira, Sechidis and Brown (2018, Eq. 4): 1 - mean unbiased variance /
     variance of a random choice.
     """

@@ -462,17 +462,13 @@ def _paths(
         X, y, steps=steps, method="local", cost=costs[target], standardise=True,
         forbidden=[name for name, one in zip(names, constant, strict=True) if one], **options,
     ).model  # fmt: skip
-    return {
-        f"steps={k}": replace(
-            path,
-            models=path.models[: k + 1],
-            intercepts=path.intercepts[: k + 1],
-            costs=path.costs[: k + 1],
-            features=path.features[:k],
-            step_weights=path.step_weights[:k],
-        )
-        for k in range(1, len(path) + 1)
-    }
+
+    def first(k: int) -> CoordinatePath:
+        after = {name: getattr(path, name)[: k + 1] for name in ("models", "intercepts", "costs")}
+        before = {"features": path.features[:k], "step_weights": path.step_weights[:k]}
+        return replace(path, **before, **after)
+
+    return {f"steps={k}": first(k) for k in range(1, len(path) + 1)}
 
 
 # Baselines of scikit-learn
@@ -497,29 +493,18 @@ def _linear(
     # indicators as y).
     residuals = weights[:, None] * (coded - np.average(coded, axis=0, weights=weights))
     largest = float(np.abs(scaled.T @ residuals).max()) or 1.0
-    l1: dict[str, Any] = {"l1_ratio": 1.0} if _deprecates_penalty() else {"penalty": "l1"}
-    fits = {}
+    fits, of_saga = {}, {"solver": "saga", "l1_ratio": 1.0, "tol": 1e-3, "max_iter": 1000}
     for share in 10.0 ** (-np.arange(1, 13) / 4):
         penalty = share * largest
         # Lasso minimises the mean loss, and LogisticRegression C times the sum + the penalty.
-        model = make_pipeline(
-            StandardScaler(),
-            Lasso(alpha=penalty / weights.sum(), random_state=seed, max_iter=10_000)
-            if of_numbers
-            else LogisticRegression(
-                C=1 / penalty, solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **l1
-            ),
-        )
+        if of_numbers:
+            last = Lasso(alpha=penalty / weights.sum(), random_state=seed, max_iter=10_000)
+        else:
+            last = LogisticRegression(C=1 / penalty, random_state=seed, **of_saga)
+        model = make_pipeline(StandardScaler(), last)
         given = {f"{step}__sample_weight": sample_weight for step, _ in model.steps}
         fits[f"l1_penalty={share:.2g} largest"] = model.fit(X, y, **given)
     return fits
-
-
-def _deprecates_penalty() -> bool:
-    """Whether scikit-learn (1.8 or later) selects L1 by `l1_ratio` alone."""
-    from sklearn.linear_model import LogisticRegression
-
-    return inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
 
 
 def _each(

@@ -291,14 +291,9 @@ class Comparison(display.Tabulated):
         others = [(one, best) for one in finished if best is not None and one is not best]
         tests = {one.method: self._test(one, least) for one, least in others}
         adjusted = _adjusted({k: test.p_value for k, test in tests.items() if test is not None})
-        apart = {one.method: self._differences(one, least) for one, least in others}
-        by_rank = _adjusted(
-            {
-                name: signed_rank_test(differences).p_value
-                for name, differences in apart.items()
-                if 2 <= len(differences) <= MOST_RANKED
-            }
-        )
+        apart = ((one.method, self._differences(one, least)) for one, least in others)
+        enough = {name: of for name, of in apart if 2 <= len(of) <= MOST_RANKED}
+        by_rank = _adjusted({name: signed_rank_test(of).p_value for name, of in enough.items()})
         rows = []
         for one in self.contestants:
             if not one.done.any():
@@ -902,7 +897,7 @@ class _OuterFold:
             # A failed method becomes a note in the table; the others continue.
             except Exception as error:
                 outcome = _Outcome(failure=_said(error))
-        texts = tuple(dict.fromkeys(display.plain(str(one.message)) for one in told))
+        texts = tuple(dict.fromkeys(display.plain(one.message) for one in told))
         values = {**vars(outcome), "seconds": time.monotonic() - started, "warnings": texts}
         return _Outcome(**values)
 

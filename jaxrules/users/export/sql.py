@@ -150,8 +150,7 @@ def to_sql(
             "label is only for what='score', 'probability' or 'reasons'; a prediction covers all "
             "classes"
         )
-    if table is not None and not isinstance(table, str):
-        raise TypeError(f"table must be text, got {type(table).__name__}")
+    checks.optional(checks.text, "table", table)
     chosen = None if what == "prediction" else class_of(program, label)
     if what == "probability" and chosen is None:
         raise ValueError(

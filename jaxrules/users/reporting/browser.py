@@ -77,8 +77,8 @@ def rows_json(table: Table, columns: Sequence[int], n_rows: int) -> Json:
     named = [
         {
             "name": display.plain(feature.name),
-            "categories": feature.categories and [display.plain(c) for c in feature.categories],
-            "levels": feature.levels and [display.plain(str(level)) for level in feature.levels],
+            "categories": feature.categories and list(map(display.plain, feature.categories)),
+            "levels": feature.levels and list(map(display.plain, feature.levels)),
             "missing": bool(table.missing_mask(column).any()),
             "special": feature.special_values,
             "companion": places.index(companions[column]) if column in companions else None,

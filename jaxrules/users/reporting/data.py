@@ -108,7 +108,7 @@ def _of_models(
     result = {
         "models": models,
         "target": known.named(display.plain(first.schema.target), first),
-        "classes": rows.classes and [display.plain(str(label)) for label in rows.classes],
+        "classes": rows.classes and list(map(display.plain, rows.classes)),
         "groups": list(zip(rows.group_names, np.bincount(rows.group).tolist(), strict=False)),
         "table": _table(rows.table) | {"target": _target(rows)},
         **rows_json(rows.table, columns, stored),
@@ -135,7 +135,7 @@ def _for_rows(result: Json, ids: Sequence[str] | None, changeable: Sequence[str]
         found["ids"] = [display.plain(one) for one in ids[: len(result["truth"])]]
     if changeable is not None:
         known = [column[0] for column in result["table"]["columns"]]
-        wanted = [display.plain(one) for one in changeable]
+        wanted = list(map(display.plain, changeable))
         unknown = sorted(set(wanted) - set(known))
         refused = f"changeable names {unknown}, which are no columns of the model"
         checks.require(not unknown, refused)
@@ -207,10 +207,10 @@ def _described(entry: Entry) -> Json:
     else:
         classes, what = model.schema.classes, display.plain(model.schema.target)
         if classes is not None:
-            what = f"log-odds of {what} == {display.plain(str(classes[1]))}"
+            what = f"log-odds of {what} == {display.plain(classes[1])}"
         start = display.weight_text(model.intercepts[-1])
         heading = f"{what} = {start} + the sum of weight times column"
-    settings = [(name, display.plain(str(value))) for name, value in model.options]
+    settings = [(name, display.plain(value)) for name, value in model.options]
     return {
         "label": entry.label,
         "complexity": entry.complexity,
@@ -227,7 +227,7 @@ def _points_text(card: Scorecard | ScaledScorecard | None) -> str:
         return ""
     if isinstance(card, Scorecard):
         return f"; a point of the card is worth {display.number(card.scale, 4)}"
-    toward = display.plain(str(card.good))
+    toward = display.plain(card.good)
     cut = f"; {toward} is predicted from {card.cut_off} points on" if card.model.threshold else ""
     return f"; a point towards {toward} is worth {display.number(1 / card.factor, 4)}{cut}"
 
@@ -236,16 +236,10 @@ def _fit(fit: Fit[Any]) -> Json:
     """How a fit ended, and its history, thinned."""
     shown = np.linspace(0, len(fit.history) - 1, min(len(fit.history), _STEPS)).round().astype(int)
     steps = [fit.history[k] for k in shown.tolist()]
-    return {
-        "objective": fit.objective,
-        "sense": fit.sense,
-        "status": fit.status.value,
-        "advice": fit.advice,
-        "bound": fit.bound,
-        "gap": fit.gap,
-        "seconds": fit.seconds,
-        "history": [(step.seconds, step.objective, step.bound) for step in steps],
-    }
+    told = ("objective", "sense", "advice", "bound", "gap", "seconds")
+    history = [(step.seconds, step.objective, step.bound) for step in steps]
+    figures = {name: getattr(fit, name) for name in told}
+    return {**figures, "status": fit.status.value, "history": history}
 
 
 # Data
@@ -253,15 +247,12 @@ def _fit(fit: Fit[Any]) -> Json:
 
 def _table(table: Table) -> Json:
     """The number of rows, and each column: name, kind, missing values, what is in it."""
-    columns = [
-        (
-            display.plain(feature.name),
-            "categories" if feature.kind == "text" else feature.kind,
-            int(table.missing_mask(table.schema.companions.get(place, place)).sum()),
-            _values(feature, table.columns[place]),
-        )
-        for place, feature in enumerate(table.schema.features)
-    ]
+    columns = []
+    for place, feature in enumerate(table.schema.features):
+        missing = int(table.missing_mask(table.schema.companions.get(place, place)).sum())
+        kind = "categories" if feature.kind == "text" else feature.kind
+        what = _values(feature, table.columns[place])
+        columns.append((display.plain(feature.name), kind, missing, what))
     return {"rows": table.n_rows, "columns": columns}
 
 
@@ -294,7 +285,7 @@ def _target(rows: FigureRows) -> str:
         return _numbers(rows.truth)
     counts = np.bincount(rows.truth, minlength=len(rows.classes)).tolist()
     listed = zip(rows.classes, counts, strict=True)
-    return ", ".join(f"{display.plain(str(label))} ({count})" for label, count in listed)
+    return ", ".join(f"{display.plain(label)} ({count})" for label, count in listed)
 
 
 # Comparisons

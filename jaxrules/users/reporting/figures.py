@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import Label, Table, regression_target
 from jaxrules.losses import logistic, squared
-from jaxrules.models.metrics import known_labels, loss_of, risk
+from jaxrules.models.metrics import codes_of, known_labels, loss_of, risk
 from jaxrules.models.persistence import Json
 from jaxrules.models.rule_models import (
     OrderedRules,
@@ -86,8 +86,7 @@ class FigureRows:
         if classes is None:
             truth, weight = known.relative(model, regression_target(y, n))
         else:
-            codes = {label: code for code, label in enumerate(classes)}
-            truth = np.array([codes[one] for one in known_labels(y, classes, n).tolist()])
+            truth = codes_of(known_labels(y, classes, n), classes)
         if groups is None:
             nowhere = np.zeros(n, np.int64)
             return cls(table, y, classes, truth, weight, known, None, (), nowhere)
@@ -118,7 +117,7 @@ class FigureRows:
 def _name(group: Any) -> str:
     if isinstance(group, float):
         return "(missing)" if np.isnan(group) else display.number(group)
-    return display.plain(str(group))
+    return display.plain(group)
 
 
 def _indicators(codes: NDArray[Any], n: int) -> Floats:
@@ -208,8 +207,7 @@ def quality_json(parts: Parts, program: Program, rows: FigureRows) -> Json:
         return _of_numbers(parts, predicted, rows)
     shares = joined(predict_proba, parts, rows)
     n = len(rows.classes)
-    codes = {label: code for code, label in enumerate(rows.classes)}
-    said = np.array([codes[label] for label in predicted.tolist()])
+    said = codes_of(predicted, rows.classes)
     truth = _indicators(rows.truth, n)
     name, value = _risk(parts, rows, float((said != rows.truth).mean()))
     single = isinstance(program, Sum) and n == 2

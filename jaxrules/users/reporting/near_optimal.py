@@ -32,7 +32,8 @@ def near_optimal_json(found: NearOptimalModels, entries: Sequence[Entry], rows: 
         entries: those that the page shows, the best.
         rows: the rows that they are compared on.
     """
-    texts = [found.rules.describe(r, _both(found)) for r in range(len(found.rules))]
+    both = " AND " if found.part == "condition" else " & "
+    texts = [found.rules.describe(r, both) for r in range(len(found.rules))]
     amount = _SPREAD * float(rows.truth.std()) if rows.classes is None else 0.0
     result: Json = {
         "noun": found.noun, "part": found.part, "count": len(found),
@@ -45,10 +46,6 @@ def near_optimal_json(found: NearOptimalModels, entries: Sequence[Entry], rows: 
     if rows.classes is None:
         result["amount"] = amount
     return result
-
-
-def _both(found: NearOptimalModels) -> str:
-    return " AND " if found.part == "condition" else " & "
 
 
 def _count(found: NearOptimalModels) -> list[str]:
@@ -112,7 +109,7 @@ def _agreement(found: NearOptimalModels, rows: FigureRows, amount: float) -> lis
         what = f"their predictions of {display.plain(rows.table.schema.target)}"
         if rows.classes is not None:
             least, text = _SHARE, display.number(_SHARE)
-            what = f"their probabilities of {display.plain(str(rows.classes[1]))}"
+            what = f"their probabilities of {display.plain(rows.classes[1])}"
         apart = ranges[:, 1] - ranges[:, 0]
         said.append(
             f"For {_percent(float((apart > least).mean()))} of the rows {what} differ by more than "

@@ -43,7 +43,7 @@ def _what(entry: Entry, program: Program, rows: FigureRows) -> list[str]:
     columns = f"{len(program.asks)} of {display.counted(len(rows.table.schema.sources), 'column')}"
     outcomes = ""
     if rows.classes is not None:
-        names = [display.plain(str(label)) for label in rows.classes]
+        names = list(map(display.plain, rows.classes))
         outcomes = f" ({', '.join(names[:-1])} or {names[-1]})"
     said = f"This model predicts {target}{outcomes} from {columns}"
     if isinstance(model, OrderedRules):
@@ -65,14 +65,14 @@ def _of_classes(rows: FigureRows, quality: Json, held_out: int) -> list[str]:
     counts = np.bincount(rows.truth, minlength=len(classes))
     most = int(counts.argmax())
     right, where = quality["figures"]["accuracy"], _where(rows, held_out)
-    usual = display.plain(str(classes[most]))
+    usual = display.plain(classes[most])
     said = [
         f"{where} it is right for {right:.1%}; always saying {usual} would be right for "
         f"{counts[most] / n:.1%}."
     ]
     curves = quality["curves"]
     if len(classes) == 2 and curves[0]["auc"] is not None:
-        other, name = (display.plain(str(label)) for label in classes)
+        other, name = (display.plain(label) for label in classes)
         area, error = curves[0]["auc"], curves[0]["auc_error"]
         between = "" if error is None else f" (95 % interval {_interval(area, error)})"
         said.append(

@@ -136,7 +136,7 @@ def report(
         "version": version("jaxrules"),
         "date": datetime.now(UTC).date().isoformat(),
         "intended_use": None if intended_use is None else display.plain(intended_use),
-        "sign_off": [display.plain(one) for one in signing],
+        "sign_off": list(map(display.plain, signing)),
     }
     page = _page(data, subject)
     if target is not None:

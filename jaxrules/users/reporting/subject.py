@@ -16,7 +16,7 @@ from jaxrules.data.table import Schema, TableLike, total_offset
 from jaxrules.losses import relative
 from jaxrules.models.metrics import complexity, loss_of, require_known_part, support
 from jaxrules.models.near_optimal import NearOptimalModels
-from jaxrules.models.rule_models import OrderedRules, RegressionList, RuleEnsemble, RuleList
+from jaxrules.models.rule_models import OrderedRules, RuleEnsemble, RuleModel
 from jaxrules.paths.model import ModelSequence
 from jaxrules.tools import display
 from jaxrules.tools.checks import require
@@ -25,7 +25,7 @@ from jaxrules.users.comparison import Comparison
 from jaxrules.users.comparison.methods import model_of
 from jaxrules.users.scorecards import ScaledScorecard, Scorecard
 
-Model = RuleEnsemble | RuleList | RegressionList | ModelSequence
+Model = RuleModel | ModelSequence
 Kind = Literal["model", "path", "comparison", "near-optimal"]
 
 MOST_SHOWN = 20
