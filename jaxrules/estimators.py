@@ -21,7 +21,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, cast
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
@@ -33,6 +32,7 @@ from jaxrules.data.table import (
     OrderedLabels,
     Table,
     TableLike,
+    as_dataframe,
     check_order,
     check_sample_weight,
     conform,
@@ -161,7 +161,7 @@ class _RuleModel(BaseEstimator):
         learner: Any = self._learner  # as `jaxrules.learning.options.learner` made it
         return super().set_params(**present_names(learner.options, params, type(self).__name__))
 
-    def _columns(self, X: TableLike, reset: bool = False) -> Any:
+    def _columns(self, X: Any, reset: bool = False) -> Any:
         """X for the learner: a `jaxrules.Table` or dataframe unchanged, anything
         else as an array of numbers.
         """
@@ -170,14 +170,9 @@ class _RuleModel(BaseEstimator):
                 names = [source.name for source in X.schema.sources]
                 self.feature_names_in_, self.n_features_in_ = np.array(names, object), len(names)
             return X
-        if nw.dependencies.is_into_dataframe(X):
-            try:
-                # Names and their number only: text columns are no array of numbers.
-                validate_data(self, X, reset=reset, skip_check_array=True)
-            except nw.exceptions.DuplicateError as error:
-                raise ValueError(
-                    f"X has columns of the same name; give every column its own name. {error}"
-                ) from error
+        if as_dataframe(X) is not None:
+            # Names and their number only: text columns are no array of numbers.
+            validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         if isinstance(X, np.ma.MaskedArray):  # scikit-learn would drop the mask
             raise TypeError("X is a masked array; pass X.filled(numpy.nan)")

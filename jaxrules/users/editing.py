@@ -78,8 +78,8 @@ def without_rules(model: ModelT, rules: Sequence[int | str]) -> ModelT:
     gone = rules_named(model.conjunctions, "rules", rules)
     kept = np.setdiff1d(np.arange(len(model.conjunctions)), gone)
     if isinstance(model, RuleEnsemble):
-        rules, weights = model.conjunctions.take(kept), np.asarray(model.weights)[kept]
-        return dataclasses.replace(model, conjunctions=rules, weights=weights)
+        others, weights = model.conjunctions.take(kept), np.asarray(model.weights)[kept]
+        return dataclasses.replace(model, conjunctions=others, weights=weights)
     return model.take(kept) if len(gone) else model
 
 

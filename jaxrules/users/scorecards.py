@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -268,7 +269,7 @@ def scaled_scorecard(
     return ScaledScorecard(card, base, np.stack([others, held], axis=1), factor, offset, chosen)
 
 
-def _of_log_odds(model: RuleEnsemble, weights: Floats, intercept: float) -> RuleEnsemble:
+def _of_log_odds(model: RuleEnsemble, weights: Any, intercept: float) -> RuleEnsemble:
     """The model with these log-odds, shape (rules,)."""
     return dataclasses.replace(
         model, weights=weights[:, None], intercept=np.array([intercept]), link="logistic",
@@ -543,6 +544,6 @@ def _in_points(
         parts = (Contribution("at the start", np.array([float(base)])), *of(held))
         score = np.array([sum(float(part.weight[0]) for part in parts)])
         others = of(1 - held) if absent else ()
-        changed = {"parts": parts, "score": score, "absent": others, "in_points": True}
-        found.append(dataclasses.replace(one, **changed))
+        told = dataclasses.replace(one, parts=parts, score=score, absent=others, in_points=True)
+        found.append(told)
     return found

@@ -145,30 +145,7 @@ def split(
         raise ValueError(f"X has a column {column!r} already; pass another name as column=")
     known = _Times.of(time, event, entry, table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)
-    return _periods(table, known, weights, groups, _starts(cuts, known), column)
-
-
-def _periods(
-    table: Table,
-    known: _Times,
-    weights: Floats,
-    groups: ArrayLike | None,
-    starts: Floats,
-    column: str,
-) -> PersonPeriods:
-    """The rows of checked persons."""
-    persons = np.arange(table.n_rows) if groups is None else known.persons(groups)
-    ends = np.append(starts[1:], np.inf)
-    # The time at risk in (start, end] is that in (start, time] without that in (start, entry].
-    until, since = (np.clip(one[:, None], starts, ends) for one in (known.time, known.entry))
-    at_risk = until - since
-    person, interval = np.nonzero(at_risk > 0)
-    last = known.time[person] <= ends[interval]
-    events = (known.event[person] & last).astype(np.float64)
-    return PersonPeriods(
-        with_time(table[person], column, starts[interval]), events, at_risk[person, interval],
-        weights[person], persons[person], starts, column, table.schema,
-    )  # fmt: skip
+    return known.periods(table, weights, groups, _starts(cuts, known), column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +182,23 @@ class _Times:
             "rows that were never at risk",
         )
         return cls(times, events.astype(bool), entries)
+
+    def periods(
+        self, table: Table, weights: Floats, groups: ArrayLike | None, starts: Floats, column: str
+    ) -> PersonPeriods:
+        """The rows of these persons."""
+        persons = np.arange(table.n_rows) if groups is None else self.persons(groups)
+        ends = np.append(starts[1:], np.inf)
+        # The time at risk in (start, end] is that in (start, time] without that in (start, entry].
+        until, since = (np.clip(one[:, None], starts, ends) for one in (self.time, self.entry))
+        at_risk = until - since
+        person, interval = np.nonzero(at_risk > 0)
+        last = self.time[person] <= ends[interval]
+        events = (self.event[person] & last).astype(np.float64)
+        return PersonPeriods(
+            with_time(table[person], column, starts[interval]), events, at_risk[person, interval],
+            weights[person], persons[person], starts, column, table.schema,
+        )  # fmt: skip
 
     def persons(self, groups: ArrayLike) -> NDArray[np.intp]:
         """The person of every row; at no time is a person in two rows."""
@@ -338,7 +332,7 @@ def refit(
     table = conform(X, model.schema)
     known = _Times.of(time, event, entry, table.n_rows)
     weights = check_sample_weight(sample_weight, table.n_rows)
-    rows = _periods(table, known, weights, groups, model.cuts, model.column)
+    rows = known.periods(table, weights, groups, model.cuts, model.column)
     rates = editing.refit(
         model.rates, rows.X, rows.events, sample_weight=rows.weights, exposure=rows.exposure,
         l2_penalty=l2_penalty,

@@ -421,7 +421,8 @@ def _ltrnet(X: Table, y: NDArray[Any], **options: Any) -> Fits:
 
 def _ssrl(X: Table, y: NDArray[Any], *, time_limit: float | None, **options: Any) -> Fits:
     """A fit for every length, each with its share of the remaining time; fewer if time runs out."""
-    deadline, fits = Deadline(time_limit), {}
+    deadline = Deadline(time_limit)
+    fits: Fits = {}
     options["literal_penalty"] = max(1.0, len(y) / 1000)
     for left, m in zip((4, 3, 2, 1), (1, 2, 4, 8), strict=True):
         if deadline.expired() and fits:
@@ -462,11 +463,11 @@ def _paths(
         X, y, steps=steps, method="local", cost=costs[target], standardise=True,
         forbidden=[name for name, one in zip(names, constant, strict=True) if one], **options,
     ).model  # fmt: skip
+    by_step = ("models", "intercepts", "costs")
 
     def first(k: int) -> CoordinatePath:
-        after = {name: getattr(path, name)[: k + 1] for name in ("models", "intercepts", "costs")}
-        before = {"features": path.features[:k], "step_weights": path.step_weights[:k]}
-        return replace(path, **before, **after)
+        own: dict[str, Any] = {name: getattr(path, name)[: k + 1] for name in by_step}
+        return replace(path, features=path.features[:k], step_weights=path.step_weights[:k], **own)
 
     return {f"steps={k}": first(k) for k in range(1, len(path) + 1)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -616,8 +616,11 @@ def compare(
     design = replace(design, methods=_methods(methods, sample))
     splits = _Splits(len(sample), codes, sample.groups(groups, X, y), seed)
     numbers = splits.outer(folds, repeats, sample_weight)
-    rounds = _rounds(design, sample, splits, numbers, (inner_folds, risk, measure))
-    names = list(design.methods)
+    names, rest = list(design.methods), (risk, measure, choice, seed)
+    rounds = [
+        [_OuterFold(method, sample, *rows, *rest) for method in design.methods.values()]
+        for rows in splits.parts(numbers, inner_folds)
+    ]
     if run.deadline.seconds is None:
         results = _with_forecast(rounds, run, workers)
     else:
@@ -649,24 +652,6 @@ def _loss_and_risk(
         fits = risk == "loss" or (risk in OF_CLASSES) == (chosen.target == "sign")
         checks.require(fits, f"risk={risk!r} does not fit loss={chosen.name!r}, of {of_classes}")
     return chosen, risk
-
-
-def _rounds(
-    design: ComparisonDesign,
-    sample: MethodSample,
-    splits: _Splits,
-    numbers: NDArray[np.intp],
-    measures: tuple[int, Risk, Measure],
-) -> list[list[_OuterFold]]:
-    """The tasks of every fold, in the order of the methods."""
-    (inner_folds, risk, measure), rounds = measures, []
-    for repeat, fold_of in enumerate(numbers):
-        for fold in range(fold_of.max() + 1):
-            train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            inner = splits.inner(train, inner_folds, repeat, fold)
-            rest = (sample, train, test, inner, risk, measure, design.choice, design.seed)
-            rounds.append([_OuterFold(method, *rest) for method in design.methods.values()])
-    return rounds
 
 
 def _with_forecast(rounds: Sequence[Sequence[_OuterFold]], run: Run, workers: int) -> list[Any]:
@@ -828,7 +813,14 @@ class _Splits:
             )
         return numbers
 
-    def inner(self, train: NDArray[np.intp], n_folds: int, *stream: int) -> NDArray[np.intp]:
+    def parts(self, numbers: NDArray[np.intp], inner_folds: int) -> Iterator[Any]:
+        """Of every fold the training rows, the held-out rows and the inner folds."""
+        for repeat, fold_of in enumerate(numbers):
+            for fold in range(fold_of.max() + 1):
+                train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+                yield train, test, self._inner(train, inner_folds, repeat, fold)
+
+    def _inner(self, train: NDArray[np.intp], n_folds: int, *stream: int) -> NDArray[np.intp]:
         """The inner fold of every training row; every class is among the training rows of each."""
         if self.group is not None:
             require_groups(len(np.unique(self.group[train])), n_folds, "inner_folds")

@@ -53,7 +53,7 @@ def to_dataframe(model: Any, backend: Backend | None = None) -> Any:
         }
         several = len(program.intercept) > 1
         named = [f"weight of {label}" for label in program.scored] if several else ["weight"]
-        parts = (*program.rules, *program.terms)
+        parts: tuple[Any, ...] = (*program.rules, *program.terms)
         numbers = (program.intercept, *(part.weights for part in parts))
     columns |= dict(zip(named, map(list, zip(*numbers, strict=True)), strict=True))
     return frame(columns, backend)

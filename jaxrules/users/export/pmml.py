@@ -422,4 +422,4 @@ def _comparison(name: str, operator: str, value: Any) -> Element:
 
 
 def _simple(name: str, operator: str, **value: str) -> Element:
-    return Element("SimplePredicate", field=name, operator=operator, **value)
+    return Element("SimplePredicate", {"field": name, "operator": operator, **value})
