@@ -946,16 +946,13 @@ def with_weights(
     if isinstance(weights, Mapping):
         changed = np.array(model.weights, np.float64)
         for name, weight in weights.items():
+            rules = rules_named(model.conjunctions, "weights", [name])
+            given = _finite("weights", weight)
             try:
-                changed[rules_named(model.conjunctions, "weights", [name])] = _finite(
-                    "weights", weight
-                )
-            except ValueError as error:
-                if "broadcast" not in str(error):
-                    raise
-                raise ValueError(
-                    f"weights of {name!r} must be one number, or one per output"
-                ) from None
+                changed[rules] = given
+            except ValueError:  # they do not broadcast
+                message = f"weights of {name!r} must be one number, or one per output"
+                raise ValueError(message) from None
         weights = changed
     # JAX arrays stay as they are: their values may be traced, and gradients flow through them.
     new: Array = weights if isinstance(weights, jax.Array) else _finite("weights", weights)

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from jaxrules.tools.contexts import within
+
 _ENCLOSING: contextvars.ContextVar[Interrupt | None] = contextvars.ContextVar(
     "enclosing", default=None
 )
@@ -75,28 +77,18 @@ class Interrupt:
             if ours and signal.getsignal(signal.SIGINT) is self:  # else a callback has set its own
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    @contextlib.contextmanager
-    def enclosing(self) -> Iterator[None]:
+    def enclosing(self) -> contextlib.AbstractContextManager[None]:
         """The context in which fits of this thread, if it is not the main one, end once this is
         `pressed`.
         """
-        token = _ENCLOSING.set(self)
-        try:
-            yield
-        finally:
-            _ENCLOSING.reset(token)
+        return within(_ENCLOSING, self)
 
     @staticmethod
-    @contextlib.contextmanager
-    def unheard() -> Iterator[None]:
+    def unheard() -> contextlib.AbstractContextManager[None]:
         """The context in which fits ignore the Ctrl-C of the fit around them: for a little
         work that finds rules for a fit which was interrupted before it had any.
         """
-        token = _UNHEARD.set(True)
-        try:
-            yield
-        finally:
-            _UNHEARD.reset(token)
+        return within(_UNHEARD, True)
 
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
@@ -122,7 +114,7 @@ def whole_imports() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-_ORDERLY = (__name__, "jaxrules.tools.runs", "contextlib")
+_ORDERLY = (__name__, "jaxrules.tools.runs", "jaxrules.tools.contexts", "contextlib")
 """The modules whose code enters and leaves blocks."""
 _LOADERS = ("importlib", "_frozen_importlib", "numba", "llvmlite", "jax", "jaxlib")
 """The packages that import and compile."""

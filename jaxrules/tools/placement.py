@@ -9,8 +9,7 @@ rows, to which kernels must give the weight 0.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -20,12 +19,12 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.tools import checks
+from jaxrules.tools.contexts import within
 
 _mesh: ContextVar[Mesh | None] = ContextVar("rows_over", default=None)
 
 
-@contextlib.contextmanager
-def rows_over(mesh: Mesh) -> Iterator[None]:
+def rows_over(mesh: Mesh) -> AbstractContextManager[None]:
     """Split the rows of the fits in this block over the devices of a mesh.
 
     The model is the one that a single device gives: counts are equal, and sums of floats differ
@@ -50,11 +49,7 @@ def rows_over(mesh: Mesh) -> Iterator[None]:
         >>> jr.support(fit.model)
         1
     """
-    token = _mesh.set(_checked(mesh))
-    try:
-        yield
-    finally:
-        _mesh.reset(token)
+    return within(_mesh, _checked(mesh))
 
 
 def _checked(mesh: Any) -> Mesh:

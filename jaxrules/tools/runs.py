@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from jaxrules.tools.contexts import within
 from jaxrules.tools.fits import Details, Fit, ModelT, Status, Step
 from jaxrules.tools.float64 import our_settings
 from jaxrules.tools.interrupts import Interrupt
@@ -286,14 +287,9 @@ class Run:
         """The result of `make`; if the run is stopped, `make` is interrupted at its next
         `checkpoint`, and the result is that of `otherwise`.
         """
-        token = _PREPARING.set(self)
-        try:
+        with contextlib.suppress(Stopped), within(_PREPARING, self):
             checkpoint()
             return make()
-        except Stopped:
-            pass
-        finally:
-            _PREPARING.reset(token)
         # Outside of the context: the run is still stopped, and checkpoints must not stop this as
         # well.
         return otherwise()

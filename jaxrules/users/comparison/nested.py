@@ -47,6 +47,7 @@ from jaxrules.users.export.frame import Backend, frame_of_rows
 
 Risk = Literal["error", "log_loss", "brier", "squared", "absolute", "loss"]
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 OF_CLASSES = ("error", "log_loss", "brier")
 _PROBABILITIES = ("log_loss", "brier")
@@ -83,7 +84,7 @@ class Contestant:
     settings: tuple[str, ...]
     risks: Floats
     complexities: Floats
-    chosen: NDArray[np.intp]
+    chosen: Indices
     seconds: Floats
     cut: int
     failures: Mapping[int, str]
@@ -244,7 +245,7 @@ class Comparison(display.Tabulated):
     contestants: tuple[Contestant, ...]
     risk: Risk
     measure: Measure
-    folds: NDArray[np.intp]
+    folds: Indices
     design: ComparisonDesign
     status: Status
     seconds: float
@@ -393,9 +394,7 @@ class Comparison(display.Tabulated):
         found = fits[one.settings[places[design.choice(one.risks[one.done][:, places], sizes)]]]
         return relative_model(found, needed)
 
-    def held_out(
-        self, method: str, X: TableLike, y: ArrayLike
-    ) -> tuple[tuple[Any, NDArray[np.intp]], ...]:
+    def held_out(self, method: str, X: TableLike, y: ArrayLike) -> tuple[tuple[Any, Indices], ...]:
         """What the table rates: for each fold of the first repeat the model that it chose, fitted
         again, and its held-out rows. Empty if X has other rows than the folds, a fold has no
         result, the time limit ended one, the comparison has an offset or exposure, or Ctrl-C ends
@@ -779,7 +778,7 @@ class _Splits:
     group: NDArray[np.int64] | None
     seed: int
 
-    def outer(self, folds: Any, repeats: int, sample_weight: Any) -> NDArray[np.intp]:
+    def outer(self, folds: Any, repeats: int, sample_weight: Any) -> Indices:
         """The fold of every row of positive weight, shape (repeats, rows)."""
         if np.ndim(folds):
             checks.require(repeats == 1, "repeats must be 1 when folds are given")
@@ -792,7 +791,7 @@ class _Splits:
         every = np.arange(self.n_rows)
         return np.stack([self._spread(every, n_folds, repeat) for repeat in range(repeats)])
 
-    def _given(self, folds: NDArray[Any], sample_weight: Any) -> NDArray[np.intp]:
+    def _given(self, folds: NDArray[Any], sample_weight: Any) -> Indices:
         """The folds of the user, checked."""
         given = np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight)
         checks.require(
@@ -813,14 +812,16 @@ class _Splits:
             )
         return numbers
 
-    def parts(self, numbers: NDArray[np.intp], inner_folds: int) -> Iterator[Any]:
+    def parts(
+        self, numbers: Indices, inner_folds: int
+    ) -> Iterator[tuple[Indices, Indices, Indices]]:
         """Of every fold the training rows, the held-out rows and the inner folds."""
         for repeat, fold_of in enumerate(numbers):
             for fold in range(fold_of.max() + 1):
                 train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
                 yield train, test, self._inner(train, inner_folds, repeat, fold)
 
-    def _inner(self, train: NDArray[np.intp], n_folds: int, *stream: int) -> NDArray[np.intp]:
+    def _inner(self, train: Indices, n_folds: int, *stream: int) -> Indices:
         """The inner fold of every training row; every class is among the training rows of each."""
         if self.group is not None:
             require_groups(len(np.unique(self.group[train])), n_folds, "inner_folds")
@@ -836,7 +837,7 @@ class _Splits:
         )
         return self._spread(train, n_folds, *stream)
 
-    def _spread(self, rows: NDArray[np.intp], n_folds: int, *stream: int) -> NDArray[np.int64]:
+    def _spread(self, rows: Indices, n_folds: int, *stream: int) -> NDArray[np.int64]:
         """The fold of each of these rows; no fold has all rows of a class."""
         seed, codes = (self.seed, *stream), None if self.codes is None else self.codes[rows]
         if self.group is None:
@@ -872,9 +873,9 @@ class _OuterFold:
 
     method: Method
     sample: MethodSample
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
-    inner: NDArray[np.intp]
+    train: Indices
+    test: Indices
+    inner: Indices
     risk: Risk
     measure: Measure
     choice: Choice

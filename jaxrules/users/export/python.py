@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from jaxrules.data.table import MISSING, are_numbers
@@ -50,26 +50,27 @@ def to_python(model: Any) -> str:
     program = program_of(model)
     features = program.schema.features
     asks = program.asks
-    numbers = [f for f in asks if features[f].kind == "number"]
-    categories = [f for f in asks if not features[f].is_numeric]
     names, classes = program.schema.names, program.schema.classes
-    constants: list[tuple[str, Any]] = [] if classes is None else [("CLASSES", classes)]
-    constants += [("NUMBERS", _chosen(names, numbers)), ("CATEGORIES", _chosen(names, categories))]
-    levels = {names[f]: features[f].levels for f in asks if features[f].levels}
-    constants += [("LEVELS", levels)]  # of booleans and ordered categories, in order
-    numbered = [f for f in asks if are_numbers(features[f])]
-    constants += [("NUMBERED", _chosen(names, numbered))]  # categories that are numbers
-    constants += [("REQUIRED", _chosen(names, [f for f, refuses in asks.items() if refuses]))]
+    constants: dict[str, Any] = {} if classes is None else {"CLASSES": classes}
+    constants |= {
+        "NUMBERS": tuple(names[f] for f in asks if features[f].kind == "number"),
+        "CATEGORIES": tuple(names[f] for f in asks if not features[f].is_numeric),
+        # Of booleans and ordered categories, in order.
+        "LEVELS": {names[f]: features[f].levels for f in asks if features[f].levels},
+        # Categories that are numbers.
+        "NUMBERED": tuple(names[f] for f in asks if are_numbers(features[f])),
+        "REQUIRED": tuple(names[f] for f, refuses in asks.items() if refuses),
+    }
     special = {
         names[f]: (features[f].companion().name, values)
         for f in asks
         if (values := features[f].special_values) is not None
     }
     if special:  # their numbers are missing; the second name keeps all values, None if missing
-        constants += [("SPECIAL", special)]
+        constants["SPECIAL"] = special
     cut = getattr(program, "cut", None)
-    constants += [("THRESHOLD", None if cut is None else str(cut))]  # in words
-    blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants)]
+    constants["THRESHOLD"] = None if cut is None else str(cut)  # in words
+    blocks = [_HEAD, "\n".join(f"{name} = {value!r}" for name, value in constants.items())]
     blocks += [
         f"def direction_{d}(x):\n    return {_sum(terms, program)}"
         for d, terms in enumerate(program.directions)
@@ -111,10 +112,6 @@ def _list(program: FirstMatch) -> list[str]:
         default = f"({program.labels[-1]!r}, {program.shares[-1]!r})"
     table = _rules(f"# (as text, {comment}, whether it holds)", rules, program)
     return [table, f"DEFAULT = {default}", functions]
-
-
-def _chosen(names: Sequence[str], columns: Iterable[int]) -> tuple[str, ...]:
-    return tuple(names[f] for f in columns)
 
 
 def _rules(comment: str, rules: Iterable[tuple[Rule, str]], program: Program) -> str:
