@@ -615,9 +615,10 @@ def compare(
     design = replace(design, methods=_methods(methods, sample))
     splits = _Splits(len(sample), codes, sample.groups(groups, X, y), seed)
     numbers = splits.outer(folds, repeats, sample_weight)
-    names, rest = list(design.methods), (risk, measure, choice, seed)
+    names = list(design.methods)
+    rest: dict[str, Any] = {"risk": risk, "measure": measure, "choice": choice, "seed": seed}
     rounds = [
-        [_OuterFold(method, sample, *rows, *rest) for method in design.methods.values()]
+        [_OuterFold(method, sample, *rows, **rest) for method in design.methods.values()]
         for rows in splits.parts(numbers, inner_folds)
     ]
     if run.deadline.seconds is None:
