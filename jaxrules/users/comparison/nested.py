@@ -613,13 +613,13 @@ def compare(
     in_classes = sample.target != "numbers"
     codes = np.unique(sample.y, return_inverse=True)[1] if in_classes else None
     design = replace(design, methods=_methods(methods, sample))
-    splits = _Splits(len(sample), codes, sample.groups(groups, X, y), seed)
-    numbers = splits.outer(folds, repeats, sample_weight)
+    plan = _FoldPlan(len(sample), codes, sample.groups(groups, X, y), seed)
+    numbers = plan.outer(folds, repeats, sample_weight)
     names = list(design.methods)
     rest: dict[str, Any] = {"risk": risk, "measure": measure, "choice": choice, "seed": seed}
     rounds = [
         [_OuterFold(method, sample, *rows, **rest) for method in design.methods.values()]
-        for rows in splits.parts(numbers, inner_folds)
+        for rows in plan.parts(numbers, inner_folds)
     ]
     if run.deadline.seconds is None:
         results = _with_forecast(rounds, run, workers)
@@ -764,7 +764,7 @@ def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Splits:
+class _FoldPlan:
     """How the rows are split.
 
     Attributes:
