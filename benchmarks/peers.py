@@ -73,6 +73,11 @@ PEERS = {
         ("corels==1.1.29",),  # builds with an old NumPy only, which needs an old Python
         "import corels",
     ),
+    "rulefit": Peer(
+        ("numpy==1.18.1", "pandas==1.0.1", "scikit-learn==0.22.2"),
+        ("rulefit==0.3.1",),  # asks for sklearn, a name that is no package any more
+        "from rulefit import RuleFit",
+    ),
     "ruleopt": Peer(("ruleopt==1.2.1",), imports="from ruleopt import RUGClassifier"),
     "tt_sparse": Peer(
         (
@@ -92,7 +97,14 @@ PEERS = {
 }
 
 
-PYTHONS = {"aix360": "3.11", "corels": "3.8", "realkd": "3.11", "rulelist": "3.11", "sbrl": "3.7"}
+PYTHONS = {
+    "aix360": "3.11",
+    "corels": "3.8",
+    "realkd": "3.11",
+    "rulefit": "3.8",
+    "rulelist": "3.11",
+    "sbrl": "3.7",
+}
 """Peers whose packages have no wheels for later Pythons."""
 BUILT_WITH_REQUIREMENTS = ("corels",)
 """Peers that are built with the packages that are installed already."""

@@ -1,5 +1,5 @@
-"""realkd, the authors' own program, on the same rows at the same settings: areas of
-Table 1 and counts of Table 2.
+"""realkd, the authors' own program, and rulefit, the package that they compare it with, on the same
+rows at the same settings: areas of Table 1 and counts of Table 2.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import NotRun, python_of
+import numpy as np
+
+from benchmarks.peers import NotRun, python_of, said
 from jaxrules.data.datasets import Dataset
-from paper_reproductions.framework import Cell, Experiment, Row, Settings
+from paper_reproductions.framework import Cell, Experiment, Row, Rows, Settings
 from paper_reproductions.optimal_rule_boosting import data, scores
 
 PROGRAM = Path(__file__).with_name("authors_program.py")
@@ -55,8 +57,8 @@ def run(
         raise NotRun(f"realkd takes more than {SECONDS} seconds") from late
     if done.returncode:
         raise NotRun(f"realkd ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
-    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return said
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def _columns(name: str, part: Dataset) -> dict[str, list[Any]]:
@@ -88,16 +90,18 @@ def measure_area(cell: Cell, settings: Settings) -> list[Row]:
     name, search = cell["data"], cell["search"]
     train, test = data.split(name, cell["split"], settings.seed)
     began = time.perf_counter()
-    said = run(name, train, test, "greedy" if search == "greedy" else "exhaustive", cell["penalty"])
+    found = run(
+        name, train, test, "greedy" if search == "greedy" else "exhaustive", cell["penalty"]
+    )
     seconds = time.perf_counter() - began
     return [
         {
             "rules": k,
             "score": scores.score(test.y, prediction, train.task == "binary"),
             "seconds": seconds,
-            "version": said["version"],
+            "version": found["version"],
         }
-        for k, prediction in zip(scores.SIZES, said["predictions"], strict=True)
+        for k, prediction in zip(scores.SIZES, found["predictions"], strict=True)
     ]
 
 
@@ -109,6 +113,59 @@ areas = Experiment(
         for split in settings.first_folds(5)
     ],
     measure_area,
+    data.files,
+    lambda cell: True,
+)  # fmt: skip
+
+
+RULEFIT, RULEFIT_PROGRAM = "rulefit 0.3.1", PROGRAM.with_name("authors_rulefit_program.py")
+ORDERS = 5
+"""Of its rules: the package's own depends on the process."""
+
+
+def measure_package(cell: Cell, settings: Settings) -> list[Row]:
+    """RuleFit's area by the authors' package, seeded as they seed it, by order of its rules."""
+    name, split = cell["data"], cell["split"]
+    train, test = data.split(name, split, settings.seed)
+    classes, source = train.task == "binary", data.SETS[name]
+    arrays = {
+        "X": _dummies(train),
+        "X_test": _dummies(test),
+        "y": 2.0 * train.y - 1.0 if classes else train.y,
+    }
+    task, all_C = "classify" if classes else "regress", np.linspace(*source.rulefit_C, 50)
+    lines = said("rulefit", RULEFIT_PROGRAM, arrays, task, source.seeds[split], ORDERS, *all_C)
+    rows = Rows(
+        {**line, "label_score": scores.score(test.y, np.array(line["says"]), classes)}
+        for line in lines
+    )
+    return [
+        {"order": order, "area": scores.rulefit_area(rows.where(order=order), "label_score", classes)}
+        for order in range(ORDERS)
+    ]  # fmt: skip
+
+
+def _dummies(part: Dataset) -> np.ndarray:
+    """As pandas has them: columns of numbers first, then one of 0 and 1 per category."""
+    features = list(zip(part.X.schema.features, part.X.columns, strict=True))
+    numbers = [column for feature, column in features if feature.categories is None]
+    classes = [
+        column == code
+        for feature, column in features
+        if feature.categories is not None
+        for code in np.argsort(feature.categories)
+    ]
+    return np.column_stack([*numbers, *classes]).astype(float)
+
+
+package = Experiment(
+    "rulefit package",
+    lambda settings: [] if settings.quick else [
+        Cell.of(data=name, split=split, method=RULEFIT)
+        for name in data.SETS
+        for split in settings.first_folds(5)
+    ],
+    measure_package,
     data.files,
     lambda cell: True,
 )  # fmt: skip
@@ -152,13 +209,13 @@ def measure_counts(cell: Cell, settings: Settings) -> Row:
         if rows == ALL_ROWS
         else data.split(name, int(rows), settings.seed)[0]
     )
-    said = run(name, train, train, "exhaustive", cell["penalty"], bool(cell["stop"]))
-    hits = said["counts"]
+    found = run(name, train, train, "exhaustive", cell["penalty"], bool(cell["stop"]))
+    hits = found["counts"]
     return {
         "immediate_bound": hits["bnd_immediate_hits"] + hits["bnd_post_children_hits"],
         "immediate_equivalence": hits["clo_hits"] + hits["non_lexmin_hits"],
         "propagated_bound": hits["del_bnd_hits"], "propagated_equivalence": hits["rec_crit_hits"],
-        "n_rows": len(train), "version": said["version"],
+        "n_rows": len(train), "version": found["version"],
     }  # fmt: skip
 
 

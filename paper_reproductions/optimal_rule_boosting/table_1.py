@@ -415,6 +415,7 @@ EXHIBITS = (
             scores.unbounded,
             scores.by_penalty,
             authors.areas,
+            authors.package,
             sizes,
         ),
         show_table_1,
