@@ -68,6 +68,11 @@ PEERS = {
         ("aix360==0.3.0",),  # pins much that its rule regression does not need
         "from aix360.algorithms.rbm import LogisticRuleRegression",
     ),
+    "aix360_0.2": Peer(  # begins with one condition of a binary column, where 0.3 has both
+        ("numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.2.2"),
+        ("aix360==0.2.1",),
+        "from aix360.algorithms.rbm import LogisticRuleRegression",
+    ),
     "corels": Peer(
         ("numpy==1.19.5", "Cython==0.29.37", "setuptools==59.8.0", "wheel"),
         ("corels==1.1.29",),  # builds with an old NumPy only, which needs an old Python
@@ -99,6 +104,7 @@ PEERS = {
 
 PYTHONS = {
     "aix360": "3.11",
+    "aix360_0.2": "3.11",
     "corels": "3.8",
     "realkd": "3.11",
     "rulefit": "3.8",

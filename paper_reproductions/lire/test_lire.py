@@ -253,6 +253,46 @@ def test_the_authors_glrm_is_a_reason_where_it_is_nearer_on_the_same_folds(store
     assert table.values["Heart, jaxrules", "#Support"].ours == paper + 100, "on the same fold"
 
 
+def at_the_authors_lambda(store, folds, off):
+    """Cells of AIX360 on so many folds, this much off the paper's support; ours are 10 off."""
+    for fold, paper in enumerate(published.comparison().where(data="bank", method="GLRM")):
+        kept = {"support": paper["support"] - 10.0, "local_support": 1.0, "chosen": 0.01}
+        store.write(exhibits.comparison, Cell.of(data="bank", fold=fold, method="GLRM"), kept, 1.0)
+        cell = Cell.of(method="GLRM, AIX360 0.2.1", data="bank", fold=fold)
+        sizes = {"support": paper["support"] + off, "local_support": 2.0, "ratio": 0.5}
+        measured = [
+            {"penalty": penalty, "same": int(fold < folds and penalty < 0.01), **sizes}
+            for penalty in (0.01, 0.005)
+        ]
+        store.write(authors_glrm.by_lambda, cell, measured, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("folds", "off", "said"),
+    [(10, 1.0, "AIX360 0.2.1"), (5, 1.0, "AIX360 0.2.1"), (4, 1.0, "Unexpl"), (10, 9.0, "Unexpl")],
+)
+def test_the_lambda_that_the_authors_scores_tell_is_a_reason(store, folds, off, said):
+    at_the_authors_lambda(store, folds, off)
+    results = Results(store, Settings())
+    ours, author = exhibits._compared(results, "bank", "GLRM")
+    assert exhibits._by_aix360(results, "bank", ours, author, "support").startswith(said)
+    table = exhibits._by_lambda_table(results)
+    assert table.rows == ["Bank, AIX360 0.2.1", "Bank, jaxrules"]
+    assert table.values["Bank, AIX360 0.2.1", "folds"] == f"{folds} of 10"
+    assert table.values["Bank, AIX360 0.2.1", "lambda"] == ", ".join(["0.005"] * folds)
+
+
+@pytest.mark.needs_data
+def test_the_author_s_scores_go_with_the_rows_of_his_fold(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        authors_glrm, "said", lambda environment, script, arrays, *grid: [seen.update(arrays)]
+    )
+    authors_glrm.measure_by_lambda(Cell.of(data="heart", fold=1), Settings())
+    assert seen["paper"] == [0.97087, 0.99208]
+    assert sorted(seen) == ["X_all", "X_test", "paper", "y_all", "y_test"]
+
+
 @pytest.mark.needs_data
 def test_the_authors_glrm_sees_the_rows_of_ours(monkeypatch):
     seen = {}
