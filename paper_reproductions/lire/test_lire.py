@@ -255,10 +255,10 @@ def test_the_authors_glrm_is_a_reason_where_it_is_nearer_on_the_same_folds(store
 
 def at_the_authors_lambda(store, folds, off):
     """Cells of AIX360 on so many folds, this much off the paper's support; ours are 10 off."""
-    for fold, paper in enumerate(published.comparison().where(data="bank", method="GLRM")):
+    for fold, paper in enumerate(published.comparison().where(data="fico", method="GLRM")):
         kept = {"support": paper["support"] - 10.0, "local_support": 1.0, "chosen": 0.01}
-        store.write(exhibits.comparison, Cell.of(data="bank", fold=fold, method="GLRM"), kept, 1.0)
-        cell = Cell.of(method="GLRM, AIX360 0.2.1", data="bank", fold=fold)
+        store.write(exhibits.comparison, Cell.of(data="fico", fold=fold, method="GLRM"), kept, 1.0)
+        cell = Cell.of(method="GLRM, AIX360 0.2.1", data="fico", fold=fold)
         sizes = {"support": paper["support"] + off, "local_support": 2.0, "ratio": 0.5}
         measured = [
             {"penalty": penalty, "same": int(fold < folds and penalty < 0.01), **sizes}
@@ -274,12 +274,12 @@ def at_the_authors_lambda(store, folds, off):
 def test_the_lambda_that_the_authors_scores_tell_is_a_reason(store, folds, off, said):
     at_the_authors_lambda(store, folds, off)
     results = Results(store, Settings())
-    ours, author = exhibits._compared(results, "bank", "GLRM")
-    assert exhibits._by_aix360(results, "bank", ours, author, "support").startswith(said)
+    ours, author = exhibits._compared(results, "fico", "GLRM")
+    assert exhibits._by_aix360(results, "fico", ours, author, "support").startswith(said)
     table = exhibits._by_lambda_table(results)
-    assert table.rows == ["Bank, AIX360 0.2.1", "Bank, jaxrules"]
-    assert table.values["Bank, AIX360 0.2.1", "folds"] == f"{folds} of 10"
-    assert table.values["Bank, AIX360 0.2.1", "lambda"] == ", ".join(["0.005"] * folds)
+    assert table.rows == ["FICO, AIX360 0.2.1", "FICO, jaxrules"]
+    assert table.values["FICO, AIX360 0.2.1", "folds"] == f"{folds} of 10"
+    assert table.values["FICO, AIX360 0.2.1", "lambda"] == ", ".join(["0.005"] * folds)
 
 
 @pytest.mark.needs_data

@@ -3,8 +3,8 @@
 
 Modules: `published` holds the paper's numbers, `data` the 24 sets and their propositions; `scores`
 is what Table 1 has, and Fig. 2 with the printed ensembles, `table_1` that table, `parity` Fig. 1,
-`effort` Fig. 4, Fig. 5 and Table 2. `authors` runs the authors' program by
-`authors_program`, in an environment of its own (`benchmarks/peers.py`).
+`effort` Fig. 4, Fig. 5 and Table 2. `authors` runs the authors' program by `authors_program` and
+their RuleFit by `authors_rulefit_program`, in environments of their own (`benchmarks/peers.py`).
 """
 
 from paper_reproductions.framework import Paper

@@ -396,7 +396,7 @@ def test_the_package_is_a_reason_where_it_has_the_papers_area_on_all_splits(area
     store, settings = Store(tmp_path), Settings()
     rows = [{"rules": k, "score": 0.75, "label_score": 0.75, "seconds": 1.0} for k in range(11)]
     for split in range(5):
-        here = {"data": "breast cancer", "split": split}
+        here = {"data": "boston", "split": split}
         store.write(scores.rulefitted, Cell.of(**here), rows, 1.0)
         orders = [{"order": order, "area": area} for order, area in enumerate(areas)]
         cell = Cell.of(**here, method=authors.RULEFIT)
@@ -404,11 +404,11 @@ def test_the_package_is_a_reason_where_it_has_the_papers_area_on_all_splits(area
         assert authors.package.elsewhere(cell)
         if split == 4:
             results = Results(store, settings)
-            measured = scores.measured_sets(results)["breast cancer"]
+            measured = scores.measured_sets(results)["boston"]
             assert table_1._of_the_package(results, measured, 0.908) == "Unexplained."
         store.write(authors.package, cell, orders, 1.0)
     results = Results(store, settings)
-    measured = scores.measured_sets(results)["breast cancer"]
+    measured = scores.measured_sets(results)["boston"]
     assert table_1._of_the_package(results, measured, 0.908) == said
 
 
