@@ -25,7 +25,7 @@ import numba
 import numpy as np
 
 from jaxrules.solvers.rule_search.kernels.class_pairs import Cells, Chain, Floats, Indices
-from jaxrules.solvers.rule_search.kernels.vectors import add_by_pair
+from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_pair
 
 _compiled: Any = numba.njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
@@ -42,7 +42,8 @@ _ROUNDING = float(np.finfo(np.float64).eps)
 
 
 class Halves(NamedTuple):
-    """The propositions of several partitions, up to complements, as sets of cells.
+    """The propositions of several partitions, up to complements, as sets of cells; the last set of
+    each partition has all cells.
 
     Attributes:
         first: the first set of each partition; then the number of all sets, (partitions + 1,).
@@ -75,11 +76,13 @@ class Halves(NamedTuple):
 
 
 def halves_of(members: Floats) -> Chain:
-    """The sets of a partition's 0/1 matrix (cells, propositions), each once, complements as one."""
+    """The sets of a partition's 0/1 matrix (cells, propositions), each once, complements as one;
+    and last, all cells.
+    """
     # Of a set and its complement, the one without the last cell: thresholds are then prefixes,
     # each of which adds a few cells to a shorter one.
     sets = np.where(members[-1] > 0, 1.0 - members, members)
-    return Chain.of(np.unique(sets, axis=1))
+    return Chain.of(np.append(np.unique(sets, axis=1), np.ones((len(members), 1)), axis=1))
 
 
 class Units(NamedTuple):
@@ -115,7 +118,7 @@ def quantised(terms: Floats, sizes: Floats, as_they_are: Floats) -> Units:
     unit = np.where(largest > 0, largest, 1.0) / np.iinfo(np.int16).max
     half = unit * (0.5 + 1e-9)  # and what rounding adds to a half
     error = np.stack([half[:, 0], half[:, 1], np.sqrt((half[:, 2:] ** 2).sum(axis=1))], axis=1)
-    wide = np.zeros((n_classes, n_rows, -(-(n_terms + 1) // 8) * 8), np.int16)
+    wide = np.zeros((n_classes, n_rows, max(8, -(-(n_terms + 1) // LANES) * LANES)), np.int16)
     _quantise(terms, unit, wide)
     return Units(
         wide, np.append(unit, np.ones((n_classes, 1)), axis=1), error, np.zeros(0, np.int32)
@@ -146,56 +149,46 @@ def allowance(sizes: Floats, n_rows: int) -> Floats:
 
 
 @_compiled
+def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
+    """The sums over every set of partition k, (sets, numbers), from those over its cells."""
+    first, n_sets = halves.first[k], halves.first[k + 1] - halves.first[k]
+    sums, nothing = np.empty((n_sets, of_cells.shape[1])), np.zeros(of_cells.shape[1])
+    for p in range(n_sets):
+        parent, start, end = halves.parent[first + p], halves.start[first + p], halves.end[first + p]
+        before, into = sums[parent] if parent >= 0 else nothing, sums[p]
+        if start == end:
+            into[:] = before
+        for at in range(start, end):
+            more = of_cells[halves.further[at]]
+            for j in range(len(into)):
+                into[j] = before[j] + more[j]
+            before = into
+    return sums
+
+
+@_compiled
 def _sums_of_sets(
     joint: Floats, width: int, unit: Floats, a: int, b: int, halves: Halves
 ) -> Floats:
-    """The sums of one class over p & q for every set p of a and q of b; the last p and the last q
-    are all rows, (sets of b + 1, terms x (sets of a + 1)).
+    """The sums of one class over p & q for every set p of a and q of b, (sets of b, terms x (sets
+    of a)).
 
     Args:
         joint: of `add_by_pair`.
         unit: of the terms of this class.
     """
-    n_terms = len(unit)
-    ka, kb = halves.cells[a], halves.cells[b]
-    a0, b0 = halves.first[a], halves.first[b]
-    ma, mb = halves.first[a + 1] - a0, halves.first[b + 1] - b0
-    # First the cells of a are summed up, for every p and, last, for all of them: (p, cell, term).
-    # Then those of b: (q, term, p). So the inner loops of both run over neighbouring numbers.
-    row = kb * width
-    left = np.zeros((ma + 1, row))
-    for i in range(ka):
-        for j in range(row):
-            left[ma, j] += joint[i * row + j]
-    for p in range(ma):
-        parent = halves.parent[a0 + p]
-        if parent >= 0:
-            for j in range(row):
-                left[p, j] = left[parent, j]
-        for at in range(halves.start[a0 + p], halves.end[a0 + p]):
-            cell = halves.further[at] * row
-            for j in range(row):
-                left[p, j] += joint[cell + j]
-    n_sums = n_terms * (ma + 1)
-    by_cell = np.empty((kb, n_sums))
+    n_terms, ka, kb = len(unit), halves.cells[a], halves.cells[b]
+    # First the cells of a are summed up, for every p: (p, cell, term). Then those of b: (q, term,
+    # p). So the inner loops of both run over neighbouring numbers.
+    left = _sum_up(joint[: ka * kb * width].reshape(ka, kb * width), a, halves)
+    n_sets = len(left)
+    by_cell = np.empty((kb, n_terms * n_sets))
     for j in range(kb):
         for t in range(n_terms):
-            for p in range(ma + 1):
-                by_cell[j, t * (ma + 1) + p] = left[p, j * width + t] * unit[t]
-    both = np.zeros((mb + 1, n_sums))
-    for j in range(kb):
-        for k in range(n_sums):
-            both[mb, k] += by_cell[j, k]
-    for q in range(mb):
-        parent = halves.parent[b0 + q]
-        if parent >= 0:
-            for k in range(n_sums):
-                both[q, k] = both[parent, k]
-        for at in range(halves.start[b0 + q], halves.end[b0 + q]):
-            cell = halves.further[at]
-            for k in range(n_sums):
-                both[q, k] += by_cell[cell, k]
-    return both
+            column, into = left[:, j * width + t], by_cell[j, t * n_sets : (t + 1) * n_sets]
+            for p in range(n_sets):
+                into[p] = column[p] * unit[t]
+    return _sum_up(by_cell, b, halves)
 
 
 @_compiled
@@ -213,7 +206,7 @@ def _add_values(
         slack, error: of `allowance` and `Units`, for this class, (2,) and (3,).
         values: (sets of b, 4, sets of a), changed in place.
     """
-    mb, ma = len(both) - 1, both.shape[1] // n_sums - 1
+    mb, ma = len(both) - 1, both.shape[1] // n_sums - 1  # without those of all rows
     # Of every p and of p & q, p - q, q - p and neither: G, H, |B|^2, the number of rows.
     gains, wholes, squares = np.empty((4, ma)), np.empty((4, ma)), np.zeros((4, ma))
     counts = np.zeros((4, ma))
@@ -282,19 +275,18 @@ def bounds_of_pairs(
     block = max(1, _IN_CACHE // (width * terms.itemsize))
     # With all rows in the cache, one pair after another, whose histogram then stays there.
     together = 1 if n_rows <= block else _PAIRS_AT_ONCE
+    sets = np.diff(halves.first) - 1  # without that of all cells
     size, most = 0, 0
     for k in range(len(pairs)):
         a, b = pairs[k]
         size = max(size, halves.cells[a] * halves.cells[b] * width)
-        sets = halves.first[a + 1] - halves.first[a], halves.first[b + 1] - halves.first[b]
-        most = max(most, 4 * sets[0] * sets[1])
+        most = max(most, 4 * sets[a] * sets[b])
     joint, values = np.empty((together, size)), np.empty((together, most))
     held = np.empty((together, size), units.none.dtype)
     for start in range(0, len(pairs), together):
         some = min(together, len(pairs) - start)
         values[:some] = 0.0
         for c in range(n_classes):
-            joint[:some] = 0.0
             for begin in range(0, n_rows, _NO_OVERFLOW):
                 held[:some] = 0
                 end = min(begin + _NO_OVERFLOW, n_rows)
@@ -307,20 +299,21 @@ def bounds_of_pairs(
                             cells[b, row:stop], halves.cells[b], held[k],
                         )  # fmt: skip
                 for k in range(some):
-                    for j in range(size):
-                        joint[k, j] += held[k, j]
+                    of_pair, more = joint[k], held[k]
+                    if begin == 0:
+                        of_pair[:] = more
+                    else:
+                        for j in range(size):
+                            of_pair[j] += more[j]
             for k in range(some):
                 a, b = pairs[start + k]
-                ma = halves.first[a + 1] - halves.first[a]
-                mb = halves.first[b + 1] - halves.first[b]
                 both = _sums_of_sets(joint[k], width, units.unit[c], a, b, halves)
-                of_pair = values[k, : 4 * ma * mb].reshape(mb, 4, ma)
+                of_pair = values[k, : 4 * sets[a] * sets[b]].reshape(sets[b], 4, sets[a])
                 _add_values(
                     both, n_terms, n_sums, ridge, in_span, slack[c], units.error[c], of_pair
                 )
         for k in range(some):
             a, b = pairs[start + k]
-            ma = halves.first[a + 1] - halves.first[a]
-            mb = halves.first[b + 1] - halves.first[b]
-            found[start + k] = values[k, : 4 * ma * mb].max() if ma * mb else -np.inf
+            n = 4 * sets[a] * sets[b]
+            found[start + k] = values[k, :n].max() if n else -np.inf
     return found
