@@ -71,7 +71,7 @@ def test_blocks_find_what_a_full_pass_finds(seed: int, classes: int, signal: flo
     full = best_threshold(some, objective, terms)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(thresholds, "_FEW_ROWS", 0)
-        patch.setattr(thresholds, "_BLOCK", 16)
+        patch.setattr(thresholds, "_BLOCKS", 16)
         some = {f: (SortedColumn.of(c), (True, True)) for f, c in enumerate(columns)}
         blocks = best_threshold(some, objective, terms)
     assert full is not None

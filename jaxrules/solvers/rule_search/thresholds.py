@@ -5,13 +5,15 @@ an objective over all prefixes are cumulative sums: a pass over the rows per col
 number of distinct values.
 
 A pass in the order of a column reads the rows at random. With many rows, the sums over blocks of
-neighbouring values come first, read in the order of the rows, and only blocks that may hold a
+neighbouring values come first, read in the order of the rows: those of 16-bit integers bound the
+values of a column, which excludes most columns. In the others, only blocks that may hold a
 better threshold than the best boundary between blocks are passed through: first with the sums of g
 alone, which replace the bound on dG below, and only then with all. Let G, H and B be the
 sums over the rows before a block, and dG, dH and dB those over a part of it. The value
 (G + dG)^2 / (ridge + H + dH - |B + dB|^2) of a threshold inside is bounded: dG lies between the
 sums of the negative and of the positive g of the block, dH >= 0, and |dB| is at most its sum of
-|b|.
+|b|. Blocks are smaller towards both ends, where rules hold for few rows or all but few, and these
+sums are large against H.
 """
 
 from __future__ import annotations
@@ -36,8 +38,10 @@ Sides = tuple[bool, bool]
 """Whether rules below a threshold, and above one, are allowed."""
 _FEW_ROWS = 5_000
 """With fewer rows, blocks and their compiled passes do not repay loading numba."""
-_BLOCK, _MOST_BLOCKS = 64, 4096
-"""The number of rows of a block, and the most blocks, whose sums should stay in the cache."""
+_BLOCKS = 255
+"""The most blocks: their numbers, and one for missing values, have 8 bits."""
+_AT_ONCE = 16_384
+"""The rows whose integers are read for all columns while they are in the cache."""
 
 
 class Split(NamedTuple):
@@ -115,10 +119,11 @@ class SortedColumn:
     @functools.cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where the blocks start, and where the last one ends: equal values share a block."""
-        n = len(self.rows)
-        size = max(_BLOCK, -(-n // _MOST_BLOCKS))
+        n, share = len(self.rows), np.arange(1, _BLOCKS) / _BLOCKS
+        # The ends of the k-th block from either side are in proportion to k^2.
+        wanted = n * np.where(share < 0.5, 2 * share**2, 1 - 2 * (1 - share) ** 2)
         last = np.flatnonzero(np.append(self.ends[:-1], True))  # of every distinct value
-        chosen = last[np.minimum(np.searchsorted(last, np.arange(size, n, size)), len(last) - 1)]
+        chosen = last[np.minimum(np.searchsorted(last, wanted.astype(int)), len(last) - 1)]
         return np.unique(np.concatenate([[0], chosen + 1, [n]]))
 
     @functools.cached_property
@@ -134,16 +139,20 @@ class SortedColumn:
         return np.logical_or.reduceat(inner, self.starts[:-1])
 
     @functools.cached_property
-    def blocks(self) -> NDArray[np.uint16]:
+    def blocks(self) -> NDArray[np.uint8]:
         """The block of every row; the number of blocks for a missing value."""
         n = len(self.starts) - 1
-        of_row = np.full(len(self.values), n, np.uint16)
-        of_row[self.rows] = np.repeat(np.arange(n, dtype=np.uint16), np.diff(self.starts))
+        of_row = np.full(len(self.values), n, np.uint8)
+        of_row[self.rows] = np.repeat(np.arange(n, dtype=np.uint8), np.diff(self.starts))
         return of_row
 
 
+Columns = Mapping[int, tuple[SortedColumn, Sides]]
+"""Columns by a key, with the rules that are allowed."""
+
+
 def best_threshold(
-    columns: Mapping[int, tuple[SortedColumn, Sides]],
+    columns: Columns,
     objective: Objective,
     terms: Floats,
     least: float = -math.inf,
@@ -152,7 +161,6 @@ def best_threshold(
     `least`.
 
     Args:
-        columns: by a key, with the rules that are allowed.
         objective: its `value` decides.
         terms: the objective's for every row, (sums, rows).
         least: the greater it is, the less is to be examined.
@@ -187,7 +195,7 @@ def _split(value: float, key: int, column: SortedColumn, above: bool, place: int
 
 
 def _by_blocks(
-    columns: Mapping[int, tuple[SortedColumn, Sides]],
+    columns: Columns,
     terms: Floats,
     n_classes: int,
     ridge: float,
@@ -201,6 +209,9 @@ def _by_blocks(
     )
     from jaxrules.solvers.rule_search.kernels.vectors import padded
 
+    columns = _promising(columns, terms, n_classes, ridge, least)
+    if not columns:
+        return None
     n_terms = len(terms)
     by_row = padded(terms, 2 * n_classes)
     add_slack(by_row, n_terms, n_classes)
@@ -209,8 +220,6 @@ def _by_blocks(
     waiting = []
     # First the thresholds between blocks of all columns: the best of them prunes blocks of any.
     for key, (column, sides) in columns.items():
-        if not column.ends.any():
-            continue
         *of_blocks, least, block, above = bounds_of_blocks(
             by_row, n_terms, column.blocks, column.between, column.inside, least, n_classes, ridge,
             IN_SPAN, *sides,
@@ -233,3 +242,32 @@ def _by_blocks(
             least = value
             best = _split(least, key, column, above, place)
     return best
+
+
+def _promising(
+    columns: Columns, terms: Floats, n_classes: int, ridge: float, least: float
+) -> Columns:
+    """The columns that may have the best threshold, with a value above `least`."""
+    from jaxrules.solvers.rule_search.kernels.prefixes import add_units, bounds_of_column, in_units
+
+    varying = {key: one for key, one in columns.items() if one[0].ends.any()}
+    by_class = terms.reshape(n_classes, -1, terms.shape[1])
+    largest = np.maximum(by_class.max(axis=2), -by_class.min(axis=2))
+    wide, unit, rows = in_units(by_class, largest)
+    sums = [np.zeros((n_classes, len(one.between) + 1, wide.shape[2])) for one, _ in varying.values()]
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        for (column, _), found in zip(varying.values(), sums, strict=True):
+            add_units(wide[:, start : start + _AT_ONCE], column.blocks, some, found)
+    bounds = [
+        bounds_of_column(found, unit, len(rows), column.between, ridge, IN_SPAN, *sides)
+        for (column, sides), found in zip(varying.values(), sums, strict=True)
+    ]
+    # A column whose values are all below one of another's is excluded; not so at equality, which
+    # the order of the columns decides.
+    known = max((lower for _, lower in bounds), default=0.0)
+    return {
+        key: one
+        for (key, one), (upper, _) in zip(varying.items(), bounds, strict=True)
+        if upper > least and upper >= known
+    }

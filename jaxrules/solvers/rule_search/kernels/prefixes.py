@@ -11,9 +11,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.solvers.rule_search.kernels.vectors import add_by_group
+from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_group
 
 Floats = NDArray[np.float64]
+_LARGEST = int(np.iinfo(np.int16).max)
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
@@ -114,7 +115,7 @@ def _bound_inside(
 def bounds_of_blocks(
     terms: Floats,
     n_terms: int,
-    blocks: NDArray[np.uint16],
+    blocks: NDArray[np.uint8],
     between: NDArray[np.bool_],
     inside: NDArray[np.bool_],
     least: float,
@@ -284,3 +285,135 @@ def scan_blocks(
                 if value > least:
                     least, place, upper = value, i + 1, True
     return least, place, upper
+
+
+@_compiled
+def in_units(
+    terms: Floats, largest: Floats
+) -> tuple[NDArray[np.int16], Floats, NDArray[np.int32]]:
+    """The terms of the rows that have any, as 16-bit integers times a unit.
+
+    Args:
+        terms: (classes, terms, rows).
+        largest: their greatest absolute values, (classes, terms).
+
+    Returns:
+        The integers, those of max(g, 0) and |b| behind those of the terms, padded, (classes, rows,
+        width); the units of the terms and of |b|, (classes, terms + 1); and the rows.
+    """
+    n_classes, n_terms, n_rows = terms.shape
+    rows, n = np.empty(n_rows, np.int32), 0
+    for i in range(n_rows):
+        rows[n] = i
+        for c in range(n_classes):
+            if terms[c, 0, i] != 0.0 or terms[c, 1, i] != 0.0:
+                n += 1
+                break
+    rows = rows[:n]
+    unit = np.ones((n_classes, n_terms + 1))
+    wide = np.zeros((n_classes, n, max(8, -(-(n_terms + 2) // LANES) * LANES)), np.int16)
+    for c in range(n_classes):
+        longest = 0.0
+        for t in range(n_terms):
+            if largest[c, t] > 0.0:
+                unit[c, t] = largest[c, t] / _LARGEST
+            if t > 1:
+                longest += largest[c, t] ** 2
+        if longest > 0.0:
+            unit[c, n_terms] = math.sqrt(longest) / (_LARGEST - 1)
+        for k in range(n):
+            square = 0.0
+            for t in range(n_terms):
+                term = terms[c, t, rows[k]]
+                wide[c, k, t] = np.int16(np.rint(term / unit[c, t]))
+                if t > 1:
+                    square += term * term
+            wide[c, k, n_terms] = max(wide[c, k, 0], 0)
+            wide[c, k, n_terms + 1] = np.int16(math.ceil(math.sqrt(square) / unit[c, n_terms]))
+    return wide, unit, rows
+
+
+@_compiled
+def add_units(
+    wide: NDArray[np.int16], blocks: NDArray[np.uint8], rows: NDArray[np.int32], sums: Floats
+) -> None:
+    """Add the integers of up to 65 536 rows, (classes, rows, width), to the sums of their blocks,
+    (classes, blocks, width).
+    """
+    of_row = blocks[rows[0] : rows[-1] + 1] if rows[-1] - rows[0] < len(rows) else blocks[rows]
+    for c in range(len(wide)):
+        held = np.zeros(sums.shape[1:], np.int32)
+        add_by_group(wide[c], of_row, held)
+        sums[c] += held
+
+
+@_compiled
+def bounds_of_column(
+    sums: Floats,
+    unit: Floats,
+    n_rows: int,
+    between: NDArray[np.bool_],
+    ridge: float,
+    in_span: float,
+    below: bool,
+    above: bool,
+) -> tuple[float, float]:
+    """No threshold of a column has a greater value than the first number, and one of them has at
+    least the second.
+
+    Args:
+        sums: of `add_units`.
+        unit: of `in_units`.
+        n_rows: the number of rows that were added.
+        between: whether a threshold may lie below each block, (blocks,).
+        ridge: ridge + H - |B|^2 is at least this, as the square of a distance and the ridge.
+        below, above: whether rules below a threshold, and above one, are allowed.
+    """
+    n_terms, n_blocks = unit.shape[1] - 1, len(between)
+    upper, lower = np.zeros((2, n_blocks)), np.zeros((2, n_blocks))
+    total, before = np.empty(n_terms), np.empty(n_terms)
+    for c in range(len(sums)):
+        total[:], before[:] = 0.0, 0.0
+        for block in range(n_blocks):
+            for t in range(n_terms):
+                total[t] += sums[c, block, t] * unit[c, t]
+        # An integer is off by half a unit at most, and so is each row of a sum.
+        error, errors = (0.5 + 1e-9) * n_rows * unit[c], 0.0
+        for t in range(2, n_terms):
+            errors += error[t] ** 2
+        errors = math.sqrt(errors)
+        floor = ridge - 1e-8 * (ridge + total[1])
+        for block in range(n_blocks):
+            d, h = sums[c, block, 0] * unit[c, 0], sums[c, block, 1] * unit[c, 1]
+            positive = sums[c, block, n_terms] * unit[c, 0]
+            length = sums[c, block, n_terms + 1] * unit[c, n_terms]
+            for side in range(2):
+                square = 0.0
+                for t in range(2, n_terms):
+                    b = total[t] - before[t] if side else before[t]
+                    square += b * b
+                norm = math.sqrt(square)
+                g, at, inside = before[0], before[1], before[1]
+                low, high = d - positive, positive
+                if side:
+                    g, at = total[0] - g, total[1] - at
+                    low, high, inside = -high, -low, at - h
+                # See `_bound_inside`; the boundary below the block is among what it bounds.
+                gain = max(abs(g + low), abs(g + high)) + error[0]
+                rest = ridge + max(inside - error[1], 0.0) - (norm + length + errors) ** 2
+                rest = max(rest, floor)
+                upper[side, block] += gain * gain / rest if rest > 0.0 else np.inf
+                whole, most = ridge + at + error[1], max(norm - errors, 0.0)
+                if whole - 2 * error[1] - (norm + errors) ** 2 > 2 * in_span * whole:
+                    gain = max(abs(g) - error[0], 0.0)
+                    lower[side, block] += gain * gain / (whole - most * most)
+            for t in range(n_terms):
+                before[t] += sums[c, block, t] * unit[c, t]
+    best, known = 0.0, 0.0
+    for side in range(2):
+        if above if side else below:
+            best = max(best, upper[side].max())
+            for block in range(1, n_blocks):
+                if between[block]:
+                    known = max(known, lower[side, block])
+    return best * (1.0 + 1e-9), known * (1.0 - 1e-9)
