@@ -83,8 +83,8 @@ def shortest_number(near: float, low: float, high: float, low_belongs: bool = Fa
         with contextlib.suppress(OverflowError):  # beyond the largest number
             nearest = round(near, decimals) + 0.0
             # The nearest number of so many decimals may lie outside of the interval, and one beside
-            # it inside.
-            for step in (0, -1, 1):
+            # it inside, at least half a step from `near`.
+            for step in (0, -1, 1) if 10.0**-decimals < 2.5 * (high - low) else (0,):
                 rounded = round(nearest + step * 10.0**-decimals, decimals) + 0.0
                 if rounded == near or low < rounded < high:
                     return rounded

@@ -33,22 +33,32 @@ class CompiledPairs:
 
         self.terms, self.n_terms, self.ridge = terms, terms.shape[1], ridge
         self.rows = padded(terms)
+        self.cells: NDArray[np.uint8] | None = None  # of all partitions, once they are needed
 
     def of_cells(self, partitions: Sequence[Partition]) -> list[Floats]:
         """The sums over the rows of the cells of each partition, of one class after another,
         (classes x terms, cells).
         """
-        from jaxrules.solvers.rule_search.kernels.vectors import add_by_group
+        from jaxrules.solvers.rule_search.kernels.vectors import add_by_groups
 
+        if not partitions:
+            return []
         n_classes, _, width = self.rows.shape
-        found = [np.zeros((n_classes, len(part.members), width)) for part in partitions]
-        for part, sums in zip(partitions, found, strict=True):
-            for of_class, one in zip(self.rows, sums, strict=True):
-                add_by_group(of_class, part.cell, one)
+        sizes = [len(part.members) for part in partitions]
+        found = np.zeros((n_classes, len(partitions), max(sizes), width))
+        cells = self._cells(partitions)
+        for of_class, sums in zip(self.rows, found, strict=True):
+            add_by_groups(of_class, cells, sums)
         return [
-            sums[:, :, : self.n_terms].transpose(0, 2, 1).reshape(-1, sums.shape[1])
-            for sums in found
+            found[:, k, :size, : self.n_terms].transpose(0, 2, 1).reshape(-1, size)
+            for k, size in enumerate(sizes)
         ]
+
+    def _cells(self, partitions: Sequence[Partition]) -> NDArray[np.uint8]:
+        """The cell of every row in every partition, (partitions, rows)."""
+        if self.cells is None:
+            self.cells = np.stack([part.cell for part in partitions])
+        return self.cells
 
     def values(self, a: Partition, b: Partition) -> Floats:
         """The values of all pairs of their propositions, (of a, of b)."""
@@ -78,7 +88,7 @@ class CompiledPairs:
         if not (partitions and slack[:, 1].max() < self.ridge / 1000):
             return None
         units = quantised(self.terms, sizes, self.rows)
-        cells = np.stack([part.cell for part in partitions])
+        cells = self._cells(partitions)
         halves = Halves.of(
             [part.halves for part in partitions], [len(part.members) for part in partitions]
         )

@@ -197,9 +197,18 @@ class _Pairs:
     def examine_single(self) -> None:
         """Evaluate all single propositions."""
         self.singles = np.full(len(self.partitions), -math.inf)
-        for at, (part, sums) in enumerate(zip(self.partitions, self.of_cells, strict=True)):
-            values = self.objective.value(sums @ part.members)
-            self.singles[at] = self._take_best(values[:, None], 1, part, part)
+        if not self.partitions:
+            return
+        sums = [
+            sums @ part.members
+            for part, sums in zip(self.partitions, self.of_cells, strict=True)
+        ]
+        values = self.objective.value(np.concatenate(sums, axis=1))
+        ends = np.cumsum([one.shape[1] for one in sums])[:-1]
+        for at, (part, some) in enumerate(
+            zip(self.partitions, np.split(values, ends), strict=True)
+        ):
+            self.singles[at] = self._take_best(some[:, None], 1, part, part)
 
     def screen(self, max_pairs: int | None) -> int:
         """Pair only the partitions of the best single propositions with all others, to get about

@@ -18,6 +18,8 @@ _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 _intrinsic: Any = intrinsic
 LANES = 4
 """Rows are padded to a multiple of this."""
+_IN_CACHE = 262_144
+"""How many bytes of terms are read at a time."""
 
 
 def padded(terms: Floats, extra: int = 0) -> Floats:
@@ -121,3 +123,20 @@ def add_by_group(terms: Floats, groups: NDArray[np.unsignedinteger], sums: Float
     n_rows, width = terms.shape
     alone = np.zeros(n_rows, np.uint8)
     add_by_pair(terms.reshape(n_rows * width), width, groups, alone, 1, sums.reshape(sums.size))
+
+
+@_compiled
+def add_by_groups(terms: Floats, groups: NDArray[np.uint8], sums: Floats) -> None:
+    """`add_by_group` for several groupings of the rows, (groupings, rows), with sums of (groupings,
+    groups, width).
+    """
+    n_rows, width = terms.shape
+    flat, alone = terms.reshape(n_rows * width), np.zeros(n_rows, np.uint8)
+    block = max(1, _IN_CACHE // (width * terms.itemsize))
+    for row in range(0, n_rows, block):
+        stop = min(row + block, n_rows)
+        for k in range(len(groups)):
+            add_by_pair(
+                flat[row * width : stop * width], width, groups[k, row:stop], alone[row:stop], 1,
+                sums[k].reshape(sums[k].size),
+            )  # fmt: skip
