@@ -38,7 +38,9 @@ Floats = NDArray[np.float64]
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
 _WORTH_COMPILING = 1_000_000
-"""From this many rows times pairs of partitions on, compiled histograms repay loading numba."""
+"""Rows times pairs of partitions and pairs of propositions: from so many on, compiled histograms
+repay loading numba.
+"""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 

@@ -191,7 +191,8 @@ class _Pairs:
 
     @functools.cached_property
     def compiled(self) -> CompiledPairs | None:
-        work = self.terms.shape[1] * len(self.partitions) ** 2 // 2
+        n_propositions = sum(len(part.propositions) for part in self.partitions)
+        work = (self.terms.shape[1] * len(self.partitions) ** 2 + n_propositions**2) // 2
         return self.objective.values_of_pairs(self.terms, work)
 
     def examine_single(self) -> None:
@@ -200,8 +201,7 @@ class _Pairs:
         if not self.partitions:
             return
         sums = [
-            sums @ part.members
-            for part, sums in zip(self.partitions, self.of_cells, strict=True)
+            sums @ part.members for part, sums in zip(self.partitions, self.of_cells, strict=True)
         ]
         values = self.objective.value(np.concatenate(sums, axis=1))
         ends = np.cumsum([one.shape[1] for one in sums])[:-1]

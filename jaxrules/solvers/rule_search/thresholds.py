@@ -254,7 +254,9 @@ def _promising(
     by_class = terms.reshape(n_classes, -1, terms.shape[1])
     largest = np.maximum(by_class.max(axis=2), -by_class.min(axis=2))
     wide, unit, rows = in_units(by_class, largest)
-    sums = [np.zeros((n_classes, len(one.between) + 1, wide.shape[2])) for one, _ in varying.values()]
+    sums = [
+        np.zeros((n_classes, len(one.between) + 1, wide.shape[2])) for one, _ in varying.values()
+    ]
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
         for (column, _), found in zip(varying.values(), sums, strict=True):

@@ -154,7 +154,11 @@ def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
     first, n_sets = halves.first[k], halves.first[k + 1] - halves.first[k]
     sums, nothing = np.empty((n_sets, of_cells.shape[1])), np.zeros(of_cells.shape[1])
     for p in range(n_sets):
-        parent, start, end = halves.parent[first + p], halves.start[first + p], halves.end[first + p]
+        parent, start, end = (
+            halves.parent[first + p],
+            halves.start[first + p],
+            halves.end[first + p],
+        )
         before, into = sums[parent] if parent >= 0 else nothing, sums[p]
         if start == end:
             into[:] = before

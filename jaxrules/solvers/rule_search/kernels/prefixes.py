@@ -288,9 +288,7 @@ def scan_blocks(
 
 
 @_compiled
-def in_units(
-    terms: Floats, largest: Floats
-) -> tuple[NDArray[np.int16], Floats, NDArray[np.int32]]:
+def in_units(terms: Floats, largest: Floats) -> tuple[NDArray[np.int16], Floats, NDArray[np.int32]]:
     """The terms of the rows that have any, as 16-bit integers times a unit.
 
     Args:
