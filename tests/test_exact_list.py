@@ -3,6 +3,7 @@ weights, constraints, bad input.
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -854,3 +855,28 @@ def test_too_many_rows_are_refused(monkeypatch):
     monkeypatch.setattr(reading, "MOST_ROWS", 20)
     with pytest.raises(ValueError, match="X has 30 rows; at most 20 can be counted exactly"):
         jr.exact_list.fit(*random_problem(0))
+
+
+def test_a_fold_makes_its_conditions_once_and_searches_briefly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    y = (X[:, 0] > 0) & (X[:, 1] > 0)
+    made: list[int] = []
+    limits: list[float] = []
+    of, search = exact_list.ListProblem.of, exact_list._searched
+
+    def noted(data: Any, *rest: Any) -> Any:
+        made.append(len(data.weights))
+        return of(data, *rest)
+
+    def limited(problem: Any, run: Any, limit: float, *rest: Any) -> Any:
+        limits.append(limit)
+        return search(problem, run, limit, *rest)
+
+    monkeypatch.setattr(exact_list.ListProblem, "of", noted)
+    monkeypatch.setattr(exact_list, "_searched", limited)
+    options: dict[str, Any] = {"max_rules": 2, "max_evaluations": 80_000}
+    jr.exact_list.cross_validate(X, y, literal_penalties=[1.0, 5.0], n_folds=2, **options)
+    assert sorted(made) == [100, 100, 200]
+    assert limits == [*[10_000.0] * 8, 80_000]  # two sizes for two penalties in two folds; the fit

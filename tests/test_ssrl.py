@@ -910,3 +910,18 @@ def test_the_best_literals_of_a_mesh_are_those_of_the_host() -> None:
             fits.append(jr.ssrl.fit(X, y, max_rules=2, beam_width=4, beam_literals=6))
     assert str(fits[0].model) == str(fits[1].model)
     assert fits[0].details.beam_literals == 6
+
+
+def test_cross_validation_searches_no_noise_locally() -> None:
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(400, 5)), rng.integers(0, 2, 400)
+    options: dict[str, Any] = {"max_rules": 6}
+    for y, penalty, local in ((noise, 1.0, False), (noise, 64.0, True), (X[:, 0] > 0, 1.0, True)):
+        chosen = jr.ssrl.cross_validate(X, y, literal_penalties=[penalty], n_folds=2, **options)
+        fit = jr.ssrl.fit(X, y, literal_penalty=penalty, **options)
+        if local:
+            assert chosen.objective == fit.objective
+            assert chosen.details.insertions == fit.details.insertions
+        else:
+            assert chosen.objective == chosen.details.greedy_objective < fit.objective
+            assert chosen.details.insertions < fit.details.insertions

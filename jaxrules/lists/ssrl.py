@@ -454,9 +454,9 @@ def cross_validate(
     do not depend on labels. To measure the accuracy of the whole procedure, call it on the training
     rows of an outer split.
 
-    The local search is left out where the greedy rounds leave two fifths of the errors of
-    predicting the majority class, with a penalty that the best literal gains by chance
-    (docs/defaults.md, "Lists"): it would fit noise, for most of the time.
+    A list gets no local search if the greedy rounds leave more than two fifths of the errors of
+    predicting the majority class, and the penalty is less than the best literal gains by chance
+    (docs/defaults.md, "Lists"): it would take most of the time, and fit noise.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
@@ -779,8 +779,8 @@ class _SSRLTask:
         return Left.of_list(decided, labels.astype(np.intp), literals, len(first.rules))
 
     def promising(self, penalty: float) -> Callable[[_InsertedRules], bool]:
-        """Whether a list with this penalty is worth a local search: it leaves few errors, or chance
-        does not pay the penalty.
+        """Whether a list with this penalty is worth a local search: it leaves few errors, or no
+        literal gains the penalty by chance.
         """
 
         def check(rules: _InsertedRules) -> bool:

@@ -1314,6 +1314,14 @@ def _tuning_table(results: Results) -> ComparisonTable:
     )  # fmt: skip
 
 
+def _glrm(name: str, key: str, part: Rows, author: Rows) -> Value:
+    """A number of an experiment with GLRM on some folds, beside the author's on these."""
+    return Value(
+        part.mean(name), author.mean(name), DIGITS[name], spread=part.spread(name),
+        apart="an experiment on GLRM's differences", number=_number(name, key, "GLRM"),
+    )  # fmt: skip
+
+
 def _by_lambda_table(results: Results) -> ComparisonTable:
     """AIX360 at the lambda that the author's scores tell."""
     values: dict[tuple[str, str], Value | str] = {}
@@ -1327,12 +1335,8 @@ def _by_lambda_table(results: Results) -> ComparisonTable:
         mine, theirs = _compared(results, key, "GLRM")
         for label, part in (("AIX360 0.2.1", found), ("jaxrules", _same_folds(mine, found))):
             rows.append(f"{title}, {label}")
-            for name in names:
-                values[rows[-1], LABELS[name]] = Value(
-                    part.mean(name), _same_folds(theirs, found).mean(name), DIGITS[name],
-                    spread=part.spread(name), apart="an experiment on GLRM's differences",
-                    number=_number(name, key, "GLRM"),
-                )  # fmt: skip
+            author = _same_folds(theirs, part)
+            values |= {(rows[-1], LABELS[name]): _glrm(name, key, part, author) for name in names}
             column = "penalty" if part is found else "chosen"
             values[rows[-1], "lambda"] = ", ".join(f"{float(row[column]):g}" for row in part)
         values[rows[-2], "folds"] = f"{len(found)} of {len(everything.values('fold'))}"
@@ -1365,12 +1369,8 @@ def _aix360_table(results: Results) -> ComparisonTable:
             parts["jaxrules"] = _same_folds(mine, everything)
         for label, part in parts.items():
             rows.append(f"{TITLES[key]}, {label}")
-            for name in names:
-                values[rows[-1], LABELS[name]] = Value(
-                    part.mean(name), _same_folds(theirs, part).mean(name), DIGITS[name],
-                    spread=part.spread(name), apart="an experiment on GLRM's differences",
-                    number=_number(name, key, "GLRM"),
-                )  # fmt: skip
+            author = _same_folds(theirs, part)
+            values |= {(rows[-1], LABELS[name]): _glrm(name, key, part, author) for name in names}
             values[rows[-1], "chosen"] = ", ".join(f"{float(row['chosen']):g}" for row in part)
     note = (
         f"The first {authors_glrm.FOLDS} folds, with the options of the author's program. Its grid "
