@@ -168,13 +168,10 @@ def _of_the_package(results: Results, measured: Measured, printed: float) -> str
     """
     own, areas = _mean(measured.areas("RuleFit", "label_score")), package_areas(results, measured)
     found: dict[str, float | None] = {}
-    spread = 0.0
     if len(areas) == 5:
         variances = [np.var(split, ddof=1) for split in areas if len(split) > 1]
         spread = float(np.sum(variances)) ** 0.5 / 5
-        wide = (
-            f", ± {spread:.4f} by the order of its rules," if 2 * spread > RULEFIT_TOLERANCE else ""
-        )
+        wide = f", ± {spread:.4f} by the order of its rules," if spread > RULEFIT_TOLERANCE else ""
         found[f"The authors' package has{wide}"] = _mean([float(np.mean(split)) for split in areas])
     for method, names in scores.PARTS.items():
         if measured.name in names:
@@ -184,7 +181,7 @@ def _of_the_package(results: Results, measured: Measured, printed: float) -> str
     at = next(iter(known.values()), None)
     if own is None or at is None or abs(at - printed) >= abs(own - printed):
         return f"Unexplained. {said}".strip()
-    if abs(at - printed) <= max(RULEFIT_TOLERANCE, 2 * spread):
+    if abs(at - printed) <= RULEFIT_TOLERANCE:
         return said
     return f"In part: {said} The rest is unexplained."
 
