@@ -209,10 +209,10 @@ class _RuleModel(BaseEstimator):
         """The settings for `cross_validate`; the settings that it chooses must be at their
         defaults.
         """
-        known, parameters = _parameters(self._chooser), _parameters(self._learner)
-        for name in parameters.keys() - known.keys():
-            default = parameters[name].default
-            if settings[name] is not default and settings[name] != default:
+        known = _parameters(self._chooser)
+        for name, parameter in _parameters(self._learner).items():  # in order: the first is named
+            given, default = settings[name], parameter.default
+            if name not in known and given is not default and given != default:
                 raise ValueError(
                     f'{name} cannot be set with penalty="cv", which chooses the penalties; leave '
                     "it at its default"
