@@ -186,7 +186,8 @@ class _RuleModel(BaseEstimator):
         self, X: TableLike, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
     ) -> Self:
         learner = self._learner
-        settings = {name: self.__dict__[name] for name in _parameters(learner) & vars(self).keys()}
+        own = vars(self)
+        settings = {name: own[name] for name in _parameters(learner) if name in own}
         if checks.choice("penalty", self.penalty, ("fit", "cv")) == "cv":
             settings, learner = self._left_open(settings), self._chooser
         if "groups" in of_rows and "groups" not in inspect.signature(learner).parameters:
@@ -209,9 +210,9 @@ class _RuleModel(BaseEstimator):
         """The settings for `cross_validate`; the settings that it chooses must be at their
         defaults.
         """
-        known = _parameters(self._chooser)
-        for name, parameter in _parameters(self._learner).items():  # in order: the first is named
-            given, default = settings[name], parameter.default
+        known, parameters = _parameters(self._chooser), _parameters(self._learner)
+        for name, given in settings.items():
+            default = parameters[name].default
             if name not in known and given is not default and given != default:
                 raise ValueError(
                     f'{name} cannot be set with penalty="cv", which chooses the penalties; leave '
