@@ -27,17 +27,18 @@ hypothesis_settings.register_profile("patient", patient)
 hypothesis_settings.register_profile("steady", patient, derandomize=True)
 hypothesis_settings.load_profile("patient")
 
-# The full tier alone has these files, and the reproductions' tests: they take two thirds of its
+# The full tier alone has these files, and the reproductions' tests: they take most of its
 # time, and say in detail what others say in short: test_contracts.py has fits, saved models,
 # explanations and limits of every learner for the default tier, which takes five minutes on two
 # cores. Long tests of other files have the marker. `--durations=0` says what a new file costs.
 FULL_ONLY = """
-    comparison conditions constraints cross_validation documentation drnet examples
-    finetune fuzz glrm growing joint joint_glrm joint_lire joint_lltboost joint_oblique
-    joint_rulefit l1_path levels lire lire_traced list_constraints lltboost ltrnet near_optimal
-    oblique oblique_search ordered_targets paths_pareto paths_search paths_steps
-    placement plots positive precision registries report rule_search rule_text special_values
-    ssrl traced_path units warm_start workers
+    boosting_size comparison conditions constraints cross_validation documentation drnet examples
+    finetune fuzz glrm groups growing joint joint_glrm joint_lire joint_lltboost joint_oblique
+    joint_rulefit l1_path levels lire lire_counts lire_traced list_bound list_constraints list_noise
+    lltboost ltrnet near_optimal oblique oblique_search ordered_targets paths_convex paths_pareto
+    paths_search paths_softmax paths_steps placement plots positive precision registries
+    regression_list report rule_search rule_text selection sparse_glm special_values ssrl
+    traced_path units warm_start workers
 """
 REPRODUCTIONS = Path(__file__).parent / "paper_reproductions"
 
@@ -72,12 +73,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "no rule uses the monotone",
         "A worker stopped while some jobs",
     )
+    seen = set()
     for item in items:
         if (
             item.path.stem.removeprefix("test_") in FULL_ONLY.split()
             or REPRODUCTIONS in item.path.parents
         ):
             item.add_marker(pytest.mark.full)
+        # The first case of every learner is in the default tier.
+        case = getattr(getattr(item, "callspec", None), "params", {}).get("case")
+        if learner := getattr(case, "learner", None):
+            if (item.function, learner) in seen:
+                item.add_marker(pytest.mark.full)
+            seen.add((item.function, learner))
     for item, message in itertools.product(items, expected):
         item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}"))
 

@@ -131,6 +131,7 @@ def test_benchmarks_do_without_the_reproductions() -> None:
         assert not re.search(r"^\s*(import|from) paper_reproductions", text, re.MULTILINE), path
 
 
+@pytest.mark.full
 def test_private_names_stay_at_home() -> None:
     wrong = []
     for module in MODULES:
@@ -153,6 +154,7 @@ def is_private(name: str | None) -> bool:
     return name is not None and name.startswith("_") and not name.startswith("__")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "modules", [MODULES, REPRODUCTIONS], ids=["jaxrules", "paper_reproductions"]
 )

@@ -748,6 +748,7 @@ def test_a_device_finds_the_rules_of_the_host(target: str, settings: dict[str, A
     assert one == other
 
 
+@pytest.mark.full
 def test_a_device_ranks_again_until_nothing_better_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """One pair at a time; and so many that the host's histograms take over."""
     data, few_cuts = _device_data(), {"max_rules": 3, "max_cut_points": 4, "max_length": 2}

@@ -274,6 +274,7 @@ def test_penalties_may_be_below_one() -> None:
     assert checks.penalties("l1_penalties", [0.5, 0]) == (0.5, 0.0)
 
 
+@pytest.mark.full
 def test_errors_for_arguments_of_verbs_name_them() -> None:
     X = np.arange(12.0)[:, None]
     models = [learner.fit(X, X[:, 0] > 5).model for learner in (jr.boosting, jr.ssrl)]

@@ -34,6 +34,7 @@ def recounted(model: jr.RuleList, weights: np.ndarray) -> np.ndarray:
     return counts
 
 
+@pytest.mark.full
 def test_lists_count_their_training_rows() -> None:
     for model in lists().values():
         np.testing.assert_array_equal(model.counts, recounted(model, np.ones(90)))

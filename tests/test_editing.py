@@ -365,6 +365,7 @@ def test_idle_conditions_and_long_thresholds_go() -> None:
 # Operating points
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("link", ["logistic", "exponential"])
 def test_thresholds_stay_with_the_model(link: Any, tmp_path: Any) -> None:
     model = jr.refit(ensemble(link), X, LABELS)
@@ -404,6 +405,7 @@ def test_thresholds_stay_with_the_model(link: Any, tmp_path: Any) -> None:
             changed(careful, X, LABELS)
 
 
+@pytest.mark.full
 def test_a_threshold_keeps_a_list_monotone() -> None:
     """Rules that rise along the column may have the last class only."""
     rng = np.random.default_rng(0)

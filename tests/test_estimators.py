@@ -53,6 +53,7 @@ def exceptions(estimator: Any) -> dict[str, str]:
     return {} if reason is None else {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
+@pytest.mark.full
 @parametrize_with_checks([kind() for kind in QUICK], expected_failed_checks=exceptions)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
@@ -134,6 +135,7 @@ def test_what_fit_returns_is_kept() -> None:
     assert len(jr.explain(model.model_, frame[:1])) == 1
 
 
+@pytest.mark.full
 def test_columns_of_probabilities_follow_the_classes() -> None:
     frame, y = people()
     X, y = frame[["age"]], np.array(["b", "c", "a"])[np.digitize(frame["age"], [35, 55])]
@@ -288,6 +290,7 @@ def test_fitted_estimators_are_pickled(name: str) -> None:
     np.testing.assert_array_equal(again.feature_importances_, estimator.feature_importances_)
 
 
+@pytest.mark.full
 def test_a_search_over_settings_in_workers() -> None:
     """loky's workers are new processes: estimators and their settings are pickled."""
     rng = np.random.default_rng(0)

@@ -109,6 +109,7 @@ def test_the_best_list_of_all_is_found(classes, block):
         fit.model.validate()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["bits", "dense", "counted", "unpaired", "unshared"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):

@@ -568,6 +568,7 @@ def test_sql_says_the_same(database: Database, case: tuple[Any, list[Row]]) -> N
                 np.testing.assert_allclose(likely, truth[moderate], rtol=0, atol=1e-12)
 
 
+@pytest.mark.full
 @DATABASES
 @settings(max_examples=40)
 @given(case=ANY_CASE, data=st.data())
@@ -603,6 +604,7 @@ def test_sql_numbers_are_read_back_exactly(database: Database, rng: np.random.Ge
     assert list(database(model.schema, [{"x": 1.0}], expressions)[0]) == numbers
 
 
+@pytest.mark.full
 @DATABASES
 def test_sql_of_many_rules(database: Database) -> None:
     """Databases nest expressions 1000 deep."""

@@ -91,6 +91,7 @@ def test_a_data_set_is_two_arguments() -> None:
         jr.boosting.fit(jr.datasets.load("iris"))  # type: ignore[call-arg]
 
 
+@pytest.mark.full
 def test_the_first_line_says_which_classes_integers_were_taken_for() -> None:
     X = np.random.default_rng(3).normal(size=(300, 2))
     y = np.random.default_rng(4).poisson(1.0 + (X[:, 0] > 0))

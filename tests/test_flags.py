@@ -10,6 +10,7 @@ import pytest
 import jaxrules as jr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("x64", [False, True])
 def test_traced_models_under_both_settings(x64: bool) -> None:
     before = jax.config.jax_enable_x64

@@ -174,6 +174,7 @@ print(json.dumps(interrupted))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("modules", [30, 300, 600])  # of some 900
 def test_ctrl_c_leaves_no_module_half_imported(modules: int) -> None:
     assert output(INTERRUPTED, str(modules)) == [True]

@@ -129,6 +129,7 @@ def test_logarithms_of_probabilities() -> None:
     )
 
 
+@pytest.mark.full
 def test_rules_as_columns() -> None:
     features = RuleFeatures(RuleBoostingClassifier(max_rules=3))
     matrix = features.fit_transform(X, Y)
@@ -152,11 +153,13 @@ def test_rules_as_columns() -> None:
     assert numbers.transform(X.to_numpy()).shape == (120, 2)
 
 
+@pytest.mark.full
 def test_the_default_estimator_follows_the_target() -> None:
     y = X["a"] + 0.01 * RNG.normal(size=120)
     assert isinstance(RuleFeatures().fit(X, y).estimator_, RuleFitRegressor)
 
 
+@pytest.mark.full
 def test_plots() -> None:
     plt: Any = pytest.importorskip("matplotlib.pyplot")
     found = jr.stability(

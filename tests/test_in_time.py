@@ -112,6 +112,7 @@ class Ticking:
         return self.now
 
 
+@pytest.mark.full
 def test_of_many_classes_some_have_rules() -> None:
     """Three rules of every class would take as long as there are classes."""
     X, _ = problem()
@@ -124,6 +125,7 @@ def test_of_many_classes_some_have_rules() -> None:
     assert 0 < counts[1] < 20 < counts[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["rulefit", "glrm", "lire", "ssrl", "exact_list"])
 def test_many_classes_share_their_first_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = problem()
@@ -160,6 +162,7 @@ def test_the_first_model_of_boosting_is_small() -> None:
     assert rules.propositions.tolist() == [1] * 3
 
 
+@pytest.mark.full
 def test_many_cut_points_take_longer_than_their_columns() -> None:
     """10 000 values of 2 columns are 40 000 propositions, in a matrix of 400 million bits."""
     X = np.random.default_rng(0).normal(size=(10_000, 2))
@@ -184,6 +187,7 @@ class Soon:
         return 0.0 if self.looks < 8 else 100.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["ssrl", "lire", "exact_list"])
 def test_a_limit_that_ends_the_first_search_leaves_a_rule(name: str) -> None:
     X, y = problem()

@@ -108,6 +108,7 @@ def test_the_first_two_terms_are_the_best_of_all(seed: int, loss: str) -> None:
             assert stage.objective >= best * (1 - 1e-6)
 
 
+@pytest.mark.full
 @settings(max_examples=10)
 @given(
     seed=st.integers(0, 1000),

@@ -101,6 +101,7 @@ def test_who_does_not_stop_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     released.set()
 
 
+@pytest.mark.full
 def test_a_process_ends_well_while_a_solver_that_was_left_still_runs() -> None:
     code = """
 import numpy as np

@@ -382,6 +382,7 @@ def test_the_traced_route_agrees(model: jr.RuleEnsemble) -> None:
         np.testing.assert_allclose(by_row, traced, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.full
 def test_oblique_rules_take_every_route() -> None:
     schema = jr.Schema(
         (jr.Feature("x"), jr.Feature("k", ("a", "b")), jr.Feature("z")),

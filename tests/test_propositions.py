@@ -34,6 +34,7 @@ tables = st.lists(
 ).map(lambda rows: a_table([number for number, _ in rows], [colour for _, colour in rows]))
 
 
+@pytest.mark.full
 @settings(max_examples=150)
 @given(table=tables, max_cut_points=st.one_of(st.none(), st.integers(1, 4)))
 def test_masks_codes_and_conditions_agree(table: Table, max_cut_points: int | None) -> None:

@@ -222,6 +222,7 @@ def test_time_limit_returns_the_best_so_far(cancer, cancer_rules):
     assert chosen.status is Status.TIME_LIMIT
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("l1_penalty", [None, 0.01])
 @pytest.mark.parametrize("linear_terms", [False, True])
 def test_with_little_time_rules_are_found_and_nothing_is_compiled(

@@ -191,6 +191,7 @@ def test_blocks_of_any_size_give_the_same(size: int, rows: int, seed: int, weigh
     assert n <= one.details.sample.rows <= n + 3
 
 
+@pytest.mark.full
 def test_the_sample_is_uniform() -> None:
     """Each of 40 rows is in half of 100 samples, up to four standard errors."""
     column = np.arange(40.0)

@@ -37,6 +37,7 @@ def objective(points: np.ndarray, at: np.ndarray, ridge: float) -> float:
     return float(np.logaddexp(0, -margin).sum() + ridge / 2 * (at[0] * points) @ (at[0] * points))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ridge", [0.0, 3.0])
 def test_the_best_of_all_points(ridge: float) -> None:
     card = jr.scorecard(model(), X, Y, max_points=2, l2_penalty=ridge)

@@ -90,6 +90,7 @@ def test_score_is_kunchevas_index_for_choices_of_equal_size(rng: np.random.Gener
     assert found.score == pytest.approx(np.mean(pairs))
 
 
+@pytest.mark.full
 def test_the_rule_behind_the_data_returns(data: tuple[NDArray[Any], NDArray[Any]]) -> None:
     X, y = data
     found = jr.stability(RuleBoostingClassifier(max_rules=1), X, y, replicates=6, seed=1)

@@ -225,6 +225,7 @@ def test_delayed_entry_and_weights_count_as_they_should() -> None:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["rulefit", "glrm", "lltboost", "ltrnet"])
 def test_other_learners_fit_hazards(name: str) -> None:
     X, time, event = people(4)
