@@ -22,6 +22,10 @@ def fitted(X, y, subproblem, **options):
     return jr.ssrl.fit(X, y, subproblem=subproblem, **options)
 
 
+def exact(X, y, **options):
+    return jr.exact_list.fit(X, y, min_support=0.0, **options)
+
+
 def columns_of(model):
     return [{condition.feature for condition in rule} for rule in model.conjunctions]
 
@@ -65,6 +69,18 @@ def test_ssrl_keeps_its_constraints(seed, subproblem):
     assert fit.objective <= best.objective + 1e-9
     unbound = fitted(X, y, subproblem, monotone={}, forbidden=[], required=[], **options)
     assert unbound.objective == free.objective
+
+
+@pytest.mark.parametrize("fit", [*(partial(fitted, subproblem=it) for it in SUBPROBLEMS), exact])
+def test_a_column_of_an_experts_rules_is_used(fit):
+    X, y = random_problem(5, rows=80, features=5)
+    above = jr.Condition.at_least(2, 1.0)
+    first = jr.Conjunctions.build(jr.as_table(X).schema, [[above]])
+    options = {"first": first, "max_rules": 3, "max_length": 2, "literal_penalty": 0.5}
+    free, used = fit(X, y, **options).model, fit(X, y, required=["x2"], **options).model
+    assert list(used.conjunctions) == list(free.conjunctions)
+    both = fit(X, y, required=[2, "x4"], **options | {"max_rules": 2}).model
+    assert [4 in columns for columns in columns_of(both)] == [False, True]
 
 
 @pytest.mark.parametrize("subproblem", SUBPROBLEMS)

@@ -46,7 +46,7 @@ from jaxrules.lists.prefixes import LAYERS, Choice, Prefixes
 from jaxrules.lists.reading import list_data
 from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
-from jaxrules.rules.constraints import Constraints
+from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.solvers.layered import LayeredCertificate
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status
@@ -305,11 +305,9 @@ def cross_validate(
     """
     run = options.run()
     data = list_data(X, y, sample_weight, options)
-    required = Constraints.of(
+    least = Constraints.of(  # in which lists of all folds have room
         data.schema, options.forbidden, options.required, options.monotone
-    ).required
-    before = len(options.first) if isinstance(options.first, Conjunctions) else 0  # `fit` checks it
-    least = before + max(1, len(required))  # in which lists of all folds have room
+    ).fewest(rules_for(data.schema, "first", options.first))
     sizes = range(min(least, options.max_rules), options.max_rules + 1)
     penalties = options.literal_penalties
 

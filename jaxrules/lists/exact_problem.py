@@ -241,6 +241,7 @@ class ListProblem:
             table.schema, options.forbidden, options.required, options.monotone
         )
         first = FirstRules.of(data, class_weights, options, options.max_rules, constraints)
+        constraints = constraints.behind(first.rules)
         literals = most = None
         parts = rules_for(table.schema, "rules", options.rules)
         if options.rules is None:

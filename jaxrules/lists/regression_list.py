@@ -599,8 +599,7 @@ class _Task:
         fixed = rows.parts(first.position[rows.order], len(first.rules) + 1)
         fixed.values[fixed.weights == 0] = rows.parts(np.zeros_like(rows.order), 1).values
         rows = rows.take(first.rest[rows.order])
-        unused = zip(constraints.using(pool), constraints.using(first.rules), strict=True)
-        required = [literals for literals, known in unused if not known.any()]
+        required = constraints.behind(first.rules).using(pool)
         literals = _Literals.of(pool, held, rows.order)
         task = cls(
             data, pool, constraints, first, fixed, rows, literals,

@@ -629,6 +629,7 @@ class _SSRLTask:
         pool = _pool(data, constraints, options)
         class_weights = data.weights[:, None] * (codes[:, None] == np.arange(n_classes))
         before = FirstRules.of(data, class_weights, options, max_rules, constraints)
+        constraints = constraints.behind(before.rules)
         given = given_start(start, RuleList, data, constraints)
         begun = None if given is None else before.behind(given, max_rules)
         if begun is not None:

@@ -35,6 +35,7 @@ labels.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -272,7 +273,12 @@ class Constraints:
         """The least `max_rules` with room for the expert's rules, a learned one and the required
         columns.
         """
-        return len(first) + max(1, sum(not using.any() for using in self.using(first)))
+        return len(first) + max(1, len(self.behind(first).required))
+
+    def behind(self, first: Conjunctions) -> Constraints:
+        """Those of rules that follow an expert's: what these use is no longer required."""
+        unused = [not using.any() for using in self.using(first)]
+        return replace(self, required=tuple(itertools.compress(self.required, unused)))
 
     def require_spoken(self, rules: Conjunctions, what: str) -> None:
         """Refuse a required column that no rule or proposition uses.
