@@ -637,6 +637,7 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
         "literal_penalties": [0.5, 3.0],
         "n_folds": 3,
         "one_standard_error": constrained,
+        "quick_folds": not constrained,
         "seed": 1,
     }
     fit = ssrl.cross_validate(X, y, max_rules=sizes, **folds, **options)
@@ -668,6 +669,8 @@ def test_cross_validation_measures_held_out_rows(iris, constrained):
         held_out = np.isin(np.arange(len(y)), order[k::3])
         for i, j in itertools.product(range(2), range(2)):
             setting = {"literal_penalty": [0.5, 3.0][i], "max_rules": sizes[j], **options}
+            if not constrained:
+                setting |= {"beam_width": 18, "local_search": False}  # half of the default's width
             alone = ssrl.fit(X[~held_out], y[~held_out], **same, **setting)
             assert accuracies[k, i, j] == pytest.approx(
                 jr.accuracy(alone.model, X[held_out], y[held_out])
@@ -925,3 +928,7 @@ def test_cross_validation_searches_no_noise_locally() -> None:
         else:
             assert chosen.objective == chosen.details.greedy_objective < fit.objective
             assert chosen.details.insertions < fit.details.insertions
+            full = jr.ssrl.cross_validate(
+                X, y, literal_penalties=[penalty], n_folds=2, quick_folds=False, **options
+            )
+            assert full.objective == fit.objective

@@ -278,6 +278,11 @@ class SSRLGrid(Folds, _SSRLShared):
         max_rules: the limits on the number of rules to choose from; an integer for one limit.
         one_standard_error: choose the setting with the fewest literals within one standard error of
             the best mean accuracy; False chooses the best accuracy (in ties, the fewest literals).
+        quick_folds: lists in the folds get beams of half of `beam_width` and no local search: they
+            choose as well in half of the time. The last list gets no local search if the greedy
+            rounds leave more than two fifths of the errors of predicting the majority class, and
+            the penalty is less than the best literal gains by chance (docs/defaults.md, "Lists"):
+            it would take long, and fit noise. False searches as `fit` does.
         seed: seed of the folds.
         time_limit: seconds for everything, of which four fifths are for the folds; settings that no
             fold reached are excluded.
@@ -285,6 +290,7 @@ class SSRLGrid(Folds, _SSRLShared):
 
     literal_penalties: Sequence[float] = option(_penalties, default=(1.0, 4.0, 16.0, 64.0))
     max_rules: int | Sequence[int] = option(_sizes, default=20)
+    quick_folds: bool = option(checks.flag, default=True)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -454,10 +460,6 @@ def cross_validate(
     do not depend on labels. To measure the accuracy of the whole procedure, call it on the training
     rows of an outer split.
 
-    A list gets no local search if the greedy rounds leave more than two fifths of the errors of
-    predicting the majority class, and the penalty is less than the best literal gains by chance
-    (docs/defaults.md, "Lists"): it would take most of the time, and fit noise.
-
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     >>> chosen = cross_validate(
@@ -480,13 +482,15 @@ def cross_validate(
     task.check_folds(options.n_folds)
     fold = folds(task.data, options.n_folds, options.seed, options.coded_groups)
     grid = options.settings_tried()
+    narrow = {"beam_width": math.ceil(options.beam_width / 2), "local_search": False}
+    quick = narrow if options.quick_folds else {}
 
     def fit_at(
         task: _SSRLTask, setting: dict[str, Any], weights: Floats, run: Run
     ) -> Fit[RuleList]:
         one = options.to(SSRLPathOptions, **setting)
         penalty: float = setting["literal_penalty"]
-        promising = task.promising(penalty)
+        promising = task.promising(penalty) if options.quick_folds else None
         search = task.search(weights, one, run, max(options.sizes), promising=promising)
         return task.finished(search, run, one.settings(), Penalty(penalty))
 
@@ -495,7 +499,7 @@ def cross_validate(
         for setting in grid:
             part = run.child(task="ssrl, one fold")
             # Held-out rows stay, with weight 0: the folds have the same shapes.
-            model = fit_at(own, setting, task.data.weights * (fold != k), part).model
+            model = fit_at(own, setting | quick, task.data.weights * (fold != k), part).model
             if run.stopped():
                 return
             yield model

@@ -172,7 +172,7 @@ def measure_inside(cell: Cell, settings: Settings) -> list[Row]:
     fixed = {"cut_points": closed(part.train.X, NINTHS), **default_of(name)}
     fit = jr.ssrl.cross_validate(
         part.train.X, part.train.y, missing=MISSING, max_cut_points=9, seed=settings.seed,
-        **fixed, **tried,
+        quick_folds=False, **fixed, **tried,
     )  # fmt: skip
     shortest = {option: fit.details[option] for option in ("literal_penalty", "max_rules")}
     rows = [{"choice": SHORTEST, **part.quality(fit, time.process_time() - started), **shortest}]
