@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.learning.cross_validation import folds
-from jaxrules.lists import exact_list, exact_problem, prefixes, reading, weighed_bits
+from jaxrules.lists import exact_list, exact_problem, pair_tables, prefixes, reading, weighed_bits
 from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.in_time import RatedList
 from jaxrules.lists.literals import literals_of
@@ -121,7 +121,7 @@ def test_every_way_to_count_finds_the_same(mode, classes, monkeypatch):
     if mode == "unpaired":
         patch(prefixes, "_MOST_PAIRED", 0)
     if mode == "unshared":
-        patch(prefixes, "_MOST_SHARED", 0)
+        patch(pair_tables, "_MOST_SHARED", 0)
     for seed in range(12):
         X, y = random_problem(seed, classes, rows=14 if seed % 3 == 0 else 60, features=5)
         if seed % 3 == 0:
@@ -234,7 +234,8 @@ def test_the_last_two_rules_are_the_best_of_all_pairs(mode, classes, monkeypatch
     if mode in ("dense", "counted"):
         monkeypatch.setattr(weighed_bits, "_MOST_WORDS", 0)
     monkeypatch.setattr(prefixes, "_MOST_DENSE", 0 if mode == "counted" else 1 << 24)
-    monkeypatch.setattr(prefixes, "_MOST_SHARED", 0 if mode == "unshared" else 1 << 24)
+    monkeypatch.setattr(pair_tables, "_MOST_SHARED", 0 if mode == "unshared" else 1 << 24)
+    monkeypatch.setattr(prefixes, "_FAMILY", 1 << 20)  # a parent of one child has its own tables
     for seed in range(60):
         rng = np.random.default_rng(seed)
         n_groups, R = int(rng.integers(5, 140)), int(rng.integers(3, 14))
@@ -256,15 +257,101 @@ def test_the_last_two_rules_are_the_best_of_all_pairs(mode, classes, monkeypatch
             defaults, float(rng.choice([0.0, 0.4, 2.0])), np.uint64(3 * required),
         )  # fmt: skip
         search = prefixes.Prefixes(candidates, 3)
-        free = rng.random((1, n_groups)) < rng.choice([1.0, 0.7, 0.2])
+        before = rng.random((1, n_groups)) < rng.choice([1.0, 0.7, 0.2])
+        before[0, 0], last = True, rng.integers(R, size=1)
         used = np.uint64(rng.integers(0, 4)) * np.uint64(required)
+        parents = prefixes.Parents(pack(before), np.zeros(1, np.int64), last)
+        parents, free = (parents, before & ~covered[last]) if seed % 2 else (None, before)
 
         expected = best_end(candidates, covered, free[0], 2, 7.0, used)
-        layer = prefixes.Layer(pack(free), np.array([7.0]), np.array([used]))
+        layer = prefixes.Layer(pack(free), np.array([7.0]), np.array([used]), parents)
         for settled in (-np.inf, expected - 0.6, expected - 1e-6, expected + 1e-9, expected + 1.0):
             found = search._last_two(layer, slice(None), settled)
             better = [expected] if expected > settled else []
             assert found.bounds == pytest.approx(better)
+
+
+def problem_of_conditions(seed, conditions=12, groups=90, classes=2, unit=1.0):
+    """Random conditions and weights of groups, and which groups the conditions cover."""
+    rng = np.random.default_rng(seed)
+    covered = rng.random((conditions, groups)) < rng.uniform(0.05, 0.8, (conditions, 1))
+    counts = unit * rng.integers(0, 5, (groups, classes))
+    counts[:, 0] += unit
+    candidates = ListCandidates(
+        None, np.arange(conditions)[:, None], pack(covered), rng.integers(1, 3, conditions) * 1.0,
+        np.ones((conditions, classes), bool), np.zeros(conditions, np.uint64), np.arange(groups),
+        counts, np.arange(classes) == seed % classes, 0.5, np.uint64(0),
+    )  # fmt: skip
+    return candidates, covered
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.3, 3e7])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_pairs_have_in_common(classes, unit):
+    """On all rows, on few and on most of them, by the definition."""
+    for seed in range(9):
+        candidates, covered = problem_of_conditions(seed, classes=classes, unit=unit)
+        tables = prefixes.Prefixes(candidates, 3).tables
+        free = np.random.default_rng(seed).random(90) < (0.2, 0.7, 1.0)[seed % 3]
+        spoiled, lost, other, alone, gain, ahead, _ = tables.of(pack(free[None])[0])
+        d, n = seed % classes, np.where(free[:, None], candidates.counts, 0.0)
+        most, rival = n.max(axis=1), n[:, 1 - d] if classes == 2 else 0.0 * n[:, 0]
+        both = covered[:, None] & covered
+        close = {"rtol": 1e-12, "atol": 1e-9 * unit}
+        np.testing.assert_allclose(
+            spoiled[0], both @ (most - rival if rival.any() else n[:, d]), **close
+        )
+        np.testing.assert_allclose(lost[0], both @ (n[:, d] - rival), **close)
+        for q in range(len(other) * len(covered)):
+            np.testing.assert_allclose(other[0, q], both[q] @ rival, **close)
+        np.testing.assert_allclose(alone[:-1, :-1].T, covered @ n, **close)
+        np.testing.assert_allclose(alone[:, -1], [*n.sum(axis=0), most.sum()], **close)
+        best = np.delete(covered @ n, d, axis=1).max(axis=1) - covered @ n[:, d] - candidates.prices
+        np.testing.assert_allclose(gain[0], best, **close)
+        for r in range(len(covered)):  # the rows that r leaves
+            after = (covered & ~covered[r]) @ n
+            seconds = np.delete(after, d, axis=1).max(axis=1) - after[:, d] - candidates.prices
+            assert ahead[0, r] >= seconds.max() - 1e-9 * unit
+            if classes == 2:
+                assert ahead[0, r] == pytest.approx(seconds.max())
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1.0, 0.3]), st.integers(3, 4))
+@settings(max_examples=40, deadline=None)
+def test_families_of_prefixes_by_brute_force(seed, unit, rules):
+    """The last layer comes parent by parent, with the parents' tables or those of all rows."""
+    candidates, covered = problem_of_conditions(seed, 6, 40, 2, unit)
+    everything = np.ones(40, bool)
+    expected = max(
+        best_end(candidates, covered, everything, most, 0.0, np.uint64(0))
+        for most in range(1, rules + 1)
+    )
+    for family in (0, 1, 1 << 20):
+        search = prefixes.Prefixes(candidates, rules)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prefixes, "_FAMILY", family)
+            certificate = search.certificate(())
+            search.search(certificate, 1 << 20)
+        assert certificate.closed
+        assert certificate.objective == pytest.approx(expected)
+
+
+def test_the_best_of_several_families():
+    """In one chunk the best prefix comes before the others, and after them."""
+    candidates, covered = problem_of_conditions(3)
+    search = prefixes.Prefixes(candidates, 3)
+    before = ~covered[[4, 5, 6]]
+    parents = prefixes.Parents(pack(before), np.arange(3), np.array([1, 2, 3]))
+    free = before & ~covered[[1, 2, 3]]
+    for values in np.array([[50.0, 7.0, 20.0], [7.0, 20.0, 50.0]]):
+        layer = prefixes.Layer(pack(free), values, np.zeros(3, np.uint64), parents)
+        found = search._last_two(layer, slice(0, 3), -np.inf)
+        ends = [
+            best_end(candidates, covered, left, 2, value, np.uint64(0))
+            for left, value in zip(free, values, strict=True)
+        ]
+        assert found.parents.tolist() == [int(np.argmax(ends))]
+        assert found.bounds == pytest.approx([max(ends)])
 
 
 @pytest.mark.parametrize("unit", [1.0, 3.0, 0.1, 1 / 3])

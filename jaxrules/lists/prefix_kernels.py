@@ -298,19 +298,25 @@ def expand(
 
 
 class Shared(NamedTuple):
-    """What pairs of conditions have in common among all rows, for every default that is allowed:
-    bounds for the rows that a prefix leaves, see `finish`. Empty if unknown.
+    """What pairs of conditions have in common among some rows, the base, for every default that is
+    allowed: bounds for prefixes that leave a part of these rows, see `finish`. Empty if unknown.
     """
 
     spoiled: Floats  # on common rows, what a rule can lose at most, (defaults, R, R)
     lost: Floats  # with two classes, what it loses; with more, the same as `spoiled`
-    other: Floats  # the weight of the other of two classes, (defaults, R)
+    other: Floats  # with two classes, the weight of the other one
+    alone: Floats  # `sums` of `_captures`
+    gain: Floats  # of a rule alone, less its penalty, (defaults, R)
+    ahead: Floats  # of the best second rule after each first one, at most, (defaults, R)
+    bits: Words  # of the base
 
 
 @_jit
-def share(given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats]) -> None:
-    """Fill `Shared`; the weights of the problem are bits."""
-    given, shared = Given(*given), Shared(*shared)
+def share(
+    given: tuple[Any, ...], spoiled: Floats, lost: Floats, other: Floats, alone: Floats
+) -> None:
+    """Fill the first parts of `Shared`, for all rows; the weights of the problem are bits."""
+    given = Given(*given)
     R, K = len(given.covers), len(given.labels)
     one = np.empty(K + 1)
     for r in range(R):
@@ -319,62 +325,130 @@ def share(given: tuple[Any, ...], shared: tuple[Floats, Floats, Floats]) -> None
             i = 0
             for d in range(K):
                 if given.defaults[d]:
-                    spoiled = one[K] - one[1 - d] if K == 2 else one[d]
-                    lost = one[d] - one[1 - d] if K == 2 else one[d]
-                    shared.spoiled[i, r, q] = shared.spoiled[i, q, r] = spoiled
-                    shared.lost[i, r, q] = shared.lost[i, q, r] = lost
-                    if r == q:
-                        shared.other[i, r] = one[1 - d] if K == 2 else 0.0
+                    if K == 2:
+                        spoiled[i, r, q] = spoiled[i, q, r] = one[2] - one[1 - d]
+                        lost[i, r, q] = lost[i, q, r] = one[d] - one[1 - d]
+                        other[i, r, q] = other[i, q, r] = one[1 - d]
+                    else:
+                        spoiled[i, r, q] = spoiled[i, q, r] = one[d]
+                        lost[i, r, q] = lost[i, q, r] = one[d]
                     i += 1
+        for k in range(K + 1):
+            alone[k, r] = one[k]
 
 
 @_part
-def _at_expense(shared: Shared, i: int, r: int, q: Any, gone: Floats) -> float:
-    """What the first rule r may take at the expense of the second, by what all rows say."""
-    if len(shared.spoiled) == 0:
-        return np.inf
-    return float(min(shared.spoiled[i, r, q], shared.lost[i, r, q] + min(gone[r], gone[q])))
+def _after(
+    given: Given, shared: Shared, taken: int, bits: Words, sums: Floats, right: Floats
+) -> None:
+    """`bits`, `sums` and `right` of `_captures` for the base without the rows of a condition; two
+    classes.
+    """
+    R, d = len(right), 0 if given.defaults[0] else 1
+    for w in range(len(bits)):
+        bits[w] = shared.bits[w] & ~given.bits[taken, w]
+    for q in range(R):
+        other = shared.other[0, taken, q]
+        sums[1 - d, q] = shared.alone[1 - d, q] - other
+        sums[d, q] = shared.alone[d, q] - (shared.lost[0, taken, q] + other)
+        sums[2, q] = shared.alone[2, q] - (shared.spoiled[0, taken, q] + other)
+    right[:] = -np.inf
+    for k in range(2):
+        sums[k, R] = shared.alone[k, R] - shared.alone[k, taken]
+        for q in range(R):
+            if given.labels[k, q]:
+                right[q] = max(right[q], sums[k, q])
+    sums[2, R] = shared.alone[2, R] - shared.alone[2, taken]
+
+
+class Second(NamedTuple):
+    """What bounds the gain of a second rule q after a prefix, see `finish`; each (R,)."""
+
+    gain: Floats  # g_q
+    own: Floats  # the sum of max(0, n_d - n_l) over its free rows
+    gone: Floats  # the same over its rows of the base that the prefix captures
+    other: Floats  # the weight of class l that the prefix captures of it
+    reach: Floats  # `gone`, and what it gains on the base
+
+
+@_part
+def _second(given: Given, shared: Shared, i: int, d: int, sums: Floats, second: Second) -> float:
+    """Fill `Second`. Returns the sum of max(0, n_d - n_l) over all rows of the base that the prefix
+    captures.
+    """
+    K, R, gone = len(given.labels), len(second.gain), 0.0
+    for q in range(R + 1):
+        own = sums[K, q] - sums[1 - d, q] if K == 2 else sums[d, q]
+        if len(shared.spoiled):
+            before = shared.alone[K, q] - shared.alone[1 - d, q] if K == 2 else shared.alone[d, q]
+            gone = before - own
+        if q < R:
+            second.own[q], second.gone[q] = own, gone
+            if len(shared.spoiled):
+                second.other[q] = shared.alone[1 - d, q] - sums[1 - d, q] if K == 2 else 0.0
+                second.reach[q] = gone + shared.gain[i, q]
+            most = sums[d, q] if given.required and given.labels[d, q] else -np.inf
+            for k in range(K):
+                if k != d and given.labels[k, q]:
+                    most = max(most, sums[k, q])
+            second.gain[q] = most - sums[d, q] - given.prices[q]
+    return gone
 
 
 @_part
 def _promising(
-    need: float, shared: Shared, i: int, r: int, gain: Floats, own: Floats, gone: Floats
+    need: float, shared: Shared, i: int, r: int, second: Second, elsewhere: float, able: Flags
 ) -> bool:
-    """Whether some second rule may gain more than `need`, by the bounds of `finish`."""
+    """Which second rules may gain more than `need`, by the bounds of `finish`, and whether any."""
+    # Loops without a break, and of few arrays, so that the compiler takes several rules at once
+    found, own_r = 0, second.own[r]
     if len(shared.spoiled) == 0:
-        return True
-    spoiled, lost, of_r, gone_r = shared.spoiled[i, r], shared.lost[i, r], own[r], gone[r]
-    found = 0
-    # Without a break, so that the compiler takes eight rules at once
-    for q in range(len(gain)):
-        most = min(min(of_r, own[q]), min(spoiled[q], lost[q] + min(gone_r, gone[q])))
-        found += gain[q] + most > need
+        for q in range(len(able)):
+            able[q] = second.gain[q] + min(own_r, second.own[q]) > need
+            found += able[q]
+        return found > 0
+    if shared.ahead[i, r] + elsewhere <= need:
+        return False
+    spoiled, lost, base = shared.spoiled[i, r], shared.lost[i, r], shared.gain[i]
+    other_r = second.other[r]
+    for q in range(len(able)):
+        most = second.gain[q] + min(min(own_r, spoiled[q]), lost[q] + other_r)
+        able[q] = min(most, lost[q] + second.reach[q]) > need
+        found += able[q]
+    if found:
+        for q in range(len(able)):
+            most = min(second.gain[q] + second.own[q], base[q] + lost[q] + elsewhere)
+            able[q] = able[q] and most > need
     return found > 0
 
 
 @_jit
 def finish(
-    given: tuple[Any, ...], dense: Floats | None, shared: tuple[Floats, Floats, Floats],
+    given: tuple[Any, ...], dense: Floats | None, shared: tuple[Any, ...], taken: Ints,
     free: Words, values: Floats, used: Words, settled: float, margin: float, bits: Words | None,
     words: Ints, others: Words | None, one: Floats, sums: Floats, right: Floats,
 ) -> tuple[int, int, int, float, int]:  # fmt: skip
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
-    Let d be the default label. The second rule q, with a label l other than d, gains g_q, the sum
-    of n_l - n_d over its free rows less its penalty, and less the sum over those that the first
-    rule r takes from it. So it gains at most g_q + e_rq, where e_rq bounds the sum of n_d - n_l
-    over the free rows that both cover:
+    Let d be the default label, and own(S) the sum of max(0, n_d - n_l) over rows S. The second rule
+    q, with a label l other than d, gains g_q, the sum of n_l - n_d over its free rows less its
+    penalty, and less the sum over those that the first rule r takes from it. Some base contains the
+    free rows; what pairs of conditions have in common there is known. q gains at most
 
-    - by the sum of max(0, n_d - n_l) over r, over q, and over all rows that both cover;
-    - by the sum of n_d - n_l over all rows that both cover, and n_l over those of them that the
-      prefix has captured: at most the weight of class l that it captures from r, or from q.
+    - all potential that r leaves, less the least penalty;
+    - g_q + own(S) for S the free rows of r, or of q, or the rows of the base that both cover;
+    - g_q, plus the sum of n_d - n_l over the rows of the base that both cover, plus n_l over the
+      captured rows of r in the base;
+    - what it gains after r in the base, plus own(S) for S the captured rows of q in the base, or
+      those that r does not cover.
 
     With more than two classes, n_d alone is summed. A second rule with label d gains nothing; it is
     needed only for required features.
 
     Args:
         given, dense, free, values, used, settled: as for `expand`, as are the last ones.
-        shared: `Shared`.
+        shared: `Shared` of rows of which the prefixes leave a part.
+        taken: the condition whose rows the prefix captures of these, and no others; -1 if unknown.
         margin: by how much a list must be better than the best so far: rounding does not decide
             between equal ones.
 
@@ -383,12 +457,16 @@ def finish(
         the prefix is -1 if nothing is better. Also the number of second rules examined.
     """
     given, shared = Given(*given), Shared(*shared)
-    R, K, prices, P = len(given.covers), len(given.labels), given.prices, len(given.powers)
-    got, inside = np.empty(K + 1), np.empty(max(P, free.shape[1]), np.uint64)
-    stop, gain, own, gone = np.empty(R), np.empty(R), np.empty(R), np.empty(R)
-    best, first, second, most, looked = -1, -1, -1, settled, 0
+    R, K, W = len(given.covers), len(given.labels), max(len(given.powers), free.shape[1])
+    got, inside, stop, able = np.empty(K + 1), np.empty(W, np.uint64), np.empty(R), np.empty(R) > 0
+    second = Second(np.empty(R), np.empty(R), np.empty(R), np.empty(R), np.empty(R))
+    cheapest, best, first, last, most, looked = given.prices.min(), -1, -1, -1, settled, 0
     for s in range(len(free)):
-        some_words = _captures(given, dense, free[s], bits, words, others, one, sums, right)
+        some_words = words
+        if taken[s] >= 0 and bits is not None:
+            _after(given, shared, taken[s], bits, sums, right)
+        else:
+            some_words = _captures(given, dense, free[s], bits, words, others, one, sums, right)
         i = -1
         read = given.local * _weight(sums, R)  # all free rows read the next rule
         for d in range(K):
@@ -398,70 +476,48 @@ def finish(
             # 1. Every single rule r, and the highest objective that one reaches
             highest = -np.inf
             for r in range(R):
-                stop[r] = values[s] + sums[d, R] + (right[r] - sums[d, r] - prices[r]) - read
+                stop[r] = values[s] + sums[d, R] + (right[r] - sums[d, r] - given.prices[r]) - read
                 if sums[K, r] == 0:
                     stop[r] = -np.inf
                 highest = max(highest, stop[r])
                 if stop[r] > settled and used[s] | given.uses[r] == given.required:
-                    most, best, first, second = stop[r], s, r, -1
+                    most, best, first, last = stop[r], s, r, -1
                     settled = most + margin
             # 2. Candidates for the second rule q: the best first rule plus all that q could add
             # must win.
-            _gains(given, shared, i, d, sums, right, gain, own, gone)
-            potential = gain + own
-            some = np.argsort(-potential)
-            some = some[: (highest + potential > settled).sum()]
+            gone = _second(given, shared, i, d, sums, second)
+            most_alone, most_free = second.gain.max(), (second.gain + second.own).max()
+            if highest + most_free <= settled:
+                continue
             for r in range(R):
                 later = read - given.local * _weight(sums, r)  # what r leaves reads q
                 need = settled - stop[r] + later
-                if len(some) == 0 or potential[some[0]] <= need:
-                    continue
-                # With few others, looking at each takes no longer.
-                if 4 * len(some) > R and not _promising(need, shared, i, r, gain, own, gone):
+                left = (sums[K, R] - sums[d, R]) - (sums[K, r] - sums[d, r]) - cheapest
+                if min(min(most_free, left), most_alone + second.own[r]) <= need or not _promising(
+                    need, shared, i, r, second, gone - second.gone[r], able
+                ):
                     continue
                 _common(given, free[s], bits, some_words, r, inside)
-                for q in some:
-                    # q come by falling potential: no later one can win either
-                    if potential[q] <= need:
-                        break
-                    most_of_q = gain[q] + own[r]
-                    if most_of_q <= need or gain[q] + _at_expense(shared, i, r, q, gone) <= need:
-                        continue
-                    if used[s] | given.uses[r] | given.uses[q] != given.required:
+                for q in range(R):
+                    if not able[q] or used[s] | given.uses[r] | given.uses[q] != given.required:
                         continue
                     looked += 1
-                    if bits is not None:
-                        _counted(
-                            inside, given.bits[q], given.powers, given.parts[:K], given.units, got
-                        )
-                    else:
-                        _added(inside, given.covers[q], some_words, given.counts, got)
+                    _both(given, bits is not None, inside, q, some_words, got)
                     value = stop[r] - later + _what_is_left(given, sums, got, q, d)
                     if value > settled and _any_left(free[s], given.covers[r], given.covers[q]):
-                        most, best, first, second = value, s, r, int(q)
+                        most, best, first, last = value, s, r, q
                         settled = most + margin
-                        need = settled - stop[r] + later
-    return best, first, second, most, looked
+    return best, first, last, most, looked
 
 
 @_part
-def _gains(
-    given: Given, shared: Shared, i: int, d: int, sums: Floats, right: Floats,
-    gain: Floats, own: Floats, gone: Floats,
-) -> None:  # fmt: skip
-    """What each second rule gains if nothing is taken from it; and of the bounds of `finish`, its
-    sum of max(0, n_d - n_l), and the weight of class l that the prefix captures from it.
-    """
-    K = len(given.labels)
-    for q in range(len(gain)):
-        most = right[q] if given.required else -np.inf
-        for k in range(K):
-            if k != d and given.labels[k, q]:
-                most = max(most, sums[k, q])
-        gain[q] = most - sums[d, q] - given.prices[q]
-        own[q] = sums[K, q] - sums[1 - d, q] if K == 2 else sums[d, q]
-        if len(shared.spoiled):
-            gone[q] = shared.other[i, q] - sums[1 - d, q] if K == 2 else 0.0
+def _both(given: Given, bits: bool, inside: Words, q: int, words: Ints, got: Floats) -> None:
+    """The weight by class of the rows inside that a condition covers."""
+    if bits:
+        parts = given.parts[: len(given.labels)]
+        _counted(inside, given.bits[q], given.powers, parts, given.units, got)
+    else:
+        _added(inside, given.covers[q], words, given.counts, got)
 
 
 @_part

@@ -20,7 +20,7 @@ examined only if its gain, with what the first may take from it at its expense, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.lists.candidates import ListCandidates
+from jaxrules.lists.pair_tables import PairTables
 from jaxrules.lists.weighed_bits import weighed_bits
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Children, LayeredCertificate, never
@@ -48,8 +49,10 @@ _MOST_DENSE = 1 << 24
 """The most groups x conditions for which covers are also kept as numbers: 128 MiB."""
 _MOST_PAIRED = 2048
 """The most conditions for which the last two rules are found together."""
-_MOST_SHARED = 1 << 23
-"""The most pairs of conditions, for every default, for which bounds are kept: 128 MiB."""
+_FAMILY = 24
+"""What pairs have in common is counted on the rows that a prefix leaves if it has at least one
+child for so many conditions and groups: then it takes no longer than what it spares.
+"""
 _EVALUATED_AT_ONCE = 1 << 20
 """Conditions, or pairs of them, examined between two checks of the clock."""
 _SOME_SECONDS = 13_000_000, 16
@@ -68,6 +71,15 @@ class Layer(NamedTuple):
     free: Words  # the groups that they have not captured, (prefixes, words)
     values: Floats  # correct weight of their rules minus their penalties
     used: NDArray[np.uint64]  # the required features that they use
+    parents: Parents | None = None  # of a last layer that comes parent by parent
+
+
+class Parents(NamedTuple):
+    """The prefixes of a layer without their last rules."""
+
+    free: Words  # as in `Layer`, (parents, words)
+    of: Indices  # the parent of each prefix, ascending
+    last: Indices  # the condition that each prefix adds
 
 
 class Prefixes(layered.LayeredProblem[Layer, Choice]):
@@ -84,9 +96,11 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
     def __init__(self, candidates: ListCandidates, max_rules: int) -> None:
         self.candidates, self.max_rules = candidates, max_rules
-        self.pairs = max_rules > 1 and len(candidates) <= _MOST_PAIRED
+        self.pairs = self.by_parents = max_rules > 1 and len(candidates) <= _MOST_PAIRED
         self.depth = max_rules - 1 if self.pairs else max_rules
-        self.chunk = max(1, _EVALUATED_AT_ONCE // len(candidates) ** (2 if self.pairs else 1))
+        # Of a prefix, all second rules are tried for about one of eight first rules.
+        tried = len(candidates) ** 2 // 8 if self.pairs else len(candidates)
+        self.chunk = max(1, _EVALUATED_AT_ONCE // max(1, tried))
         self.listed = 1 << 62
         # The free groups of open children take at most 2^26 words, 512 MiB.
         self.max_open = min(self.max_open, (1 << 26) // candidates.covers.shape[1])
@@ -129,19 +143,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return TOLERANCE * float(self.candidates.counts.sum())
 
     @cached_property
-    def shared(self) -> tuple[Floats, Floats, Floats]:
-        """`prefix_kernels.Shared`; empty if it would be too large, or weights are no bits."""
-        from jaxrules.lists import prefix_kernels
-
-        n, defaults = len(self.candidates), int(self.candidates.defaults.sum())
-        if not len(self.given[3]) or defaults * n**2 > _MOST_SHARED:
-            defaults = 0
-        shape = (defaults, n, n)
-        shared = np.empty(shape), np.empty(shape), np.empty((defaults, n))
-        kernels: Any = prefix_kernels
-        if defaults:
-            kernels.share(self.given, shared)
-        return shared
+    def tables(self) -> PairTables:
+        """What pairs of conditions have in common."""
+        return PairTables(self.candidates, self.given)
 
     def certificate(self, start: Choice = (), **options: Any) -> LayeredCertificate[Choice]:
         """A certificate that starts from some list."""
@@ -215,16 +219,40 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
     def _last_two(self, states: Layer, some: slice, settled: float) -> Children:
         from jaxrules.lists import prefix_kernels
 
-        layer = (states.free[some], states.values[some], states.used[some])
         kernels: Any = prefix_kernels
-        prefix, first, second, value, looked = kernels.finish(
-            self.given, self.dense, self.shared, *layer, settled, self.margin,
-            *kernels.room(self.given, self.dense),
-        )  # fmt: skip
-        self.evaluations += len(layer[0]) * len(self.candidates) + looked
-        found = np.arange(prefix >= 0)
-        values = np.full(len(found), value)
-        return Children(found + prefix, np.tile([first, second], (len(found), 1)), values, values)
+        start, end, _ = some.indices(len(states.free))
+        prefixes, moves, values = np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros(0)
+        for family, shared, taken in self._families(states, start, end):
+            prefix, first, second, value, looked = kernels.finish(
+                self.given, self.dense, shared, taken, states.free[family], states.values[family],
+                states.used[family], settled, self.margin, *kernels.room(self.given, self.dense),
+            )  # fmt: skip
+            self.evaluations += len(taken) * len(self.candidates) + looked
+            if prefix >= 0:
+                settled = value + self.margin
+                prefixes, values = np.array([family.start - start + prefix]), np.array([value])
+                moves = np.array([[first, second]])
+        return Children(prefixes, moves, values, values)
+
+    def _families(
+        self, states: Layer, start: int, end: int
+    ) -> Iterator[tuple[slice, tuple[Any, ...], Indices]]:
+        """Some prefixes, parent by parent: which, what pairs of conditions have in common on rows
+        of which they leave a part, and `taken` of `prefix_kernels.finish`.
+        """
+        parents, tables, c = states.parents, self.tables, self.candidates
+        while start < end:
+            first, stop, p = start, end, 0
+            if parents is not None and len(tables.defaults):
+                p = int(parents.of[start])
+                first, stop = np.searchsorted(parents.of, [p, p + 1]).tolist()
+            family = slice(start, min(stop, end))
+            start = family.stop
+            if parents is None or _FAMILY * (stop - first) < len(c) + c.n_groups:
+                yield family, tables.everywhere, np.full(family.stop - family.start, -1)
+            else:
+                last = parents.last[family]
+                yield family, tables.of(parents.free[p]), last if tables.exact else 0 * last - 1
 
     def keys(self, states: Layer, children: Children) -> Indices:
         # Dominance: of prefixes with equal free rows and equal required columns, the best stays.
@@ -233,7 +261,12 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         )
 
     def grow(self, states: Layer, children: Children, step: int) -> Layer:
-        return Layer(self._free(states, children), children.reached, self._used(states, children))
+        parents = None
+        if self.pairs and step == self.depth - 2:
+            parents = Parents(states.free, children.parents, children.moves[:, 0])
+        return Layer(
+            self._free(states, children), children.reached, self._used(states, children), parents
+        )
 
     def _free(self, states: Layer, children: Children) -> Words:
         return states.free[children.parents] & ~self.candidates.covers[children.moves[:, 0]]

@@ -181,11 +181,13 @@ class LayeredProblem(ABC, Generic[StatesT, SolutionT]):
         depth: the most moves of a solution.
         chunk: the number of states expanded at once, between two checks of the clock.
         max_open: with more children than this, a layer is cut to its width before it is complete.
+        by_parents: whether the states of the last layer come parent by parent, not best first.
     """
 
     depth: int
     chunk: int = 1_000
     max_open: int = 4_000_000
+    by_parents: bool = False
 
     @abstractmethod
     def root(self) -> StatesT:
@@ -289,6 +291,8 @@ class _Layers(Generic[StatesT, SolutionT]):
             children = self._cut(open_children)
             if not len(children.parents):
                 break
+            if problem.by_parents and step == problem.depth - 2:
+                children = children.take(np.argsort(children.parents, kind="stable"))
             self.trail.append((children.parents, children.moves))
             self.states, self.costs = problem.grow(self.states, children, step), children.bounds
         # What was neither pruned, at a cost of at least `settled`, nor dropped has been examined to
