@@ -229,6 +229,7 @@ PROOFS = (
     ("monks3", 2, 4),
     ("fico_binary", 1, 5),
     ("fico_binary", 2, 3),
+    ("fico_binary", 2, 4),
     ("fico", 1, 3),
 )
 """Data, literals of a condition, rules of a list."""

@@ -3,6 +3,7 @@ weights, constraints, bad input.
 """
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -334,6 +335,19 @@ def test_families_of_prefixes_by_brute_force(seed, unit, rules):
             search.search(certificate, 1 << 20)
         assert certificate.closed
         assert certificate.objective == pytest.approx(expected)
+
+
+def test_required_features_in_the_last_two_rules():
+    """A rule with the default's label may end a list only for its features."""
+    for seed in range(100):
+        candidates, covered = problem_of_conditions(seed, 5, 8)
+        uses = np.random.default_rng(seed).integers(0, 4, 5).astype(np.uint64)
+        candidates = replace(candidates, uses=uses, required=np.uint64(3))
+        everything = np.ones(8, bool)
+        expected = best_end(candidates, covered, everything, 2, 0.0, np.uint64(0))
+        layer = prefixes.Layer(pack(everything[None]), np.zeros(1), np.zeros(1, np.uint64))
+        found = prefixes.Prefixes(candidates, 3)._last_two(layer, slice(None), expected - 1e-6)
+        assert found.bounds == pytest.approx([expected] if np.isfinite(expected) else [])
 
 
 def test_the_best_of_several_families():

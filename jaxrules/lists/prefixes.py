@@ -13,7 +13,8 @@ local penalty, all rows that the prefix leaves pay for reading one further rule.
 
 **The last two rules** are found together unless there are too many conditions: the second is
 examined only if its gain, with what the first may take from it at its expense, could suffice
-(`prefix_kernels.finish`).
+(`prefix_kernels.finish`). What two conditions have in common bounds this; it is counted on all
+rows, and again on the rows that a prefix with many children leaves (`pair_tables`).
 
 **Weights** are counted by the bit where they have a common unit (`weighed_bits`).
 """
