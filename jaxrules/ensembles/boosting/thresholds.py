@@ -32,8 +32,9 @@ from jaxrules.losses import Loss
 from jaxrules.rules.conditions import Condition, PropositionPool
 from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search import Found, Objective
+from jaxrules.solvers.rule_search.row_classes import RowTerms
 from jaxrules.solvers.rule_search.space import TIE
-from jaxrules.solvers.rule_search.thresholds import SortedColumn, Split, best_threshold
+from jaxrules.solvers.rule_search.thresholds import Columns, SortedColumn, Split, best_threshold
 from jaxrules.tools.fits import Status
 
 Bools = NDArray[np.bool_]
@@ -92,7 +93,7 @@ class Thresholds:
             if stopped():
                 return replace(found, status=Status.worst((found.status, Status.TIME_LIMIT)))
             objective = objectives(side.sign)
-            terms = row_terms(objective, len(self.weights))
+            terms = objective.row_classes or RowTerms(row_terms(objective, len(self.weights)))
             if set(found.propositions) <= set(side.propositions.tolist()):
                 found = self._moved(state, found, objective, terms, price)
             # A threshold of less worth would change neither the rule nor the bound.
@@ -119,13 +120,13 @@ class Thresholds:
         state: BoostedEnsemble,
         found: Found,
         objective: Objective,
-        terms: Floats,
+        terms: RowTerms,
         price: float,
     ) -> Found:
         """A conjunction with its thresholds moved, one after another, as long as it pays."""
         rule, length = list(found.propositions), len(found.propositions)
         rows = state.candidates.selected(rule)
-        value = float(objective.value(terms[:, rows].sum(axis=1)))
+        value = float(objective.value(terms.over(rows)))
         if value <= 0.0:  # of one sign, and the rule's weight has the other
             return found
         # A single condition needs no move: `_best` finds its best threshold among all columns.
@@ -142,7 +143,7 @@ class Thresholds:
             # The moved condition keeps its column and side. Outside of the other conditions, terms
             # are 0.
             inside = {f: (self.columns[f], sides)}
-            split = best_threshold(inside, objective, terms * others, value + price)
+            split = _best_of(inside, objective, terms.inside(others), value + price)
             if split is None:
                 continue
             moved = others & self.rows(split)
@@ -158,7 +159,7 @@ class Thresholds:
         self,
         state: BoostedEnsemble,
         objective: Objective,
-        terms: Floats,
+        terms: RowTerms,
         sign: int,
         least: float,
     ) -> Split | None:
@@ -172,7 +173,7 @@ class Thresholds:
             if either.any():
                 columns[f] = column, (bool(either[0]), bool(either[1]))
         while True:
-            split = best_threshold(columns, objective, terms, least)
+            split = _best_of(columns, objective, terms, least)
             if split is None:
                 return None
             column, sides = columns[split.column]
@@ -183,14 +184,14 @@ class Thresholds:
             columns[split.column] = column.without([split.place]), sides
 
     def _smaller(
-        self, split: Split, objective: Objective, terms: Floats, sides: tuple[bool, bool]
+        self, split: Split, objective: Objective, terms: RowTerms, sides: tuple[bool, bool]
     ) -> Split:
         """The condition on the side with fewer rows, if it is worth the same."""
         other = split._replace(above=not split.above)
         if not all(sides):
             return split
         rows, others = self.rows(split), self.rows(other)
-        value = float(objective.value(terms[:, others].sum(axis=1)))
+        value = float(objective.value(terms.over(others)))
         # With the intercept in the model, both sides are worth the same, unless numbers are
         # missing: these rows are on neither side.
         light, heavy = self.weights[others].sum(), self.weights[rows].sum()
@@ -215,6 +216,10 @@ class Thresholds:
             # Integers: x > 2.4 is written as x >= 3, and x <= 2.4 as x <= 2.
             return Condition.at_least(split.column, threshold + 1.0)
         return (Condition.above if split.above else Condition.at_most)(split.column, threshold)
+
+
+def _best_of(columns: Columns, objective: Objective, terms: RowTerms, least: float) -> Split | None:
+    return best_threshold(columns, objective, terms.terms, least, terms.of_rows)
 
 
 def _worth(objective: Objective, value: float, length: int) -> float:

@@ -23,12 +23,13 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.solvers.rule_search.compiled_pairs import CompiledPairs
+from jaxrules.solvers.rule_search.row_classes import RowTerms, classes_of
 from jaxrules.solvers.rule_search.space import IN_SPAN, SearchSpace
 
 if TYPE_CHECKING:
@@ -94,6 +95,11 @@ class Objective:
         the refit, see `CorrectiveDecrease.shares`.
         """
         return np.ones(members.shape[1])
+
+    @functools.cached_property
+    def row_classes(self) -> RowTerms | None:
+        """The terms of classes of rows, if many rows have the same; else None."""
+        return None
 
     def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
         """Compiled values of all pairs of propositions of two partitions, given the terms of
@@ -282,19 +288,40 @@ class CorrectiveDecrease(Objective):
         return np.stack([groups.totals(row) for row in of_rows])[None]
 
     @functools.cached_property
+    def row_classes(self) -> RowTerms | None:
+        if self.found.dtype != bool:
+            return None
+        found = classes_of(self.gradient, self.curvature, self.found.astype(bool, copy=False))
+        if found is None:
+            return None
+        of_rows, rows = found
+        h = self.curvature[rows]
+        terms = self._terms(self.gradient[rows], h, self.found[rows], h * np.bincount(of_rows))
+        return RowTerms(terms, of_rows)
+
+    @functools.cached_property
     def _of_rows(self) -> Floats:
         """The terms of every row, for all searches of a stage, (sums, rows)."""
-        q = self.found.astype(np.float64)
-        values, vectors = np.linalg.eigh((q.T * self.curvature) @ q + np.diag(self.penalties))
+        classes = self.row_classes
+        if classes is not None and classes.of_rows is not None:
+            return np.take(classes.terms, classes.of_rows, axis=1)
+        return self._terms(self.gradient, self.curvature, self.found, self.curvature)
+
+    def _terms(
+        self, gradient: Floats, curvature: Floats, found: NDArray[Any], total: Floats
+    ) -> Floats:
+        """The terms of rows, or of classes of rows with these total curvatures."""
+        q = found.astype(np.float64)
+        values, vectors = np.linalg.eigh((q.T * total) @ q + np.diag(self.penalties))
         # Rules in the span of others have eigenvalues of 0; without these, M^-1 is the
         # pseudoinverse.
         kept = values > 1e-12 * values.max(initial=0.0)
         root = vectors[:, kept] / np.sqrt(values[kept])
         terms = np.empty((2 + root.shape[1], len(q)))
-        terms[0], terms[1] = self.gradient, self.curvature
+        terms[0], terms[1] = gradient, curvature
         # b_i = h_i R'Q_i: over the rows of q it sums to R'Q'H q = R'c, whose square is c'M^-1 c.
         for row, column in zip(terms[2:], (q @ root).T, strict=True):
-            np.multiply(self.curvature, column, out=row)
+            np.multiply(curvature, column, out=row)
         return terms
 
     def value(self, sums: Floats) -> Floats:

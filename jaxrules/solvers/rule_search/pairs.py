@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.compiled_pairs import BoundsOfPairs, CompiledPairs
+from jaxrules.solvers.rule_search.counted_pairs import CountedPairs, counted_pairs, keep
 from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
@@ -68,6 +69,8 @@ def search_pairs(
         )
     terms = objective.one_row(space)
     pairs = _Pairs(objective, terms, space.partitions if longest else [], left_out)
+    if longest == 2 and not on_device:
+        pairs.counted = counted_pairs(objective, space, max_pairs)
     unpaired = 0
     if on_device and longest == 2:
         finished = pairs.examine_ranked(space, stopped)
@@ -75,6 +78,8 @@ def search_pairs(
         pairs.examine_single()
         unpaired = pairs.screen(max_pairs) if longest == 2 else 0
         finished = longest < 2 or pairs.examine_pairs(stopped)
+    if pairs.counted is not None:
+        keep(space, pairs.counted)
     bound = pairs.worth
     if unpaired or not finished:  # any subset of all rows could be a pair
         any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
@@ -174,6 +179,7 @@ class _Pairs:
     ) -> None:
         self.objective, self.terms, self.partitions = objective, terms, partitions
         self.left_out = left_out
+        self.counted: CountedPairs | None = None
         self.all_with = len(partitions)  # partitions that are paired with all others
         self.order = np.arange(len(partitions))
         self.scales = [
@@ -190,7 +196,9 @@ class _Pairs:
             self.worth = -_MOST
 
     @functools.cached_property
-    def compiled(self) -> CompiledPairs | None:
+    def compiled(self) -> CompiledPairs | CountedPairs | None:
+        if self.counted is not None:
+            return self.counted
         n_propositions = sum(len(part.propositions) for part in self.partitions)
         work = (self.terms.shape[1] * len(self.partitions) ** 2 + n_propositions**2) // 2
         return self.objective.values_of_pairs(self.terms, work)

@@ -6,7 +6,8 @@ number of distinct values.
 
 A pass in the order of a column reads the rows at random. With many rows, the sums over blocks of
 neighbouring values come first, read in the order of the rows: those of 16-bit integers bound the
-values of a column, which excludes most columns. In the others, only blocks that may hold a
+values of a column, which excludes most columns. (Where many rows have equal terms, the rows of each
+class are counted instead, which gives all sums.) In the others, only blocks that may hold a
 better threshold than the best boundary between blocks are passed through: first with the sums of g
 alone, which replace the bound on dG below, and only then with all. Let G, H and B be the
 sums over the rows before a block, and dG, dH and dB those over a part of it. The value
@@ -156,19 +157,23 @@ def best_threshold(
     objective: Objective,
     terms: Floats,
     least: float = -math.inf,
+    of_rows: NDArray[np.uint16] | None = None,
 ) -> Split | None:
     """The threshold of the greatest value over some columns; None if none has a value above
     `least`.
 
     Args:
         objective: its `value` decides.
-        terms: the objective's for every row, (sums, rows).
+        terms: the objective's for every row, (sums, rows), or for classes of rows.
         least: the greater it is, the less is to be examined.
+        of_rows: the class of every row, (rows,), if terms are those of `RowTerms`.
     """
     best: Split | None = None
     quotients = objective.quotients()
-    if quotients is not None and terms.shape[1] >= _FEW_ROWS:
-        return _by_blocks(columns, terms, *quotients, least)
+    if quotients is not None and (of_rows is not None or terms.shape[1] >= _FEW_ROWS):
+        return _by_blocks(columns, terms, *quotients, least, of_rows)
+    if of_rows is not None:
+        terms = np.take(terms, of_rows, axis=1)
     by_row = np.ascontiguousarray(terms.T)
     for key, (column, sides) in columns.items():
         if not column.ends.any():
@@ -200,6 +205,7 @@ def _by_blocks(
     n_classes: int,
     ridge: float,
     least: float,
+    of_rows: NDArray[np.uint16] | None,
 ) -> Split | None:
     """`best_threshold` for many rows and a sum of quotients."""
     from jaxrules.solvers.rule_search.kernels.prefixes import (
@@ -209,39 +215,63 @@ def _by_blocks(
     )
     from jaxrules.solvers.rule_search.kernels.vectors import padded
 
-    columns = _promising(columns, terms, n_classes, ridge, least)
+    columns = {key: one for key, one in columns.items() if one[0].ends.any()}
+    if of_rows is None:
+        columns = _promising(columns, terms, n_classes, ridge, least)
     if not columns:
         return None
     n_terms = len(terms)
-    by_row = padded(terms, 2 * n_classes)
-    add_slack(by_row, n_terms, n_classes)
+    wide = padded(terms, 2 * n_classes)
+    add_slack(wide, n_terms, n_classes)
     gradient = np.ascontiguousarray(terms[:: n_terms // n_classes])
     best: Split | None = None
     waiting = []
     # First the thresholds between blocks of all columns: the best of them prunes blocks of any.
     for key, (column, sides) in columns.items():
-        *of_blocks, least, block, above = bounds_of_blocks(
-            by_row, n_terms, column.blocks, column.between, column.inside, least, n_classes, ridge,
-            IN_SPAN, *sides,
-        )  # fmt: skip
+        sums = _sums_of_blocks(column, wide, of_rows)
+        bounds, before, total, least, block, above = bounds_of_blocks(
+            sums, n_terms, column.between, column.inside, least, n_classes, ridge, IN_SPAN, *sides
+        )
         if block:
             best = _split(least, key, column, above, int(column.starts[block]))
-        bound = float(of_blocks[0].max())
+        bound = float(bounds.max())
         if bound > least:
-            waiting.append((bound, key, of_blocks))
+            waiting.append((bound, key, (bounds, before, sums, total)))
+    places = np.zeros(0, np.uint16) if of_rows is None else of_rows
     # Then within blocks, from the column of the greatest bound on, until no bound exceeds the best.
     for bound, key, of_blocks in sorted(waiting, key=lambda one: -one[0]):
         if bound <= least:
             break
         column, sides = columns[key]
         value, place, above = scan_blocks(
-            by_row, n_terms, gradient, column.rows, column.ends, column.starts, *of_blocks, least,
-            n_classes, ridge, IN_SPAN, *sides,
+            wide, n_terms, gradient, column.rows, places, column.ends, column.starts, *of_blocks,
+            least, n_classes, ridge, IN_SPAN, *sides,
         )  # fmt: skip
         if place:
             least = value
             best = _split(least, key, column, above, place)
     return best
+
+
+def _sums_of_blocks(
+    column: SortedColumn, wide: Floats, of_rows: NDArray[np.uint16] | None
+) -> Floats:
+    """The sums of terms over the rows of every block, and over the others, (blocks + 1, width).
+
+    Args:
+        wide: of every row or class of rows, (..., width).
+    """
+    from jaxrules.solvers.rule_search.kernels.prefixes import count_blocks
+    from jaxrules.solvers.rule_search.kernels.vectors import add_by_group
+
+    n_blocks = len(column.between) + 1
+    if of_rows is not None:
+        counts = count_blocks(column.blocks, of_rows, n_blocks, len(wide))
+        return np.asarray(counts.astype(np.float64) @ wide)
+    sums = np.zeros((n_blocks, wide.shape[1]))
+    # In the order of the rows, so that the terms, the large array, are read from start to end.
+    add_by_group(wide, column.blocks, sums)
+    return sums
 
 
 def _promising(
@@ -250,26 +280,25 @@ def _promising(
     """The columns that may have the best threshold, with a value above `least`."""
     from jaxrules.solvers.rule_search.kernels.prefixes import add_units, bounds_of_column, in_units
 
-    varying = {key: one for key, one in columns.items() if one[0].ends.any()}
     by_class = terms.reshape(n_classes, -1, terms.shape[1])
     largest = np.maximum(by_class.max(axis=2), -by_class.min(axis=2))
     wide, unit, rows = in_units(by_class, largest)
     sums = [
-        np.zeros((n_classes, len(one.between) + 1, wide.shape[2])) for one, _ in varying.values()
+        np.zeros((n_classes, len(one.between) + 1, wide.shape[2])) for one, _ in columns.values()
     ]
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
-        for (column, _), found in zip(varying.values(), sums, strict=True):
+        for (column, _), found in zip(columns.values(), sums, strict=True):
             add_units(wide[:, start : start + _AT_ONCE], column.blocks, some, found)
     bounds = [
         bounds_of_column(found, unit, len(rows), column.between, ridge, IN_SPAN, *sides)
-        for (column, sides), found in zip(varying.values(), sums, strict=True)
+        for (column, sides), found in zip(columns.values(), sums, strict=True)
     ]
     # A column whose values are all below one of another's is excluded; not so at equality, which
     # the order of the columns decides.
     known = max((lower for _, lower in bounds), default=0.0)
     return {
         key: one
-        for (key, one), (upper, _) in zip(varying.items(), bounds, strict=True)
+        for (key, one), (upper, _) in zip(columns.items(), bounds, strict=True)
         if upper > least and upper >= known
     }

@@ -112,10 +112,20 @@ def _bound_inside(
 
 
 @_compiled
+def count_blocks(
+    blocks: NDArray[np.uint8], of_rows: NDArray[np.uint16], n_blocks: int, n_classes: int
+) -> NDArray[np.uint32]:
+    """The number of rows of every class of rows in every block, (blocks, classes)."""
+    counts = np.zeros((n_blocks, n_classes), np.uint32)
+    for i in range(len(blocks)):
+        counts[blocks[i], of_rows[i]] += np.uint32(1)
+    return counts
+
+
+@_compiled
 def bounds_of_blocks(
-    terms: Floats,
+    sums: Floats,
     n_terms: int,
-    blocks: NDArray[np.uint8],
     between: NDArray[np.bool_],
     inside: NDArray[np.bool_],
     least: float,
@@ -124,29 +134,25 @@ def bounds_of_blocks(
     in_span: float,
     below: bool,
     above: bool,
-) -> tuple[Floats, Floats, Floats, Floats, float, int, bool]:
+) -> tuple[Floats, Floats, Floats, float, int, bool]:
     """Bounds on the values of the thresholds inside the blocks of a column, and the best threshold
     between blocks.
 
     Args:
-        terms: of `add_slack`, (rows, width).
+        sums: of the terms with slack over the rows of every block, (blocks, width).
         n_terms: without the slack.
-        blocks: the block of every row; the number of blocks for a row in none.
         between: whether a threshold may lie below each block, (blocks,).
         inside: whether there is a threshold inside each block, (blocks,).
         least: values up to this do not count.
         below, above: whether rules below a threshold, and above one, are allowed.
 
     Returns:
-        The bounds, (blocks,); the sums over the rows before each block, and over its rows,
-        (blocks, ...); the sums over all rows in a block; the greatest value above `least` between
+        The bounds, (blocks,); the sums over the rows before each block, (blocks, terms); the sums
+        over all rows in a block; the greatest value above `least` between
         blocks, the block above that threshold (0 if there is none), and whether the rule holds
         above it.
     """
     n_blocks = len(between)
-    sums = np.zeros((n_blocks + 1, terms.shape[1]))
-    # In the order of the rows, so that the terms, the large array, are read from start to end.
-    add_by_group(terms, blocks, sums)
     before, total = np.empty((n_blocks, n_terms)), np.zeros(n_terms)
     for block in range(n_blocks):
         for t in range(n_terms):
@@ -173,13 +179,14 @@ def bounds_of_blocks(
                 before[block], sums[block], total, side, n_terms, n_classes, ridge
             )
             bounds[block] = max(bounds[block], bound)
-    return bounds, before, sums, total, least, place, upper
+    return bounds, before, total, least, place, upper
 
 
 @_compiled
 def _refined(
     gradient: Floats,
     rows: NDArray[np.int32],
+    of_rows: NDArray[np.uint16],
     start: int,
     stop: int,
     before: Floats,
@@ -194,7 +201,7 @@ def _refined(
     """A tighter bound on the thresholds inside a block, from the sums of g up to each of its rows.
 
     Args:
-        gradient: g of every class, (classes, rows).
+        gradient, of_rows: as for `scan_blocks`.
         start, stop: the block in the sorted rows.
     """
     bounds = np.zeros(2)
@@ -203,7 +210,7 @@ def _refined(
         of_class, g = gradient[c], before[at]
         least, most = g, g
         for i in range(start, stop):
-            g += of_class[rows[i]]
+            g += of_class[of_rows[rows[i]] if len(of_rows) else rows[i]]
             least, most = min(least, g), max(most, g)
         for side in range(2):
             if side:
@@ -228,6 +235,7 @@ def scan_blocks(
     n_terms: int,
     gradient: Floats,
     rows: NDArray[np.int32],
+    of_rows: NDArray[np.uint16],
     ends: NDArray[np.bool_],
     starts: NDArray[np.int64],
     bounds: Floats,
@@ -248,6 +256,7 @@ def scan_blocks(
         terms: (rows, width), of one class after another.
         gradient: g of every class, (classes, rows).
         rows, ends: the sorted column.
+        of_rows: where the terms and g of every row are; empty if at its own place.
         starts: where the blocks start in it, and where the last one ends.
         bounds, before, sums, total: of `bounds_of_blocks`.
         below, above: whether rules below a threshold, and above one, are allowed.
@@ -262,14 +271,14 @@ def scan_blocks(
             continue
         start, stop = starts[block], starts[block + 1]
         if _refined(
-            gradient, rows, start, stop, before[block], sums[block], total, n_terms, n_classes,
-            ridge, below, above,
+            gradient, rows, of_rows, start, stop, before[block], sums[block], total, n_terms,
+            n_classes, ridge, below, above,
         ) <= least:  # fmt: skip
             continue
         for t in range(n_terms):
             running[t] = before[block, t]
         for i in range(start, stop):
-            of_row = terms[rows[i]]
+            of_row = terms[of_rows[rows[i]] if len(of_rows) else rows[i]]
             for t in range(n_terms):
                 running[t] += of_row[t]
             if not ends[i]:
