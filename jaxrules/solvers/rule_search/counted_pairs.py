@@ -171,7 +171,9 @@ def counted_pairs(
         return None
     n_rows, n_classes = space.activations.n_patterns, classes.terms.shape[1]
     # Taken away while it is used, as other threads search in the same space.
-    counts = _kept.pop(space.activations, None) or PairCounts(space.partitions)
+    counts = _kept.pop(space.activations, None)
+    if counts is None or counts.partitions is not space.partitions:
+        counts = PairCounts(space.partitions)
     n_pairs = math.comb(len(space.partitions) + 1, 2)
     if n_rows != space.activations.n_rows or n_classes > counts.room(n_rows):
         return None
