@@ -278,11 +278,11 @@ class SSRLGrid(Folds, _SSRLShared):
         max_rules: the limits on the number of rules to choose from; an integer for one limit.
         one_standard_error: choose the setting with the fewest literals within one standard error of
             the best mean accuracy; False chooses the best accuracy (in ties, the fewest literals).
-        quick_folds: lists in the folds get beams of half of `beam_width` and no local search: they
-            choose as well in half of the time. The last list gets no local search if the greedy
-            rounds leave more than two fifths of the errors of predicting the majority class, and
-            the penalty is less than the best literal gains by chance (docs/defaults.md, "Lists"):
-            it would take long, and fit noise. False searches as `fit` does.
+        quick_folds: lists in the folds get beams of half of `beam_width` and no local search, which
+            choose as well in less time. The last list gets no local search if the greedy rounds
+            leave more than two fifths of the errors of predicting the majority class, and the
+            penalty is less than the best literal gains by chance (docs/defaults.md, "Lists"): it
+            would take long, and fit noise. False searches as `fit` does.
         seed: seed of the folds.
         time_limit: seconds for everything, of which four fifths are for the folds; settings that no
             fold reached are excluded.
