@@ -30,7 +30,7 @@ from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_pair
 _compiled: Any = numba.njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
 )
-_IN_CACHE = 524_288
+_IN_CACHE = 262_144
 """How many bytes of terms are read at a time."""
 _NO_OVERFLOW = 65_536
 """So many 16-bit numbers have a 32-bit sum."""
@@ -152,8 +152,7 @@ def allowance(sizes: Floats, n_rows: int) -> Floats:
 def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
     """The sums over every set of partition k, (sets, numbers), from those over its cells."""
     first, n_sets = halves.first[k], halves.first[k + 1] - halves.first[k]
-    sums = np.empty((n_sets, of_cells.shape[1]), of_cells.dtype)
-    nothing = np.zeros(of_cells.shape[1], of_cells.dtype)
+    sums, nothing = np.empty((n_sets, of_cells.shape[1])), np.zeros(of_cells.shape[1])
     for p in range(n_sets):
         parent, start, end = (
             halves.parent[first + p],
@@ -172,7 +171,9 @@ def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
 
 
 @_compiled
-def _sums_of_sets(joint: Any, width: int, unit: Floats, a: int, b: int, halves: Halves) -> Floats:
+def _sums_of_sets(
+    joint: Floats, width: int, unit: Floats, a: int, b: int, halves: Halves
+) -> Floats:
     """The sums of one class over p & q for every set p of a and q of b, (sets of b, terms x (sets
     of a)).
 
@@ -292,7 +293,6 @@ def bounds_of_pairs(
     block = max(1, _IN_CACHE // (width * terms.itemsize))
     # With all rows in the cache, one pair after another, whose histogram then stays there.
     together = 1 if n_rows <= block else _PAIRS_AT_ONCE
-    alone = n_rows <= _NO_OVERFLOW  # one sum of so few rows
     sets = np.diff(halves.first) - 1  # without that of all cells
     size, most = 0, 0
     for k in range(len(pairs)):
@@ -318,17 +318,14 @@ def bounds_of_pairs(
                         )  # fmt: skip
                 for k in range(some):
                     of_pair, more = joint[k], held[k]
-                    if not alone and begin == 0:
+                    if begin == 0:
                         of_pair[:] = more
-                    elif begin > 0:
+                    else:
                         for j in range(size):
                             of_pair[j] += more[j]
             for k in range(some):
                 a, b = pairs[start + k]
-                if alone:
-                    both = _sums_of_sets(held[k], width, units.unit[c], a, b, halves)
-                else:
-                    both = _sums_of_sets(joint[k], width, units.unit[c], a, b, halves)
+                both = _sums_of_sets(joint[k], width, units.unit[c], a, b, halves)
                 of_pair = values[k, : 4 * sets[a] * sets[b]].reshape(sets[b], 4, sets[a])
                 _add_values(
                     both, n_terms, n_sums, ridge, in_span, slack[c], units.error[c], of_pair
