@@ -71,7 +71,8 @@ class ExactListDetails(Details):
     Attributes:
         conditions: the number of conditions that the lists are made of.
         groups: the number of groups of rows that they distinguish.
-        evaluations: the number of conditions tried after prefixes.
+        evaluations: the number of conditions tried after prefixes; 16 that are only compared with
+            bounds count as one.
         nodes: the states of the search, or the nodes of the program's tree.
         literal_penalty: lambda.
         max_cut_points: the most cut points of a numeric column; None for every value, for given

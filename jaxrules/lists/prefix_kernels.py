@@ -28,6 +28,9 @@ Words = NDArray[np.uint64]
 _jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
 _part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 
+_COMPARED = 16
+"""So many second rules are compared with their bounds in the time in which one is examined."""
+
 
 class Given(NamedTuple):
     """The problem. Rows are merged into groups; group 64 w + b is bit b of word w."""
@@ -454,7 +457,8 @@ def finish(
 
     Returns:
         The prefix, its two conditions (the second -1 for a single rule), and the list's objective;
-        the prefix is -1 if nothing is better. Also the number of second rules examined.
+        the prefix is -1 if nothing is better. Also the number of second rules examined;
+        `_COMPARED` that are only compared with their bounds count as one.
     """
     given, shared = Given(*given), Shared(*shared)
     R, K, W = len(given.covers), len(given.labels), max(len(given.powers), free.shape[1])
@@ -493,9 +497,10 @@ def finish(
                 later = read - given.local * _weight(sums, r)  # what r leaves reads q
                 need = settled - stop[r] + later
                 left = (sums[K, R] - sums[d, R]) - (sums[K, r] - sums[d, r]) - cheapest
-                if min(min(most_free, left), most_alone + second.own[r]) <= need or not _promising(
-                    need, shared, i, r, second, gone - second.gone[r], able
-                ):
+                if min(min(most_free, left), most_alone + second.own[r]) <= need:
+                    continue
+                looked += R // _COMPARED
+                if not _promising(need, shared, i, r, second, gone - second.gone[r], able):
                     continue
                 _common(given, free[s], bits, some_words, r, inside)
                 for q in range(R):

@@ -92,7 +92,8 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         max_rules: the most rules.
         listed: the most children listed per chunk of prefixes, the most promising ones; set it with
             the width.
-        evaluations: the number of conditions tried after prefixes.
+        evaluations: the number of conditions tried after prefixes; 16 that are only compared with
+            bounds count as one.
     """
 
     def __init__(self, candidates: ListCandidates, max_rules: int) -> None:
