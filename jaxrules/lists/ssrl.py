@@ -279,7 +279,7 @@ class SSRLGrid(Folds, _SSRLShared):
         one_standard_error: choose the setting with the fewest literals within one standard error of
             the best mean accuracy; False chooses the best accuracy (in ties, the fewest literals).
         quick_folds: lists in the folds get beams of half of `beam_width` and no local search, which
-            choose as well in less time. The last list gets no local search if the greedy rounds
+            choose as well in less time. The final list gets no local search if the greedy rounds
             leave more than two fifths of the errors of predicting the majority class, and the
             penalty is less than the best literal gains by chance (docs/defaults.md, "Lists"): it
             would take long, and fit noise. False searches as `fit` does.
@@ -482,8 +482,9 @@ def cross_validate(
     task.check_folds(options.n_folds)
     fold = folds(task.data, options.n_folds, options.seed, options.coded_groups)
     grid = options.settings_tried()
-    narrow = {"beam_width": math.ceil(options.beam_width / 2), "local_search": False}
-    quick = narrow if options.quick_folds else {}
+    quick: dict[str, Any] = {}
+    if options.quick_folds:
+        quick = {"beam_width": math.ceil(options.beam_width / 2), "local_search": False}
 
     def fit_at(
         task: _SSRLTask, setting: dict[str, Any], weights: Floats, run: Run
