@@ -43,6 +43,7 @@ from memory import peak_memory
 from peers import NotRun, python_of
 
 import jaxrules as jr
+from jaxrules.lists.literals import literals_of
 
 HERE = Path(__file__).parent
 WARM = {"compas_binary": 10, "breast_cancer": 10, "fico_binary": 10, "fico": 10, "magic": 40}
@@ -96,7 +97,7 @@ def warm(quick: bool) -> None:
         X = (rng.random((13910, 2304)) < rng.uniform(0.1, 0.9, 2304)).astype(np.uint8)
         y = (X[:, 0] & X[:, 1]) | (X[:, 2] & X[:, 3]) | (rng.random(13910) < 0.1)
         # one of the two literals of every column, for 2304 of them
-        pool = jr.ssrl.literals_of(jr.as_table(X))
+        pool = literals_of(jr.as_table(X))
         pool = pool.take(np.flatnonzero(np.isfinite(pool.lower)))
         report("gas-sized, 10", *second_fit(X, y, max_rules=10, propositions=pool))
 
@@ -307,7 +308,7 @@ def bounds(quick: bool) -> None:
 
 def against_corels(data: Any, limit: float = 300) -> None:
     """The same conditions, the same penalty on a rule, any default."""
-    literals = jr.ssrl.literals_of(data.X)
+    literals = literals_of(data.X)
     rules = [rule for size in (1, 2) for rule in itertools.combinations(range(len(literals)), size)]
     pool = literals.conjunctions(rules)
     price = 0.005 * len(data)
@@ -338,7 +339,7 @@ def against_corels(data: Any, limit: float = 300) -> None:
 
 def save(train: Any, test: Any, path: Path) -> None:
     """Save columns as numbers, classes as codes, and rows as SSRL's literals (for binary peers)."""
-    pool = jr.ssrl.literals_of(train.X)
+    pool = literals_of(train.X)
     classes = np.unique(train.y)
     parts: dict[str, Any] = {}
     for part, rows in (("train", train), ("test", test)):
