@@ -17,6 +17,7 @@ from jaxrules.learning.training import TrainingData
 from jaxrules.losses import Loss, best_constant, derivatives, logistic, poisson
 from jaxrules.solvers.rule_search import CorrectiveDecrease, SumOverClasses
 from jaxrules.solvers.rule_search.thresholds import SortedColumn, Split, best_threshold
+from jaxrules.tools.runs import checkpoint
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -54,7 +55,8 @@ def dispersion(loss: Loss, g: Floats, h: Floats, weights: Floats) -> float:
 
 
 def split_points(data: TrainingData, columns: Columns, ridge: float | None = None) -> list[Split]:
-    """The splits of a few boosted trees, at the root and on both sides of its split, once each.
+    """The splits of a few boosted trees, at the root and on both sides of its split, once each;
+    `checkpoint` may interrupt it.
 
     Args:
         columns: of the rows of `data`.
@@ -74,6 +76,7 @@ def split_points(data: TrainingData, columns: Columns, ridge: float | None = Non
         leaves: list[Bools] = [np.ones(len(weights), bool)]
         splits: list[Split] = []
         for _ in range(3):  # the root, then both of its sides
+            checkpoint()
             leaf = leaves.pop(0)
             split = _split_of(leaf, columns, g, h, ridge, least)
             if split is None:

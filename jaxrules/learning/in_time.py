@@ -21,14 +21,20 @@ from jaxrules.tools.fits import Details, Fit, ModelT, Settings, Status
 from jaxrules.tools.runs import Run
 
 Prepared = TypeVar("Prepared")
-Stage = Literal["start", "prepared", "without rules"]
+Stage = Literal["start", "unprepared", "prepared", "without rules"]
 
 _ROWS = 5000
 """The number of rows for rules that replace trees."""
 
 
 def rows_for_rules(
-    data: TrainingData, run: Run, seed: int, needs: Sequence[str], *, stage: Stage = "start"
+    data: TrainingData,
+    run: Run,
+    seed: int,
+    needs: Sequence[str],
+    *,
+    stage: Stage = "start",
+    columns: float | None = None,
 ) -> TrainingData | None:
     """The rows from which a learner makes its rules instead of working on all rows: a sample for
     which there is time, or some rows if there is no time to import what it needs, or after Ctrl-C;
@@ -36,15 +42,16 @@ def rows_for_rules(
 
     Args:
         needs: the modules that take long to import.
-        stage: of the work; once it has begun, only Ctrl-C counts, and for a fit of many rows
-            without rules the limit.
+        stage: of the work; once it has begun, only Ctrl-C counts, and the limit for a preparation
+            that it ended, or a fit of many rows without rules.
+        columns: see `sample_in_time`.
     """
-    if run.interrupt.pressed:
+    if run.interrupt.pressed or stage == "unprepared":
         return some_rows(data, _ROWS, seed)
     if stage != "start":
         late = bool(run.deadline.seconds) and run.stopped() and len(data.weights) > _ROWS
         return some_rows(data, _ROWS, seed) if stage == "without rules" and late else None
-    sample = sample_in_time(data, run, seed)
+    sample = sample_in_time(data, run, seed, columns)
     limited = run.deadline.seconds and not all(map(run.may_import, needs))
     return some_rows(data, _ROWS, seed) if sample is None and limited else sample
 
@@ -54,17 +61,23 @@ def with_rules(
     prepare: Callable[[], Prepared],
     fit: Callable[[Prepared], Fit[ModelT]],
     fit_of_sample: Callable[[TrainingData], Fit[ModelT]],
+    preparing: Run | None = None,
 ) -> Fit[ModelT]:
     """The fit on all rows, or that of a sample if `rows` gives one before, between preparation and
     fit, or for an unfinished fit without rules.
 
     Args:
         rows: `rows_for_rules` as a function of the stage.
+        preparing: a run whose limit ends the preparation, at its next `checkpoint`; None if nothing
+            does.
     """
     sample = rows("start")
     if sample is None:
-        prepared = prepare()
-        sample = rows("prepared")
+        prepared = None if preparing is None else preparing.prepared(prepare, lambda: None)
+        sample = rows("unprepared") if preparing is not None and prepared is None else None
+        if sample is None:
+            prepared = prepare() if prepared is None else prepared
+            sample = rows("prepared")
         if sample is None:
             found: Any = fit(prepared)
             complete = len(found.model.conjunctions) or not unfinished(found)

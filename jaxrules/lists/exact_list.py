@@ -39,7 +39,7 @@ from jaxrules.learning.options import Folds, learner, option, options
 from jaxrules.learning.training import TrainingData, sample_in_time
 from jaxrules.lists import ssrl
 from jaxrules.lists.exact_problem import ListProblem, PoolOptions, ProblemOptions
-from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists
+from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists, run_to_prepare
 from jaxrules.lists.near_optimal import Enumeration, NearOptimal
 from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
 from jaxrules.lists.prefixes import LAYERS, Choice, Prefixes
@@ -181,7 +181,7 @@ def fit(
     data = list_data(X, y, sample_weight, options)
 
     def rows(stage: Stage) -> TrainingData | None:
-        return None if options.rules is not None else rows_for_lists(data, options, run, stage)
+        return rows_for_lists(data, options, run, stage)
 
     def best(problem: ListProblem) -> Fit[RuleList]:
         start = problem.begin(options.start)
@@ -196,6 +196,7 @@ def fit(
         lambda: _read(data, options, run),
         best,
         lambda sample: _in_time(data, sample, options, run),
+        run_to_prepare(options, run),
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jaxrules.ensembles.in_time import short_rules
 from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules
-from jaxrules.learning.training import TrainingData
+from jaxrules.learning.training import TrainingData, columns_in_work
 from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.first_rules import FirstRules
 from jaxrules.lists.noise import SMALL_PENALTY, Left, Penalty
@@ -29,17 +29,38 @@ from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 
+_TO_PREPARE = 0.75
+"""Share of the time limit for the literals of all rows; a list of some of the rows comes after."""
+
 
 def rows_for_lists(
-    data: TrainingData, options: Any, run: Run, stage: Stage = "start"
+    data: TrainingData, options: Any, run: Run, stage: Stage = "start", needs: Sequence[str] = ()
 ) -> TrainingData | None:
     """A sample of the rows, from which to learn the rules of a list, if there is no time for all,
-    or after Ctrl-C. None if there is, or if an option sets a constraint that only the search can
+    or after Ctrl-C. None if there is, or if it could not replace all rows.
+    """
+    if not _replaceable(options):
+        return None
+    timed = stage == "start" and run.deadline.seconds
+    columns = columns_in_work(data.table, options.max_cut_points) if timed else None
+    return rows_for_rules(data, run, options.seed, needs, stage=stage, columns=columns)
+
+
+def run_to_prepare(options: Any, run: Run) -> Run | None:
+    """The run that ends the preparation of a list; None if a list of some rows could not replace
+    that of all.
+    """
+    return run.child(_TO_PREPARE) if _replaceable(options) and run.deadline.seconds != 0 else None
+
+
+def _replaceable(options: Any) -> bool:
+    """Whether no conditions are given, and no option sets a constraint that only the search can
     satisfy.
     """
-    plain = isinstance(options.default, str) and options.default == "majority"
-    plain = plain and not constrained(options)
-    return rows_for_rules(data, run, options.seed, (), stage=stage) if plain else None
+    given = getattr(options, "rules", None), getattr(options, "propositions", None)
+    default = getattr(options, "default", "majority")
+    plain = isinstance(default, str) and default == "majority"
+    return plain and all(one is None for one in given) and not constrained(options)
 
 
 def constrained(options: Any) -> bool:
@@ -90,8 +111,10 @@ def list_in_time(
         bound: of the objective.
     """
     given, of_sample = options.literal_penalty, fit_in_half(fit, sample, options, run, needs=needs)
-    rules: Conjunctions | None = None if of_sample is None else of_sample.model.conjunctions
-    if rules is None or not len(rules):
+    rules = Conjunctions.build(data.table.schema, [])
+    if of_sample is not None and of_sample.details["sample"] is None:  # else, boosted rules as well
+        rules = of_sample.model.conjunctions
+    if not len(rules):
         rules = rules_of(sample, options, run)
     small = SMALL_PENALTY if given is None else given
     found = RatedList.of(rules, data, small, least, local_penalty)

@@ -39,13 +39,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import TableLike, effective_row
 from jaxrules.learning.cross_validation import along_paths, fit_of_best_setting, fits_along, of_all
-from jaxrules.learning.in_time import Stage, fit_in_half, rows_for_rules, with_rules
+from jaxrules.learning.in_time import fit_in_half, with_rules
 from jaxrules.learning.options import FitOptions, Folds, learner, option, options, or_none
 from jaxrules.learning.training import TrainingData, by_content
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.first_rules import ExpertRules
-from jaxrules.lists.in_time import constrained
+from jaxrules.lists.in_time import rows_for_lists, rules_of, run_to_prepare
 from jaxrules.lists.literals import literals_for
 from jaxrules.lists.reading import limit
 from jaxrules.losses import squared
@@ -233,15 +233,10 @@ def fit(
     """
     run = options.run()
     data = _data(X, y, sample_weight, options)
-
-    def rows(stage: Stage) -> TrainingData | None:
-        if constrained(options) or (options.propositions is not None and stage == "start"):
-            return None
-        return rows_for_rules(data, run, options.seed, _NEEDS, stage=stage)
-
     return with_rules(
-        rows, lambda: _Task.of(data, options, run), lambda task: task.fit(options, run),
-        lambda sample: _in_time(data, sample, options, run),
+        lambda stage: rows_for_lists(data, options, run, stage, _NEEDS),
+        lambda: _Task.of(data, options, run), lambda task: task.fit(options, run),
+        lambda sample: _in_time(data, sample, options, run), run_to_prepare(options, run),
     )  # fmt: skip
 
 
@@ -350,12 +345,14 @@ def _in_time(
     """The list found on a sample of the rows, as far as it is good on all rows."""
     found = fit_in_half(fit, sample, options, run, needs=_NEEDS)
     rows = _Rows.of(data, options.loss)
-    rules = Conjunctions.build(data.table.schema, [])
-    chosen, penalty, n_literals = "", options.literal_penalty or 0.0, 0
-    if found is not None:
-        rules = found.model.conjunctions.with_schema(data.table.schema)
+    if found is not None and found.details["sample"] is None:
+        rules = found.model.conjunctions
         penalty, chosen = found.details["literal_penalty"], found.details["chosen"]
         n_literals = found.details["n_literals"]
+    else:  # boosted rules
+        rules, given = rules_of(sample, options, run), options.literal_penalty
+        chosen, penalty, n_literals = "", _WORTH_READING if given is None else given, 0
+    rules = rules.with_schema(data.table.schema)
     position = first_satisfied(rules, data.table)[rows.order]
     best, objective = 0, 1.0
     for m in range(1, len(rules) + 1):  # what a rule decides does not depend on later ones

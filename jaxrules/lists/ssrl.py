@@ -52,7 +52,7 @@ from jaxrules.learning.training import TrainingData, content_order
 from jaxrules.learning.warm_start import check_lengths, given_start, made_of, propositions_in
 from jaxrules.lists.candidates import rules_read
 from jaxrules.lists.first_rules import FirstRules
-from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists
+from jaxrules.lists.in_time import RatedList, list_in_time, rows_for_lists, run_to_prepare
 from jaxrules.lists.insertion import (
     Examples,
     Finder,
@@ -337,12 +337,13 @@ def fit(
             or more rows than can be counted exactly (2^24).
     """
     run = options.run()
-    data, makes_rules = list_data(X, y, sample_weight, options), options.propositions is None
+    data = list_data(X, y, sample_weight, options)
     return with_rules(
-        lambda stage: rows_for_lists(data, options, run, stage) if makes_rules else None,
+        lambda stage: rows_for_lists(data, options, run, stage),
         lambda: _SSRLTask.of(data, options, run, options.max_rules, options.start),
         lambda task: _on_all_rows(task, options, run),
         lambda sample: _in_time(data, sample, options, run),
+        run_to_prepare(options, run),
     )
 
 

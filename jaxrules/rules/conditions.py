@@ -851,6 +851,7 @@ class Conjunctions(Keeps):
         for axis, on in self._axes():
             bits = np.empty((axis.n_cells, words), np.uint64)
             for word in range(0, words, _WORDS_PER_BLOCK):
+                checkpoint()
                 end = min(word + _WORDS_PER_BLOCK, words)
                 block = on[(rule_of[on] >= 64 * word) & (rule_of[on] < 64 * end)]
                 # A rule without a condition on this axis is violated in none of its cells.

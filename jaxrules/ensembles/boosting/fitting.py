@@ -33,7 +33,7 @@ from jaxrules.learning.training import (
     TrainingData,
     at_most,
     by_content,
-    columns_of_categories,
+    columns_in_work,
     loss_for,
     model_loss,
     one_against_rest,
@@ -44,6 +44,8 @@ from jaxrules.learning.training import (
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.rules.constraints import Constraints
+from jaxrules.solvers.rule_search.objectives import WORTH_COMPILING
+from jaxrules.solvers.rule_search.pairs import work_of
 from jaxrules.solvers.rule_search.space import check_cut_points, most_propositions
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, OneVsRestDetails, Status
@@ -58,10 +60,6 @@ _ROWS_OF_TRIAL = 50_000
 """The most rows of the fit that estimates the noise: more give the same ridge."""
 _ROWS_OF_FEW = 2000
 """The most rows of a few rules after the limit."""
-_FEW_CUT_POINTS = 40
-"""A search looks at the two sides of so many cut points in the time that an entry of X takes: 12 ns
-per row and proposition.
-"""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _FEW_SECONDS = 0.1
@@ -264,7 +262,8 @@ def _sketched(
     given = options.propositions
     if given is not None or constraints.required:
         return options, given, None, None
-    columns = _columns(data.table, options) if run.deadline.seconds else None
+    most = "auto" if options.all_thresholds else options.max_cut_points
+    columns = columns_in_work(data.table, most) if run.deadline.seconds else None
     sample = sample_in_time(data, run, options.seed, columns)
     if sample is None:
         return options, given, None, None
@@ -273,21 +272,6 @@ def _sketched(
     length = 2 if options.max_length == "auto" else options.max_length
     options = replace(options, max_length=length, max_nonzeros=1)
     return options, _propositions_in(sketch), len(sample.weights), sketch
-
-
-def _columns(table: Table, options: BoostingOptions) -> float:
-    """The number of columns whose entries take as long as the search: more than the table has if
-    there are many cut points or categories.
-    """
-    columns, most = columns_of_categories(table), options.max_cut_points
-    numeric = [i for i, feature in enumerate(table.schema.features) if feature.is_numeric]
-    if options.all_thresholds or most == "auto" or (most and most <= _FEW_CUT_POINTS):
-        return columns + len(numeric)
-    for index in numeric:
-        # A column counts once for every `_FEW_CUT_POINTS` cut points, and at least once.
-        values = len(np.unique(table.columns[index]))
-        columns += max(1.0, min(values, most or values) / _FEW_CUT_POINTS)
-    return columns
 
 
 def _splits(
@@ -348,7 +332,10 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
         limit = Deadline(seconds, run.deadline.clock)
     pool = all_propositions(sample.table, max_cut_points=5, max_categories=_FEW_CATEGORIES)
     # The number of pairs grows with the square of the columns.
-    many = len(sample.table.columns) > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
+    n_columns = len(sample.table.columns)
+    many = n_columns > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
+    compiles = work_of(len(sample.weights), n_columns, len(pool), 2) >= WORTH_COMPILING
+    many |= compiles and not run.may_import("numba")
     short = many or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,

@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
-_WORTH_COMPILING = 1_000_000
-"""Rows times pairs of partitions and pairs of propositions: from so many on, compiled histograms
-repay loading numba.
-"""
+WORTH_COMPILING = 1_000_000
+"""From so many steps on (`pairs.work_of`), compiled histograms repay loading numba."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
@@ -350,7 +348,7 @@ class CorrectiveDecrease(Objective):
 
     def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
         """For one class, if there is enough work to repay loading numba."""
-        if self.one_sided or work < _WORTH_COMPILING:
+        if self.one_sided or work < WORTH_COMPILING:
             return None
         return CompiledPairs(terms[None], self.ridge)
 

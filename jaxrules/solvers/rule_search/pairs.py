@@ -21,7 +21,12 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.compiled_pairs import BoundsOfPairs, CompiledPairs
 from jaxrules.solvers.rule_search.counted_pairs import CountedPairs, counted_pairs, keep
-from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective
+from jaxrules.solvers.rule_search.objectives import (
+    WORTH_COMPILING,
+    Floats,
+    GivenObjective,
+    Objective,
+)
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
@@ -68,8 +73,11 @@ def search_pairs(
             "cells"
         )
     terms = objective.one_row(space)
-    pairs = _Pairs(objective, terms, space.partitions if longest else [], left_out)
-    if longest == 2 and not on_device:
+    partitions = space.partitions if longest else []
+    n_propositions = sum(len(part.propositions) for part in partitions)
+    work = work_of(terms.shape[1], len(partitions), n_propositions, longest)
+    pairs = _Pairs(objective, terms, partitions, left_out, work)
+    if longest == 2 and not on_device and pairs.work >= WORTH_COMPILING:
         pairs.counted = counted_pairs(objective, space, max_pairs)
     unpaired = 0
     if on_device and longest == 2:
@@ -160,6 +168,13 @@ def search_triples(
     return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
 
+def work_of(n_rows: int, n_partitions: int, n_propositions: int, longest: int) -> int:
+    """The steps of a search, roughly: rows times partitions, or times pairs of them."""
+    if longest < 2:
+        return n_rows * n_partitions + n_propositions
+    return (n_rows * n_partitions**2 + n_propositions**2) // 2
+
+
 def _given(left_out: LeftOut | None, proposition: int, others: NDArray[np.intp]) -> LeftOut | None:
     """`left_out` for conjunctions of one proposition with some others."""
     if left_out is None:
@@ -176,9 +191,10 @@ class _Pairs:
         terms: Floats,
         partitions: list[Partition],
         left_out: LeftOut | None,
+        work: int,
     ) -> None:
         self.objective, self.terms, self.partitions = objective, terms, partitions
-        self.left_out = left_out
+        self.left_out, self.work = left_out, work
         self.counted: CountedPairs | None = None
         self.all_with = len(partitions)  # partitions that are paired with all others
         self.order = np.arange(len(partitions))
@@ -199,9 +215,7 @@ class _Pairs:
     def compiled(self) -> CompiledPairs | CountedPairs | None:
         if self.counted is not None:
             return self.counted
-        n_propositions = sum(len(part.propositions) for part in self.partitions)
-        work = (self.terms.shape[1] * len(self.partitions) ** 2 + n_propositions**2) // 2
-        return self.objective.values_of_pairs(self.terms, work)
+        return self.objective.values_of_pairs(self.terms, self.work)
 
     def examine_single(self) -> None:
         """Evaluate all single propositions."""
