@@ -91,6 +91,18 @@ assert not [name for name in {HEAVY!r} if name in sys.modules]
 print(json.dumps(answers))
 """
 
+FEW_RULES = """
+import sys
+import numpy as np
+import jaxrules as jr
+
+X = np.random.default_rng(0).normal(size=(6000, 40))
+for columns in (10, 40):
+    fit = jr.boosting.fit(X[:, :columns], X[:, 0] > 0, time_limit=0.01)
+    assert len(fit.model.conjunctions) > 0, fit
+print("true" if "numba" in sys.modules else "false")
+"""
+
 
 def output(program: str, *arguments: str) -> Any:
     command = [sys.executable, "-W", "error", "-c", program, *arguments]
@@ -110,6 +122,10 @@ def test_import_is_light_and_leaves_jax_alone() -> None:
         "arrays": [],
     }
     assert output(IMPORT) == {**nothing, "threads": 0}
+
+
+def test_a_few_rules_in_a_fresh_process_load_no_kernels() -> None:
+    assert output(FEW_RULES) is False
 
 
 def test_a_saved_model_predicts_where_little_is_installed(tmp_path: Path) -> None:

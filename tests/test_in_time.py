@@ -24,6 +24,7 @@ from jaxrules.learning.training import (
     some_rows,
     training_data,
 )
+from jaxrules.lists import literals
 from jaxrules.losses import squared
 
 LEARNERS: dict[str, Callable[..., jr.Fit[Any]]] = {
@@ -396,6 +397,38 @@ def test_ctrl_c_while_exact_lists_prepare() -> None:
     assert len(fit.model.conjunctions) > 0
     assert fit.details.sample == 5000
     assert np.bincount(y).max() < fit.objective < fit.bound == N
+
+
+@pytest.mark.parametrize("name", ["ssrl", "exact_list", "regression_list"])
+@pytest.mark.parametrize(
+    ("most", "where"), [("auto", "sorted_columns"), (None, "check_cut_points")]
+)
+def test_a_limit_ends_the_literals_of_a_list(
+    name: str, most: Any, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = problem()
+    now, made = 0.0, list[int]()
+    step, distinct = getattr(literals, where), literals.PropositionPool.distinct
+
+    def late(*arguments: Any) -> Any:
+        nonlocal now
+        now = 100.0
+        return step(*arguments)
+
+    def finished(pool: Any, table: Any, *tags: Any) -> Any:
+        found = distinct(pool, table, *tags)
+        made.append(table.n_rows)
+        return found
+
+    monkeypatch.setattr(literals, where, late)
+    monkeypatch.setattr(literals.PropositionPool, "distinct", finished)
+    limit = jr.Deadline(50.0, lambda: now)
+    fit = getattr(jr, name).fit(X, y, max_cut_points=most, time_limit=limit)
+    assert fit.status == "time_limit"
+    assert fit.details.sample == 5000
+    assert len(fit.model.conjunctions) > 0
+    # Exact lists have their deciles first.
+    assert made.count(N) == (name == "exact_list" and most == "auto")
 
 
 def test_categories_take_the_time_of_columns() -> None:

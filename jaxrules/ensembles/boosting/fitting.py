@@ -334,8 +334,9 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
     # The number of pairs grows with the square of the columns.
     n_columns = len(sample.table.columns)
     many = n_columns > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
-    compiles = work_of(len(sample.weights), n_columns, len(pool), 2) >= WORTH_COMPILING
-    many |= compiles and not run.may_import("numba")
+    # At so few cut points, a partition has two columns.
+    work = work_of(len(sample.weights), n_columns // 2, len(pool), 2)
+    many |= work >= WORTH_COMPILING and not run.may_import("numba")
     short = many or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,
