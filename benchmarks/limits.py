@@ -49,6 +49,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "ssrl published": ("ssrl.published", {}),
     "ssrl exact": ("ssrl", {"subproblem": "exact"}),
     "exact_list": ("exact_list", {}),
+    "exact_list, every value": ("exact_list", {"max_cut_points": None}),
+    "ssrl beam, every value": ("ssrl", {"max_cut_points": None}),
     "paths exact": ("paths", {}),
     "paths local": ("paths", {"method": "local"}),
     "paths mip": ("paths", {"method": "mip", "cost": "squared"}),
