@@ -71,15 +71,15 @@ def with_rules(
         preparing: a run whose limit ends the preparation, at its next `checkpoint`; None if nothing
             does.
     """
-    sample = rows("start")
+    sample, prepared = rows("start"), None
+    if sample is None and preparing is not None:
+        prepared = preparing.prepared(prepare, lambda: None)
+        sample = rows("unprepared") if prepared is None else None
     if sample is None:
-        prepared = None if preparing is None else preparing.prepared(prepare, lambda: None)
-        sample = rows("unprepared") if preparing is not None and prepared is None else None
+        ready = prepare() if prepared is None else prepared
+        sample = rows("prepared")
         if sample is None:
-            prepared = prepare() if prepared is None else prepared
-            sample = rows("prepared")
-        if sample is None:
-            found: Any = fit(prepared)
+            found: Any = fit(ready)
             complete = len(found.model.conjunctions) or not unfinished(found)
             sample = None if complete else rows("without rules")
             if sample is None:
