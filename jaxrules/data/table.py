@@ -1460,7 +1460,9 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
     # Make a list an array of objects first: NumPy would silently turn [1, "a"] into text.
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
-        raise ValueError(f"{name} must be one-dimensional, got one column; pass {name}.ravel()")
+        label = next(iter(getattr(y, "columns", ())), None)
+        column = f"{name}.ravel()" if label is None else f"{name}[{label!r}]"
+        raise ValueError(f"{name} must be one-dimensional, got one column; pass {column}")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)
         raise ValueError(
