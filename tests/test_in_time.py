@@ -399,6 +399,17 @@ def test_ctrl_c_while_exact_lists_prepare() -> None:
     assert np.bincount(y).max() < fit.objective < fit.bound == N
 
 
+@pytest.mark.parametrize("name", ["ssrl", "exact_list"])
+@pytest.mark.parametrize("majority", [0, 1])
+def test_boosted_rules_of_a_list_do_not_all_say_the_default(name: str, majority: int) -> None:
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    y = X[:, 0] > np.quantile(X[:, 0], 0.49 + 0.02 * (majority == 0))
+    fit = limited(name, X, y, max_length=1)
+    assert int(np.bincount(y).argmax()) == majority
+    assert len(fit.model.conjunctions) > 0
+    assert (jr.predict(fit.model, X) == y).mean() > 0.9
+
+
 @pytest.mark.parametrize("name", ["ssrl", "exact_list", "regression_list"])
 @pytest.mark.parametrize(
     ("most", "where"), [("auto", "sorted_columns"), (None, "check_cut_points")]

@@ -1461,7 +1461,7 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         label = next(iter(getattr(y, "columns", ())), None)
-        column = f"{name}.ravel()" if label is None else f"{name}[{label!r}]"
+        column = f"{name}[{label!r}]" if isinstance(label, str | int) else f"{name}.ravel()"
         raise ValueError(f"{name} must be one-dimensional, got one column; pass {column}")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)

@@ -87,6 +87,18 @@ def rules_of(sample: TrainingData, options: Any, run: Run) -> Conjunctions:
     return model.conjunctions.take(np.argsort(-weights, kind="stable"))
 
 
+def _away_from_default(rules: Conjunctions, data: TrainingData) -> Conjunctions:
+    """Rules of one condition with the default's label, which gain nothing, on their other side."""
+    rows = Activations.of(rules, data.table)
+    weights = rows.class_weights(data.codes, len(data.classes or ()), data.weights)
+    useless = (rows.by_rule @ weights).argmax(axis=1) == weights.sum(axis=0).argmax()
+    written = []
+    for rule, turn in zip(rules, useless, strict=True):
+        other = rule[0].complement(rules.schema) if turn and len(rule) == 1 else None
+        written.append(rule if other is None else [other])
+    return Conjunctions.build(rules.schema, written)
+
+
 def list_in_time(
     fit: Any,
     data: TrainingData,
@@ -114,10 +126,14 @@ def list_in_time(
     rules = Conjunctions.build(data.table.schema, [])
     if of_sample is not None and of_sample.details["sample"] is None:  # else, boosted rules as well
         rules = of_sample.model.conjunctions
+    choices = [rules]
     if not len(rules):
-        rules = rules_of(sample, options, run)
+        boosted = rules_of(sample, options, run)
+        choices = [boosted, _away_from_default(boosted, data)]
     small = SMALL_PENALTY if given is None else given
-    found = RatedList.of(rules, data, small, least, local_penalty)
+    rated = [RatedList.of(some, data, small, least, local_penalty) for some in choices]
+    best = int(np.argmax([one.objective(small, local_penalty) for one in rated]))
+    found, rules = rated[best], choices[best]
     penalty = Penalty.by_noise(found.left()) if given is None else Penalty(given)
     objective = found.objective(penalty.value, local_penalty)
     with run:
