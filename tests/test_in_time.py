@@ -140,7 +140,6 @@ def test_many_classes_share_their_first_rules(name: str, monkeypatch: pytest.Mon
         return fit
 
     monkeypatch.setattr(jr.boosting.fit, "with_options", watched)
-    pytest.importorskip("numba")  # a fit does not load it at this point
     limited(name, X, y)
     assert fitted == [("softmax", 3)]
 

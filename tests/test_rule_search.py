@@ -39,6 +39,7 @@ from jaxrules.solvers.rule_search import space as rule_space
 from jaxrules.solvers.rule_search.compiled_pairs import CompiledPairs
 from jaxrules.solvers.rule_search.space import Partition, best_first
 from jaxrules.tools.fits import Status
+from jaxrules.tools.kernels import Kernels
 
 Problem = tuple[SearchSpace, np.ndarray, np.ndarray, float]
 
@@ -562,8 +563,9 @@ def test_compiled_and_plain_histograms_of_pairs_agree(monkeypatch: pytest.Monkey
     g, h = rng.normal(size=200), rng.uniform(0.1, 1, 200)
     found = np.column_stack([np.ones(200, bool), space.selected([0, 1])])
     objective = CorrectiveDecrease(g, h, 1.0, found, np.array([0.0, 1.0]))
+    monkeypatch.setattr(Kernels, "pay", lambda *_: False)
     plain = rule_search.search_pairs(space, objective)
-    monkeypatch.setattr("jaxrules.solvers.rule_search.objectives.WORTH_COMPILING", 0)
+    monkeypatch.setattr(Kernels, "pay", lambda *_: True)
     compiled = rule_search.search_pairs(space, objective)
     assert compiled.propositions == plain.propositions
     assert compiled.objective == pytest.approx(plain.objective, rel=1e-12)

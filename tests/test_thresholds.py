@@ -10,6 +10,7 @@ from sklearn.metrics import average_precision_score
 import jaxrules as jr
 from jaxrules.solvers.rule_search import CorrectiveDecrease, SecondOrder, SumOverClasses, thresholds
 from jaxrules.solvers.rule_search.thresholds import SortedColumn, best_threshold
+from jaxrules.tools.kernels import Kernels
 
 
 def draw(seed: int, n: int, classes: int = 1, found: int = 2):
@@ -68,9 +69,10 @@ def test_blocks_find_what_a_full_pass_finds(seed: int, classes: int, signal: flo
     objective, terms, columns = draw(seed, 2000, classes)
     terms[0] += signal * terms[1] * (np.nan_to_num(columns[0]) > 1.0)
     some = {f: (SortedColumn.of(c), (True, True)) for f, c in enumerate(columns)}
-    full = best_threshold(some, objective, terms)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thresholds, "_FEW_ROWS", 0)
+        patch.setattr(Kernels, "pay", lambda *_: False)
+        full = best_threshold(some, objective, terms)
+        patch.setattr(Kernels, "pay", lambda *_: True)
         patch.setattr(thresholds, "_BLOCKS", 16)
         some = {f: (SortedColumn.of(c), (True, True)) for f, c in enumerate(columns)}
         blocks = best_threshold(some, objective, terms)

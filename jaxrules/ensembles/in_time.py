@@ -52,9 +52,8 @@ def short_rules(
     longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)
     if n_encoded(sample.table) > _MANY_COLUMNS:
         longest = 1
-    joint = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
-    # Without the kernels of boosting for many classes, a model per class must do.
-    joint = joint and run.may_import("numba") and not run.interrupt.pressed  # for its kernels
+    many = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
+    joint = many and not run.interrupt.pressed
     own = boosting.Options(
         loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
         monotone=monotone,

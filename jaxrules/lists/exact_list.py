@@ -52,6 +52,8 @@ from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
 
+_NEEDS = (*ssrl.NEEDS, "jaxrules.lists.prefix_kernels")
+"""The modules that take long to import."""
 _BEFORE_SSRL = 5
 """Number of these searches before SSRL provides a list."""
 _CONDITIONS_SHARE = 0.5
@@ -181,7 +183,7 @@ def fit(
     data = list_data(X, y, sample_weight, options)
 
     def rows(stage: Stage) -> TrainingData | None:
-        return rows_for_lists(data, options, run, stage)
+        return rows_for_lists(data, options, run, stage, _NEEDS)
 
     def best(problem: ListProblem) -> Fit[RuleList]:
         start = problem.begin(options.start)
@@ -218,7 +220,7 @@ def _in_time(
         )
 
     return list_in_time(
-        fit, data, sample, options, run, details, needs=("jaxrules.lists.prefix_kernels",),
+        fit, data, sample, options, run, details, needs=_NEEDS,
         least=options.min_support * total, local_penalty=options.local_penalty, bound=total,
     )  # fmt: skip
 

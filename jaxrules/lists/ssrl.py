@@ -91,6 +91,8 @@ from jaxrules.tools.runs import Run
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+NEEDS = ("jaxrules.lists.insertion_kernels",)
+"""The modules that take long to import."""
 _TIE = 1e-9
 """A list is better only if f rises by more than this share of the total weight."""
 _HOPELESS = 2 * LITTLE
@@ -339,7 +341,7 @@ def fit(
     run = options.run()
     data = list_data(X, y, sample_weight, options)
     return with_rules(
-        lambda stage: rows_for_lists(data, options, run, stage),
+        lambda stage: rows_for_lists(data, options, run, stage, NEEDS),
         lambda: _SSRLTask.of(data, options, run, options.max_rules, options.start),
         lambda task: _on_all_rows(task, options, run),
         lambda sample: _in_time(data, sample, options, run),
@@ -379,7 +381,7 @@ def _in_time(
     # No list classifies more than all rows correctly.
     bound = float(data.weights.sum()) if options.certificate else None
     return list_in_time(
-        fit, data, sample, options, run, details, needs=("jaxrules.lists.insertion_kernels",),
+        fit, data, sample, options, run, details, needs=NEEDS,
         local_penalty=options.local_penalty, bound=bound,
     )  # fmt: skip
 

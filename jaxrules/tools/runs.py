@@ -11,7 +11,6 @@ import contextvars
 import inspect
 import math
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,13 +23,12 @@ from jaxrules.tools.contexts import within
 from jaxrules.tools.fits import Details, Fit, ModelT, Status, Step
 from jaxrules.tools.float64 import our_settings
 from jaxrules.tools.interrupts import Interrupt
+from jaxrules.tools.kernels import limiting, seconds_to_load
 
 Result = TypeVar("Result")
 
 
 _MOST_SECONDS = 10**9
-_TO_IMPORT = 2.5
-"""Seconds that an import of a large package may take in a fresh process."""
 
 
 def _processor_share() -> float:
@@ -46,12 +44,12 @@ class Deadline:
     """A time limit on an injectable clock. `time_limit=` accepts seconds or a Deadline.
 
     It is checked between steps; a step that has started is not interrupted. The longest steps are:
-    kernels on their first use in a process (numba's load in a second, or compile for twenty after
-    an installation; JAX compiles for every shape, for a second or more, less from its persistent
-    cache; LLTBoost, the networks, SSRL and paths do not wait for that), the import of
-    scikit-learn's forests (a second; with less than 2.5 seconds left, more on a busy machine, a
-    fresh process does without), one tree of a forest and, with ``method="mip"``, the import of
-    CVXPY and its translation of a large program.
+    kernels on their first use in a process (numba's load in a second or, after an installation,
+    compile for some; JAX compiles for every shape, for a second or more, less from its persistent
+    cache; most learners do not wait for either, but not so RuleFit, exact searches of more than
+    two conditions, and LIRE's bound), the import of scikit-learn's forests (a second; with less
+    than 2.5 seconds left, more on a busy machine, a fresh process does without), one tree of a
+    forest and, with ``method="mip"``, the import of CVXPY and its translation of a large program.
 
     Args:
         seconds: the limit, or None for no limit. With 0, the first incumbent is returned.
@@ -235,12 +233,15 @@ class Run:
         self._history += [replace(step, seconds=begun + step.seconds) for step in child.history]
 
     def may_import(self, module: str) -> bool:
-        """Whether a large package is loaded, or there is time to load it: an import cannot be
-        interrupted.
+        """Whether a large package or module of kernels is ready, or there is time for that: neither
+        an import nor a compilation can be interrupted.
         """
-        if module in sys.modules:
-            return True
-        return not self.interrupt.pressed and self.deadline.work_left() >= _TO_IMPORT
+        left = self.work_left()
+        return left >= seconds_to_load(module, left)
+
+    def work_left(self) -> float:
+        """The remaining seconds of one processor: none after Ctrl-C."""
+        return 0.0 if self.interrupt.pressed else self.deadline.work_left()
 
     def expect(self, seconds: float) -> None:
         """Forecast how long the rest will take."""
@@ -287,7 +288,7 @@ class Run:
         """The result of `make`; if the run is stopped, `make` is interrupted at its next
         `checkpoint`, and the result is that of `otherwise`.
         """
-        with contextlib.suppress(Stopped), within(_PREPARING, self):
+        with contextlib.suppress(Stopped), within(_PREPARING, self), limiting(self.work_left):
             checkpoint()
             return make()
         # Outside of the context: the run is still stopped, and checkpoints must not stop this as
@@ -296,6 +297,7 @@ class Run:
 
     def __enter__(self) -> Run:
         self._inside = contextlib.ExitStack()
+        self._inside.enter_context(limiting(self.work_left))
         self._inside.enter_context(our_settings())
         self._inside.enter_context(self.interrupt.block())
         return self

@@ -44,8 +44,6 @@ from jaxrules.learning.training import (
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Conjunctions, PropositionPool, all_propositions
 from jaxrules.rules.constraints import Constraints
-from jaxrules.solvers.rule_search.objectives import WORTH_COMPILING
-from jaxrules.solvers.rule_search.pairs import work_of
 from jaxrules.solvers.rule_search.space import check_cut_points, most_propositions
 from jaxrules.tools import checks
 from jaxrules.tools.fits import Details, Fit, OneVsRestDetails, Status
@@ -334,9 +332,6 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
     # The number of pairs grows with the square of the columns.
     n_columns = len(sample.table.columns)
     many = n_columns > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
-    # At so few cut points, a partition has two columns.
-    work = work_of(len(sample.weights), n_columns // 2, len(pool), 2)
-    many |= work >= WORTH_COMPILING and not run.may_import("numba")
     short = many or options.max_length == 1
     few = replace(
         options, max_rules=min(options.most_rules, 3), max_length=1 if short else 2,

@@ -22,9 +22,9 @@ from jaxrules.learning.cross_validation import (
     fits_in_turn,
     unfinished,
 )
-from jaxrules.learning.in_time import on_all_rows
+from jaxrules.learning.in_time import on_all_rows, rows_for_rules
 from jaxrules.learning.options import learner
-from jaxrules.learning.training import TrainingData, by_content, loss_for, sample_in_time, some_rows
+from jaxrules.learning.training import TrainingData, by_content, loss_for, some_rows
 from jaxrules.losses import require
 from jaxrules.models.rule_models import RuleEnsemble, decision_function
 from jaxrules.tools.fits import Fit
@@ -32,6 +32,8 @@ from jaxrules.tools.runs import Run
 
 SharedT = TypeVar("SharedT", bound=GlrmShared)
 
+_NEEDS = ("jaxrules.solvers.rule_search.kernels.extensions",)
+"""The modules that take long to import."""
 _FEW_ROWS = 2000
 """The number of rows for rules if there was no time for one."""
 _SECONDS_PER_ENTRY = 3e-8
@@ -65,7 +67,7 @@ def fit(
     # A model of a sample has none of what these ask for: given rules, other weights, or terms.
     free = isinstance(options.start, str) and options.first is None
     free = free and not (options.debias or options.linear_terms)
-    sample = sample_in_time(data, run, options.seed) if free else None
+    sample = rows_for_rules(data, run, options.seed, _NEEDS) if free else None
     if sample is not None:
         return _in_time(data, sample, options, run)
     task = GlrmTask.of(data, options, run)
@@ -179,8 +181,9 @@ def _in_time(
     """The model found on a sample of the rows, with its weights there, evaluated on all rows."""
     joint = options.joins(data)
     model, details = model_in_time(
-        sample, fit, options, run, max_length=options.max_length, one_vs_rest=not joint
-    )
+        sample, fit, options, run, needs=_NEEDS, max_length=options.max_length,
+        one_vs_rest=not joint,
+    )  # fmt: skip
     if joint:  # the log-odds of few classes, one-vs-rest, then serve as scores
         model = replace(model, link="softmax")
     penalty, why = options.rule_penalty, ""

@@ -9,6 +9,8 @@ import numpy as np
 from numba import float32, float64, int64, uint8
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_PYTHON
+
 Floats = NDArray[np.float64]
 Octets = NDArray[np.uint8]
 
@@ -41,7 +43,7 @@ def transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64]) 
         tile[b] = x ^ t ^ (t << np.uint64(28))
 
 
-@numba.njit((OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True)
+@numba.njit((OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True, **FROM_PYTHON)
 def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
     """Add each row's number at the index that its eight entries of a group of columns form, in
     (groups, 4, 256).
@@ -63,7 +65,7 @@ def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
                     entries >>= np.uint64(8)
 
 
-@numba.njit((OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True)
+@numba.njit((OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True, **FROM_PYTHON)
 def add_scores(octets: Octets, by_octet: Floats, scores: Floats) -> None:
     """Add to each row the number at the index that its eight entries of a group of columns form, in
     (groups, 256).
@@ -103,4 +105,5 @@ scaled = numba.njit(
     [(OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)],
     cache=True,
     nogil=True,
+    **FROM_PYTHON,
 )(_scaled)

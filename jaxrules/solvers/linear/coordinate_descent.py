@@ -9,6 +9,8 @@ import numpy as np
 from numba import boolean, float64, int64
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_PYTHON
+
 Floats = NDArray[np.float64]
 
 _READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
@@ -19,6 +21,7 @@ _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
     (_MATRIX, _READ, _READ, _FLAGS, _FLAGS, float64[::1], float64[::1], int64),
     cache=True,
     nogil=True,
+    **FROM_PYTHON,
 )
 def sweep(
     hessian: Floats,

@@ -9,6 +9,8 @@ import numpy as np
 from numba import float64, int64
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_PYTHON
+
 Floats = NDArray[np.float64]
 
 _READ, _MATRIX, _CUBE = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2, 3))
@@ -23,6 +25,7 @@ _AT_ZERO = (
     (_CUBE, _MATRIX, _READ, float64[:, ::1], float64[:, ::1], int64, float64),
     cache=True,
     nogil=True,
+    **FROM_PYTHON,
 )
 def group_sweeps(
     hessians: Floats,

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
-WORTH_COMPILING = 1_000_000
-"""From so many steps on (`pairs.work_of`), compiled histograms repay loading numba."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
 
 
@@ -99,12 +97,9 @@ class Objective:
         """The terms of classes of rows, if many rows have the same; else None."""
         return None
 
-    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
+    def values_of_pairs(self, terms: Floats) -> CompiledPairs | None:
         """Compiled values of all pairs of propositions of two partitions, given the terms of
-        `one_row`; None to use `value`.
-
-        Args:
-            work: rows times pairs of partitions.
+        `one_row`; None if only `value` can tell.
         """
         return None
 
@@ -346,11 +341,8 @@ class CorrectiveDecrease(Objective):
         # A rule closer to the span than IN_SPAN has value 0.
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)
 
-    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
-        """For one class, if there is enough work to repay loading numba."""
-        if self.one_sided or work < WORTH_COMPILING:
-            return None
-        return CompiledPairs(terms[None], self.ridge)
+    def values_of_pairs(self, terms: Floats) -> CompiledPairs | None:
+        return None if self.one_sided else CompiledPairs(terms[None], self.ridge)
 
     def quotients(self) -> tuple[int, float] | None:
         return None if self.one_sided else (1, self.ridge)
@@ -410,7 +402,7 @@ class SumOverClasses(Objective):
         with np.errstate(over="ignore"):  # without a ridge a bound may be infinite
             return np.asarray(sum(part.bounds(of_class, members) for part, of_class in pairs))
 
-    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs:
+    def values_of_pairs(self, terms: Floats) -> CompiledPairs:
         return CompiledPairs(self._by_class(terms), self.ridge)
 
     def quotients(self) -> tuple[int, float]:
@@ -635,8 +627,8 @@ class GivenObjective(Objective):
     def shares(self, terms: Floats, members: Floats) -> Floats:
         return self.whole.shares(terms, members)
 
-    def values_of_pairs(self, terms: Floats, work: int) -> CompiledPairs | None:
-        return self.whole.values_of_pairs(terms, work)
+    def values_of_pairs(self, terms: Floats) -> CompiledPairs | None:
+        return self.whole.values_of_pairs(terms)
 
     def price(self, length: ArrayLike) -> Floats:
         # The given proposition counts, although the search does not see it.

@@ -21,22 +21,19 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.compiled_pairs import BoundsOfPairs, CompiledPairs
 from jaxrules.solvers.rule_search.counted_pairs import CountedPairs, counted_pairs, keep
-from jaxrules.solvers.rule_search.objectives import (
-    WORTH_COMPILING,
-    Floats,
-    GivenObjective,
-    Objective,
-)
+from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
 from jaxrules.tools.fits import Status
+from jaxrules.tools.kernels import Kernels
 
 LeftOut = Callable[[tuple[int, ...]], bool]
 _MOST = float(np.finfo(np.float64).max)
 _ROUNDING = 1e-14  # of sums over the rows, relative; far less than a tie
 _RANKED, _MOST_RANKED = 64, 1024
 """The number of pairs that a device first reports, and the most that are evaluated one by one."""
+_HISTOGRAMS = Kernels("jaxrules.solvers.rule_search.kernels.pair_bounds", "bounds_of_pairs")
 
 
 def search_pairs(
@@ -77,7 +74,7 @@ def search_pairs(
     n_propositions = sum(len(part.propositions) for part in partitions)
     work = work_of(terms.shape[1], len(partitions), n_propositions, longest)
     pairs = _Pairs(objective, terms, partitions, left_out, work)
-    if longest == 2 and not on_device and pairs.work >= WORTH_COMPILING:
+    if longest == 2 and not on_device and pairs.repays:
         pairs.counted = counted_pairs(objective, space, max_pairs)
     unpaired = 0
     if on_device and longest == 2:
@@ -212,10 +209,15 @@ class _Pairs:
             self.worth = -_MOST
 
     @functools.cached_property
+    def repays(self) -> bool:
+        """Whether there is work enough for compiled histograms."""
+        return _HISTOGRAMS.pay(self.work * len(self.terms))
+
+    @functools.cached_property
     def compiled(self) -> CompiledPairs | CountedPairs | None:
         if self.counted is not None:
             return self.counted
-        return self.objective.values_of_pairs(self.terms, self.work)
+        return self.objective.values_of_pairs(self.terms) if self.repays else None
 
     def examine_single(self) -> None:
         """Evaluate all single propositions."""

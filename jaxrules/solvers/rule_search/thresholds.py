@@ -31,14 +31,16 @@ from numpy.typing import NDArray
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.space import IN_SPAN
 from jaxrules.tools import display
+from jaxrules.tools.kernels import Kernels
 from jaxrules.tools.runs import checkpoint
 from jaxrules.tools.sorting import ascending
 
 Bools = NDArray[np.bool_]
 Sides = tuple[bool, bool]
 """Whether rules below a threshold, and above one, are allowed."""
-_FEW_ROWS = 5_000
-"""With fewer rows, blocks and their compiled passes do not repay loading numba."""
+_BY_BLOCKS = Kernels("jaxrules.solvers.rule_search.kernels.prefixes", "bounds_of_blocks")
+_STEPS = 5
+"""As long as so many steps of a histogram NumPy takes for a term of a sorted row."""
 _BLOCKS = 255
 """The most blocks: their numbers, and one for missing values, have 8 bits."""
 _AT_ONCE = 16_384
@@ -170,7 +172,8 @@ def best_threshold(
     """
     best: Split | None = None
     quotients = objective.quotients()
-    if quotients is not None and (of_rows is not None or terms.shape[1] >= _FEW_ROWS):
+    n_rows = terms.shape[1] if of_rows is None else len(of_rows)
+    if quotients is not None and _BY_BLOCKS.pay(_STEPS * n_rows * len(terms) * len(columns)):
         return _by_blocks(columns, terms, *quotients, least, of_rows)
     if of_rows is not None:
         terms = np.take(terms, of_rows, axis=1)
@@ -250,7 +253,21 @@ def _by_blocks(
         if place:
             least = value
             best = _split(least, key, column, above, place)
-    return best
+    if best is None:
+        return None
+    column, _ = columns[best.column]
+    place = _lowest(column, best.place, terms.any(axis=0), of_rows)
+    return _split(best.value, best.column, column, best.above, place)
+
+
+def _lowest(
+    column: SortedColumn, place: int, counts: Bools, of_rows: NDArray[np.uint16] | None
+) -> int:
+    """The lowest threshold with only rows without terms between it and one at this place."""
+    rows = column.rows[:place]
+    others = np.flatnonzero(counts[rows if of_rows is None else of_rows[rows]])
+    first = max(int(others[-1]) if others.size else 0, 0)
+    return first + 1 + int(column.ends[first:place].argmax())
 
 
 def _sums_of_blocks(

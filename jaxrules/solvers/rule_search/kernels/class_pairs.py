@@ -13,12 +13,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Cells = NDArray[np.uint8]
-_compiled: Any = numba.njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-)
+_OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+_compiled: Any = numba.njit(cache=True, nogil=True, **_OPTIONS, **FROM_PYTHON)
+_part: Any = numba.njit(**_OPTIONS, **FROM_KERNELS)
 
 
 class Chain(NamedTuple):
@@ -54,7 +56,7 @@ class Chain(NamedTuple):
         return cls(order, parent, ends.astype(np.intp), np.nonzero(further.T)[1])
 
 
-@_compiled
+@_part
 def _sum_up(sums: Floats, of_cells: Floats, at: int, chain: Chain) -> None:
     """The sums of one proposition, (propositions, ...), from those of its parent and its cells."""
     parent = chain.parent[at]

@@ -8,8 +8,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_PYTHON
+
 Indices = NDArray[np.intp]
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
 
 
 @_compiled

@@ -26,10 +26,11 @@ import numpy as np
 
 from jaxrules.solvers.rule_search.kernels.class_pairs import Cells, Chain, Floats, Indices
 from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_pair
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
 
-_compiled: Any = numba.njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-)
+_OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+_compiled: Any = numba.njit(cache=True, nogil=True, **_OPTIONS, **FROM_PYTHON)
+_part: Any = numba.njit(**_OPTIONS, **FROM_KERNELS)
 _IN_CACHE = 262_144
 """How many bytes of terms are read at a time."""
 _NO_OVERFLOW = 65_536
@@ -148,7 +149,7 @@ def allowance(sizes: Floats, n_rows: int) -> Floats:
     return size * np.stack([sizes[:, 0], sizes[:, 1] + 3 * (sizes[:, 2:] ** 2).sum(axis=1)], axis=1)
 
 
-@_compiled
+@_part
 def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
     """The sums over every set of partition k, (sets, numbers), from those over its cells."""
     first, n_sets = halves.first[k], halves.first[k + 1] - halves.first[k]
@@ -161,7 +162,8 @@ def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
         )
         before, into = sums[parent] if parent >= 0 else nothing, sums[p]
         if start == end:
-            into[:] = before
+            for j in range(len(into)):
+                into[j] = before[j]
         for at in range(start, end):
             more = of_cells[halves.further[at]]
             for j in range(len(into)):
@@ -170,7 +172,7 @@ def _sum_up(of_cells: Floats, k: int, halves: Halves) -> Floats:
     return sums
 
 
-@_compiled
+@_part
 def _sums_of_sets(
     joint: Floats, width: int, unit: Floats, a: int, b: int, halves: Halves
 ) -> Floats:
@@ -195,7 +197,7 @@ def _sums_of_sets(
     return _sum_up(by_cell, b, halves)
 
 
-@_compiled
+@_part
 def _add_values(
     both: Floats, n_terms: int, n_sums: int, ridge: float, in_span: float, slack: Floats,
     error: Floats, values: Floats,
@@ -238,7 +240,9 @@ def _add_values(
                     sums[3, p] = outside - of_p[p] + x[p]
             else:
                 if t == 2:
-                    squares[:] = 0.0
+                    for side in range(4):
+                        for p in range(ma):
+                            squares[side, p] = 0.0
                 for p in range(ma):
                     squares[0, p] += x[p] ** 2
                     squares[1, p] += (of_p[p] - x[p]) ** 2
@@ -256,6 +260,15 @@ def _add_values(
                 bounds[p] += gain * gain / rest if rest > 2.0 * in_span * whole else np.inf
 
 
+@_part
+def _greatest(values: Floats, n: int) -> float:
+    """The greatest of the first n values; numba compiles a loop sooner than `max`."""
+    greatest = -np.inf
+    for i in range(n):
+        greatest = max(greatest, values[i])
+    return greatest
+
+
 @_compiled
 def bound_of_pair(
     joint: Floats, n_terms: int, a: int, b: int, halves: Halves, ridge: float, in_span: float,
@@ -267,7 +280,7 @@ def bound_of_pair(
     both = _sums_of_sets(joint, n_terms, np.ones(n_terms), a, b, halves)
     values = np.zeros((len(both) - 1, 4, both.shape[1] // n_terms - 1))
     _add_values(both, n_terms, n_terms, ridge, in_span, slack, np.zeros(3), values)
-    return values.max() if values.size else -np.inf
+    return _greatest(values.reshape(values.size), values.size)
 
 
 @_compiled
@@ -293,7 +306,9 @@ def bounds_of_pairs(
     block = max(1, _IN_CACHE // (width * terms.itemsize))
     # With all rows in the cache, one pair after another, whose histogram then stays there.
     together = 1 if n_rows <= block else _PAIRS_AT_ONCE
-    sets = np.diff(halves.first) - 1  # without that of all cells
+    sets = np.empty(len(halves.cells), np.intp)  # without that of all cells
+    for k in range(len(sets)):
+        sets[k] = halves.first[k + 1] - halves.first[k] - 1
     size, most = 0, 0
     for k in range(len(pairs)):
         a, b = pairs[k]
@@ -318,11 +333,8 @@ def bounds_of_pairs(
                         )  # fmt: skip
                 for k in range(some):
                     of_pair, more = joint[k], held[k]
-                    if begin == 0:
-                        of_pair[:] = more
-                    else:
-                        for j in range(size):
-                            of_pair[j] += more[j]
+                    for j in range(size):
+                        of_pair[j] = more[j] if begin == 0 else of_pair[j] + more[j]
             for k in range(some):
                 a, b = pairs[start + k]
                 both = _sums_of_sets(joint[k], width, units.unit[c], a, b, halves)
@@ -333,5 +345,5 @@ def bounds_of_pairs(
         for k in range(some):
             a, b = pairs[start + k]
             n = 4 * sets[a] * sets[b]
-            found[start + k] = values[k, :n].max() if n else -np.inf
+            found[start + k] = _greatest(values[k], n)
     return found

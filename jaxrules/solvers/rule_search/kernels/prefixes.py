@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_group
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
 
 Floats = NDArray[np.float64]
 _LARGEST = int(np.iinfo(np.int16).max)
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 
 
-@_compiled
+@_part
 def _value(sums: Floats, n_classes: int, ridge: float, in_span: float) -> float:
     """G^2 / (ridge + H - |B|^2), summed over classes; 0 where the denominator is at most the share
     `in_span` of ridge + H.
@@ -47,7 +49,7 @@ def add_slack(terms: Floats, n_terms: int, n_classes: int) -> None:
             terms[i, n_terms + 2 * c + 1] = math.sqrt(square)
 
 
-@_compiled
+@_part
 def _least_rest(
     before: Floats,
     sums: Floats,
@@ -80,7 +82,7 @@ def _least_rest(
     return rest if rest > 1e-6 * (ridge + h) else 0.0
 
 
-@_compiled
+@_part
 def _bound_inside(
     before: Floats,
     sums: Floats,
@@ -159,7 +161,9 @@ def bounds_of_blocks(
             before[block, t] = total[t]
             total[t] += sums[block, t]
     place, upper, others = 0, False, np.empty(n_terms)
-    bounds = np.full(n_blocks, -np.inf)
+    bounds = np.empty(n_blocks)
+    for block in range(n_blocks):
+        bounds[block] = -np.inf
     # The rule above a threshold has the sums over all known rows less those below it.
     for side in range(2):
         if not (above if side else below):
@@ -182,7 +186,7 @@ def bounds_of_blocks(
     return bounds, before, total, least, place, upper
 
 
-@_compiled
+@_part
 def _refined(
     gradient: Floats,
     rows: NDArray[np.int32],
@@ -264,7 +268,10 @@ def scan_blocks(
     place, upper = 0, False
     running, others = np.empty(n_terms), np.empty(n_terms)
     # The block of the greatest bound comes first: what it holds excludes most others.
-    first = np.argmax(bounds)
+    first = 0
+    for k in range(len(bounds)):
+        if bounds[k] > bounds[first]:
+            first = k
     for k in range(-1, len(bounds)):
         block = first if k < 0 else k
         if k == first or bounds[block] <= least:
@@ -347,11 +354,16 @@ def add_units(
     """Add the integers of up to 65 536 rows, (classes, rows, width), to the sums of their blocks,
     (classes, blocks, width).
     """
-    of_row = blocks[rows[0] : rows[-1] + 1] if rows[-1] - rows[0] < len(rows) else blocks[rows]
+    of_row = np.empty(len(rows), np.uint8)
+    for i in range(len(rows)):
+        of_row[i] = blocks[rows[i]]
+    n_blocks, width = sums.shape[1], sums.shape[2]
     for c in range(len(wide)):
-        held = np.zeros(sums.shape[1:], np.int32)
+        held = np.zeros((n_blocks, width), np.int32)
         add_by_group(wide[c], of_row, held)
-        sums[c] += held
+        for block in range(n_blocks):
+            for t in range(width):
+                sums[c, block, t] += held[block, t]
 
 
 @_compiled
@@ -380,15 +392,16 @@ def bounds_of_column(
     upper, lower = np.zeros((2, n_blocks)), np.zeros((2, n_blocks))
     total, before = np.empty(n_terms), np.empty(n_terms)
     for c in range(len(sums)):
-        total[:], before[:] = 0.0, 0.0
+        for t in range(n_terms):
+            total[t], before[t] = 0.0, 0.0
         for block in range(n_blocks):
             for t in range(n_terms):
                 total[t] += sums[c, block, t] * unit[c, t]
         # An integer is off by half a unit at most, and so is each row of a sum.
-        error, errors = (0.5 + 1e-9) * n_rows * unit[c], 0.0
+        half, errors = (0.5 + 1e-9) * n_rows, 0.0
         for t in range(2, n_terms):
-            errors += error[t] ** 2
-        errors = math.sqrt(errors)
+            errors += (half * unit[c, t]) ** 2
+        error_g, error_h, errors = half * unit[c, 0], half * unit[c, 1], math.sqrt(errors)
         floor = ridge - 1e-8 * (ridge + total[1])
         for block in range(n_blocks):
             d, h = sums[c, block, 0] * unit[c, 0], sums[c, block, 1] * unit[c, 1]
@@ -406,21 +419,21 @@ def bounds_of_column(
                     g, at = total[0] - g, total[1] - at
                     low, high, inside = -high, -low, at - h
                 # See `_bound_inside`; the boundary below the block is among what it bounds.
-                gain = max(abs(g + low), abs(g + high)) + error[0]
-                rest = ridge + max(inside - error[1], 0.0) - (norm + length + errors) ** 2
+                gain = max(abs(g + low), abs(g + high)) + error_g
+                rest = ridge + max(inside - error_h, 0.0) - (norm + length + errors) ** 2
                 rest = max(rest, floor)
                 upper[side, block] += gain * gain / rest if rest > 0.0 else np.inf
-                whole, most = ridge + at + error[1], max(norm - errors, 0.0)
-                if whole - 2 * error[1] - (norm + errors) ** 2 > 2 * in_span * whole:
-                    gain = max(abs(g) - error[0], 0.0)
+                whole, most = ridge + at + error_h, max(norm - errors, 0.0)
+                if whole - 2 * error_h - (norm + errors) ** 2 > 2 * in_span * whole:
+                    gain = max(abs(g) - error_g, 0.0)
                     lower[side, block] += gain * gain / (whole - most * most)
             for t in range(n_terms):
                 before[t] += sums[c, block, t] * unit[c, t]
     best, known = 0.0, 0.0
     for side in range(2):
         if above if side else below:
-            best = max(best, upper[side].max())
-            for block in range(1, n_blocks):
-                if between[block]:
+            for block in range(n_blocks):
+                best = max(best, upper[side, block])
+                if block and between[block]:
                     known = max(known, lower[side, block])
     return best * (1.0 + 1e-9), known * (1.0 - 1e-9)

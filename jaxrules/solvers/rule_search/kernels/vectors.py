@@ -13,8 +13,11 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+
 Floats = NDArray[np.float64]
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 _intrinsic: Any = intrinsic
 LANES = 4
 """Rows are padded to a multiple of this."""
@@ -62,7 +65,7 @@ def _add_vector(context: Any, into: Any, at: Any, numbers: Any, start: Any, widt
     return types.none(into, types.uintp, numbers, types.uintp, width), code
 
 
-@_compiled
+@_part
 def add_by_pair(
     terms: Floats | NDArray[np.int16],
     width: int,
