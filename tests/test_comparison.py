@@ -39,6 +39,7 @@ from jaxrules.users.comparison import (
     signed_rank_test,
     size_of,
 )
+from jaxrules.users.comparison.methods import Method, MethodSample
 from jaxrules.users.comparison.nested import Choice
 
 
@@ -839,3 +840,19 @@ def test_what_cannot_be_ranked_is_refused():
         signed_rank_test([1.0], alternative="smaller")
     with pytest.raises(ValueError, match="differences"):
         signed_rank_test([1.0, np.nan])
+
+
+def test_options_of_inner_paths_are_for_inner_paths_alone() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    asked: list[int | None] = []
+
+    def path(X: Any, y: Any, restarts: int | None = None) -> dict[str, Any]:
+        asked.append(restarts)
+        return {str(k): jr.boosting.fit(X, y, max_rules=k) for k in (1, 2)}
+
+    method = Method(path, inside={"restarts": 0})
+    sample = MethodSample.of(X, X[:, 0], None, None, classes=False)
+    for inside in (False, True):
+        method.fits(sample, 0, None, inside)
+    assert asked == [None, 0]
+    assert METHODS["lire"].inside == {"restarts": 0}

@@ -165,6 +165,10 @@ class LossCost:
     def _scores(self, models: Array) -> Array:
         return models @ self.X.T + self.offset
 
+    @cached_property
+    def _constant(self) -> float:
+        return float(best_constant(self.loss, self.y, self.shares))
+
     def _best_intercepts(self, scores: Array) -> Array:
         """By safeguarded Newton steps."""
         best = np.zeros(len(scores))
@@ -172,7 +176,7 @@ class LossCost:
             return best
         # With the best constant alone, the slope is 0. At `low` every score lies below it, at
         # `high` above:
-        middle = best_constant(self.loss, self.y, self.shares)
+        middle = self._constant
         # The root lies between.
         low, high = middle - scores.max(axis=1), middle - scores.min(axis=1)
         best = np.clip(middle - scores @ self.shares, low, high)

@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import narwhals as nw
@@ -172,12 +173,14 @@ class Method:
         reads: the form of a `MethodSample` that it gets as X.
         targets: that it can learn.
         losses: the names of the losses that it can minimise; None for all, or if it has none.
+        inside: other options of the path where it only serves to choose a setting.
     """
 
     path: Callable[..., Any]
     reads: Literal["table", "matrix", "X", "foreign"] = "X"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
     losses: tuple[str, ...] | None = None
+    inside: Mapping[str, Any] = MappingProxyType({})
 
     def learns(self, sample: MethodSample) -> str:
         """What it cannot learn of these rows; empty if it can."""
@@ -187,8 +190,13 @@ class Method:
             return f"the method does not minimise the loss {sample.loss.name!r}"
         return ""
 
-    def fits(self, sample: MethodSample, seed: int, time_limit: float | None) -> dict[str, Any]:
+    def fits(
+        self, sample: MethodSample, seed: int, time_limit: float | None, inside: bool = False
+    ) -> dict[str, Any]:
         """The path on these rows: `Fit`, model or estimator by setting.
+
+        Args:
+            inside: whether it only serves to choose a setting.
 
         Raises:
             ValueError: for weights that it does not take; also errors of the path.
@@ -207,6 +215,7 @@ class Method:
         if self.reads in ("X", "foreign"):
             del options["target"]
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
+        taken |= self.inside if inside else {}
         if sample.weights is not None and "sample_weight" not in taken:
             raise ValueError("the method does not take sample_weight")
         y = OrderedLabels.of(sample.y, sample.order)
@@ -414,7 +423,7 @@ def _glrm(X: Table, y: NDArray[Any], *, time_limit: float | None, **options: Any
 
 
 def _ltrnet(X: Table, y: NDArray[Any], **options: Any) -> Fits:
-    penalties = (1.0, 0.1, 0.01, 0.001, 0.0001)
+    penalties = (0.1, 0.01, 0.001, 0.0001)
     path = ltrnet.path(X, y, l1_penalties=penalties, **options)
     return {f"l1_penalty={penalty:g}": fit for penalty, fit in zip(penalties, path, strict=True)}
 
@@ -552,7 +561,8 @@ def _learner(
 _CLASSES: tuple[Target, ...] = ("two classes", "classes")
 METHODS: Mapping[str, Method] = {
     "boosting": _learner(functools.partial(_numbered, boosting.path)),
-    "lire": _learner(_lire, losses=get_args(LossName)),
+    # As in its own cross-validation: restarts take half of the time, and change few choices.
+    "lire": _learner(_lire, losses=get_args(LossName), inside={"restarts": 0}),
     "rulefit": _learner(_rulefit),
     "glrm": _learner(_glrm),
     "lltboost": _learner(functools.partial(_numbered, lltboost.path)),

@@ -909,7 +909,7 @@ class _OuterFold:
             if deadline.expired():
                 return _Outcome(cut=True)
             rows = train[np.flatnonzero(self.inner != k)]
-            part, cut_here, ended = self._fits(rows, deadline, n_inner - k)
+            part, cut_here, ended = self._fits(rows, deadline, n_inner - k, inside=True)
             if ended:
                 return _Outcome(cut=True)
             cut |= cut_here
@@ -925,14 +925,14 @@ class _OuterFold:
         return _Outcome(settings, risks, tuple(sizes.tolist()), chosen, cut=cut)
 
     def _fits(
-        self, sample: MethodSample, deadline: Deadline, left: int
+        self, sample: MethodSample, deadline: Deadline, left: int, inside: bool = False
     ) -> tuple[dict[str, Any], bool, bool]:
         """The path with its share of the time; whether a limit ended a fit, and whether it was this
         share: such a path is shorter or worse than it would be, and not to be compared.
         """
         share = deadline.share(1 / left)
         clock = Deadline(share)
-        fits = self.method.fits(sample, self.seed, share)
+        fits = self.method.fits(sample, self.seed, share, inside)
         cut = any(map(was_cut, fits.values()))
         limited = share is not None and self.method.takes("time_limit")
         return fits, cut, limited and (cut or clock.expired())
