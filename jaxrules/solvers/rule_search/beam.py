@@ -64,13 +64,15 @@ def search_beams(
     """
     terms = objective.terms(space)
     beams, status = run_beams(space, objective, terms, width, max_length, count, stopped)
-    return [
+    found = [
         [
             conclude(space, objective, row, rule, status, beam.evaluations, stopped=stopped)
             for _, rule in beam.ranked() or [(0.0, ())]
         ]
         for row, beam in zip(terms, beams, strict=True)
     ]
+    # Their rows are summed in another order than the beam did: ties may change places.
+    return [sorted(of_row, key=lambda one: -one.objective) for of_row in found]
 
 
 class _Partial(NamedTuple):
