@@ -44,6 +44,8 @@ that.
 """
 _SHORTEST = 1e-10
 """The search for a shorter step ends below this length."""
+_FALLEN = 1e-4
+"""The Hessian of a step serves the next one, too, if that promises at most this share of it."""
 
 Numbers = Any  # an array of NumPy or JAX, or a number
 
@@ -177,16 +179,18 @@ def newton_on_host(
             # A start whose scores overflow is useless; at 0 the scores are the offset alone.
             point = np.zeros_like(point)
             now = at(point)
-        first = point
+        first, hessian, promised = point, None, np.inf
         for _ in range(max_steps if len(point) else 0):
             # Also for NaN, which no comparison would catch as negative; the error follows below.
             if not now.curvature.min(initial=0.0) >= 0:
                 break
-            step, promised = _step(columns, now, penalties, point, least, most)
+            hessian, step, promised = _next_step(
+                hessian, promised, columns, now, penalties, point, least, most
+            )
             enough = promised > max(relative * abs(now.value), absolute)
             if not enough or now.value - 2 * promised >= goal:
-                # For a quadratic loss, a second step removes the error that the ridge left.
-                if loss.quadratic and promised > absolute:
+                # A last step removes the error that the ridge, or an earlier Hessian, left.
+                if promised > absolute and (loss.quadratic or not enough):
                     point = within(point + step, least, most)
                 reached = np.isfinite(promised)
                 break
@@ -231,33 +235,48 @@ def _by_wider(
     return again if again[1] < found[1] else found
 
 
-def _step(
+def _next_step(
+    hessian: Floats | None,
+    before: float,
     columns: Floats,
     now: Evaluation,
     penalties: Floats,
     point: Floats,
     least: Numbers,
     most: Numbers,
+) -> tuple[Floats, Floats, float]:
+    """The Hessian, the step and the decrease that it promises: by the Hessian of the step before,
+    if that is near enough to the minimum.
+    """
+    if hessian is not None:
+        step, promised = _step(hessian, now.gradient, point, least, most)
+        if promised <= _FALLEN * before:
+            return hessian, step, promised
+    hessian = damped_hessian(columns, now.curvature, penalties)
+    return hessian, *_step(hessian, now.gradient, point, least, most)
+
+
+def _step(
+    hessian: Floats, gradient: Floats, point: Floats, least: Numbers, most: Numbers
 ) -> tuple[Floats, float]:
     """Newton's step, and the decrease that it promises.
 
     Coefficients at an end that the step would cross stay fixed too; the others move as if those
     were constants.
     """
-    hessian = damped_hessian(columns, now.curvature, penalties)
     if not ((point <= least) | (point >= most)).any():
-        step = -_solved(hessian, now.gradient)
-        return step, float(-now.gradient @ step / 2)
+        step = -_solved(hessian, gradient)
+        return step, float(-gradient @ step / 2)
     step = np.zeros_like(point)
-    free = ~held(point, now.gradient, least, most)
+    free = ~held(point, gradient, least, most)
     # Every round fixes at least one more coefficient, so that there are at most k of them.
     while free.any():
         on = np.flatnonzero(free)
         step[:] = 0.0
-        step[on] = -_solved(hessian[on[:, None], on], now.gradient[on])
+        step[on] = -_solved(hessian[on[:, None], on], gradient[on])
         crossing = free & held(point, -step, least, most)
         if not crossing.any():
-            return step, float(-now.gradient @ step / 2)
+            return step, float(-gradient @ step / 2)
         free &= ~crossing
     return np.zeros_like(point), 0.0
 

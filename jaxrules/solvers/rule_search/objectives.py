@@ -313,8 +313,8 @@ class CorrectiveDecrease(Objective):
         terms = np.empty((2 + root.shape[1], len(q)))
         terms[0], terms[1] = gradient, curvature
         # b_i = h_i R'Q_i: over the rows of q it sums to R'Q'H q = R'c, whose square is c'M^-1 c.
-        for row, column in zip(terms[2:], (q @ root).T, strict=True):
-            np.multiply(curvature, column, out=row)
+        np.matmul(root.T, q.T, out=terms[2:])
+        terms[2:] *= curvature
         return terms
 
     def value(self, sums: Floats) -> Floats:
