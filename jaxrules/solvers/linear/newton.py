@@ -143,6 +143,7 @@ def newton_on_host(
     goal: float = np.inf,
     max_steps: int = 100,
     widen: bool = True,
+    keep: bool = False,
 ) -> tuple[Floats, float]:
     """The minimiser and its objective, from a start. A step that does not descend is retried at a
     quarter of its length.
@@ -163,6 +164,7 @@ def newton_on_host(
         max_steps: bound on the steps.
         widen: whether, if the steps end early at a loss with a narrow kink, they start again from
             the minimum of wider ones.
+        keep: whether a Hessian near the minimum serves the next steps, too.
 
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
@@ -185,12 +187,12 @@ def newton_on_host(
             if not now.curvature.min(initial=0.0) >= 0:
                 break
             hessian, step, promised = _next_step(
-                hessian, promised, columns, now, penalties, point, least, most
+                hessian if keep else None, promised, columns, now, penalties, point, least, most
             )
             enough = promised > max(relative * abs(now.value), absolute)
             if not enough or now.value - 2 * promised >= goal:
                 # A last step removes the error that the ridge, or an earlier Hessian, left.
-                if promised > absolute and (loss.quadratic or not enough):
+                if promised > absolute and (loss.quadratic or (keep and not enough)):
                     point = within(point + step, least, most)
                 reached = np.isfinite(promised)
                 break
