@@ -61,6 +61,7 @@ from jaxrules.solvers.linear.lars import Subset, lasso_subsets
 from jaxrules.solvers.rule_search import Objective, SearchSpace
 from jaxrules.solvers.rule_search.space import TIE, best_first
 from jaxrules.tools.bits import n_words
+from jaxrules.tools.kernels import Kernels
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -95,8 +96,11 @@ _ENTRIES = 1 << 22
 """Entries of the largest array of a product."""
 _MANY_CUTS = 64
 """With more cuts than this, sums come from sorted rows."""
-_COMPILED = 1000
-"""From so many rows on, compiled sums repay loading numba."""
+_FEW_ROWS = 1000
+"""With fewer rows, a product of matrices is as fast as compiled sums."""
+_SUMS = Kernels("jaxrules.solvers.rule_search.kernels.vectors", "count_reached")
+_STEPS = 0.1
+"""How many steps of a histogram take as long as a step of a product."""
 _LANES = 4
 """Rows of terms are padded to a multiple of this, see `kernels.vectors`."""
 _EQUAL = 1e-5
@@ -518,7 +522,7 @@ def _sums_above(values: Floats, cuts: Floats, terms: Floats, held: Rows) -> Floa
     cuts, sets, terms).
     """
     shape = (*cuts.shape, len(held), terms.shape[1])
-    # A 0/1 matrix costs rows x cuts, which one matrix product repays if both are few. With many
+    # A 0/1 matrix costs rows x cuts, which one matrix product repays if cuts are few. With many
     # cuts, rows are sorted by descending value: those at or above a cut are a prefix.
     if cuts.shape[1] > _MANY_CUTS:
         result = np.empty(shape)
@@ -529,7 +533,8 @@ def _sums_above(values: Floats, cuts: Floats, terms: Floats, held: Rows) -> Floa
                 sums = np.cumsum(terms[order] * one[order, None], axis=0)
                 result[k, :, s] = np.where(at[:, None] > 0, sums[at - 1], 0.0)
         return result
-    if len(terms) < _COMPILED:
+    steps = int(_STEPS * math.prod(shape) * len(terms))
+    if len(terms) < _FEW_ROWS or not _SUMS.pay(steps):
         of_sets = np.concatenate([terms * one[:, None] for one in held], axis=1)
         above = (values[:, None] >= cuts[:, :, None]).reshape(-1, values.shape[1])
         return (above.astype(np.float64) @ of_sets).reshape(shape)
