@@ -20,7 +20,7 @@ from jaxrules.lists.in_time import RatedList
 from jaxrules.lists.literals import literals_of
 from jaxrules.models.rule_models import first_satisfied
 from jaxrules.rules.constraints import Constraints
-from jaxrules.tools.bits import pack
+from jaxrules.tools.bits import pack, unpack
 
 
 def random_problem(seed, classes=2, rows=30, features=3):
@@ -108,6 +108,54 @@ def test_the_best_list_of_all_is_found(classes, block):
         assert fit.objective == pytest.approx(objective_of(fit.model, X, y, weights, penalty))
         assert len(fit.model.conjunctions) <= rules
         fit.model.validate()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["bits", "counted", "unpaired"])
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_pairs_of_rows_bound_all_lists_and_prefixes(mode, classes, monkeypatch):
+    if mode == "counted":
+        monkeypatch.setattr(weighed_bits, "_MOST_WORDS", 0)
+        monkeypatch.setattr(prefixes, "_MOST_DENSE", 0)
+    if mode == "unpaired":
+        monkeypatch.setattr(prefixes, "_MOST_PAIRED", 0)
+    helped = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = random_problem(seed, classes, rows=60, features=5)
+        weights = [np.ones(60), rng.integers(1, 4, 60) / 2, 0.5 + rng.random(60)][seed % 3]
+        rules, penalty = int(rng.integers(1, 4)), float(rng.choice([0.0, 0.5, 2.0]))
+        local = float(rng.choice([0.0, 0.01]))
+        defaults = majority(y, weights) if seed % 4 else list(range(classes))
+        expected = best_list(X, y, weights, all_conditions(X, 1), rules, penalty, defaults, local)
+        table = jr.as_table(X)
+        candidates = candidates_of(
+            literals_of(table), table, weights[:, None] * (y[:, None] == np.arange(classes)),
+            constraints=Constraints(), penalty=penalty,
+            defaults=np.isin(np.arange(classes), defaults), max_length=1, least=0.0,
+        )  # fmt: skip
+        search = prefixes.Prefixes(replace(candidates, local_penalty=local), rules)
+        certificate = search.certificate()
+        trivial = certificate.bound
+        search.pair_rows(certificate)
+        assert certificate.bound >= expected - 1e-9
+        helped += certificate.bound < trivial
+        first, second, one, other, touched, unit = search.row_pairs
+        # each row is in one pair, and a condition splits the pairs of which it covers one row
+        lead = np.diff(np.sort(candidates.counts, axis=1)[:, -2:], axis=1)[:, 0]
+        paired = np.bincount([*first, *second], minlength=candidates.n_groups)
+        assert (paired * unit <= lead * (1 + 1e-12)).all()
+        covered = candidates.covered(slice(None))
+        for bits, split in (
+            (one, covered[:, first] & ~covered[:, second]),
+            (other, covered[:, second] & ~covered[:, first]),
+            (touched, covered[:, first] | covered[:, second]),
+        ):
+            assert not len(first) or (unpack(bits, len(first)) == split).all()
+        search.search(certificate, 1 << 20)
+        assert certificate.closed
+        assert certificate.objective == pytest.approx(expected)
+    assert helped > 10
 
 
 @pytest.mark.full

@@ -60,6 +60,8 @@ _CONDITIONS_SHARE = 0.5
 """Share of the time limit for the pool of conditions; if it is too short,
 longer ones are left out.
 """
+_BEFORE_PAIRS = 3
+"""Number of these searches before rows are paired."""
 _SHORT = 8
 """A search that only chooses a setting has this fraction of the evaluations."""
 _SSRL_SHARE = 0.3
@@ -424,7 +426,7 @@ def _penalty(
 
     def search(penalty: float) -> _Best:
         limit = options.evaluations(problem.words) / _SHORT
-        found = _searched(problem.priced(penalty), run.child(0.5), limit, method, starts)
+        found = _searched(problem.priced(penalty), run.child(0.5), limit, method, starts, False)
         starts.append(found.certificate.solution)
         return found
 
@@ -500,9 +502,10 @@ def _best(
 
 
 def _searched(
-    problem: ListProblem, run: Run, limit: float, method: str, starts: Iterable[Choice]
-) -> _Best:
-    """What a search from some lists finds."""
+    problem: ListProblem, run: Run, limit: float, method: str, starts: Iterable[Choice],
+    proof: bool = True,
+) -> _Best:  # fmt: skip
+    """What a search from some lists finds; a short one needs no `proof`."""
     prefixes = Prefixes(problem.candidates, problem.max_rules)
     certificate = prefixes.certificate(problem.start())
     for start in starts:
@@ -536,7 +539,10 @@ def _searched(
             )
         else:
             for k, evaluations in enumerate(LAYERS):
-                # Once: after some narrow searches, or before the evaluations end the search earlier
+                # Once each: after some narrow searches, or before the evaluations end the search
+                due = k == _BEFORE_PAIRS or (k < _BEFORE_PAIRS and stopped())
+                if due and proof and not (certificate.closed or run.stopped()):
+                    prefixes.pair_rows(certificate, run.stopped)
                 if k == _BEFORE_SSRL or (k < _BEFORE_SSRL and stopped()):
                     _offer_ssrl(problem, certificate, run)
                 if certificate.closed or stopped():

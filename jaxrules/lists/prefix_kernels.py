@@ -51,6 +51,30 @@ class Given(NamedTuple):
     local: float  # the penalty of a rule that a row reads, times the weight of the row
 
 
+class RowPairs(NamedTuple):
+    """Pairs of rows of two classes, see `jaxrules.lists.row_pairs`; none if not made.
+
+    Attributes:
+        first, second: the groups of the rows, (pairs,).
+        for_first, for_second: the pairs that each condition splits for the label of the first, and
+            of the second, bits (conditions, words).
+        touched: the pairs of which a condition covers a row.
+        unit: the weight of each row.
+    """
+
+    first: Ints
+    second: Ints
+    for_first: Words
+    for_second: Words
+    touched: Words
+    unit: float
+
+
+def no_pairs() -> RowPairs:
+    none, words = np.zeros(0, np.int64), np.zeros((0, 0), np.uint64)
+    return RowPairs(none, none, words, words, words, 1.0)
+
+
 def _ones(context: Any, word: Any) -> Any:
     """The number of set bits of a word."""
 
@@ -223,18 +247,88 @@ def _captures(
     return words
 
 
+@_part
+def _split(given: Given, pairs: RowPairs, free: Words, both: Words, splits: Floats) -> float:
+    """Fill the pairs of which both rows are free, and the weight that each condition splits of
+    them, less its penalty. Returns the weight of these pairs.
+    """
+    both[:] = np.uint64(0)
+    n = np.uint64(0)
+    for p in range(len(pairs.first)):
+        i, j = pairs.first[p], pairs.second[p]
+        left = free[i >> 6] >> np.uint64(i & 63) & free[j >> 6] >> np.uint64(j & 63) & np.uint64(1)
+        both[p >> 6] |= left << np.uint64(p & 63)
+        n += left
+    for r in range(len(splits)):
+        one, other = np.uint64(0), np.uint64(0)
+        for w in range(len(both)):
+            one += _n_ones(both[w] & pairs.for_first[r, w])
+            other += _n_ones(both[w] & pairs.for_second[r, w])
+        splits[r] = pairs.unit * np.int64(max(one, other)) - given.prices[r]
+    return float(pairs.unit * np.int64(n))
+
+
+@_part
+def _touched(pairs: RowPairs, both: Words, r: int) -> float:
+    """The weight of the pairs of which a condition covers a free row."""
+    n = np.uint64(0)
+    for w in range(len(both)):
+        n += _n_ones(both[w] & pairs.touched[r, w])
+    return float(pairs.unit * np.int64(n))
+
+
+@_part
+def _keep(value: float, greatest: Floats) -> None:
+    """Insert a value into the greatest so far, if it is one of them."""
+    i = len(greatest) - 1
+    if value > greatest[i]:
+        while i > 0 and greatest[i - 1] < value:
+            greatest[i] = greatest[i - 1]
+            i -= 1
+        greatest[i] = value
+
+
+@_part
+def _others(own: float, greatest: Floats) -> float:
+    """The sum of the greatest values of all conditions but one: the next one takes its place."""
+    total, last = 0.0, len(greatest) - 1
+    for i in range(last):
+        total += greatest[i]
+    return total + min(0.0, greatest[last] - own)
+
+
+@_part
+def _with_two(
+    given: Given, pairs: RowPairs, free: Words, both: Words, splits: Floats, top: Floats
+) -> tuple[float, float]:
+    """The weight of the pairs that are left, and the most that two rules and the default classify
+    correctly, less the penalties, by these pairs. Fills the splits, and the two greatest.
+    """
+    paired, right = _split(given, pairs, free, both, splits), 0.0
+    top[:] = 0.0
+    for split in splits:
+        _keep(split, top)
+    for w in range(len(free)):
+        word = free[w]
+        while word:
+            right += given.counts[64 * w + np.int64(_lowest(word)), len(given.labels)]
+            word &= word - np.uint64(1)
+    return paired, right - paired + top.sum()
+
+
 @_jit
 def expand(
-    given: tuple[Any, ...], dense: Floats | None, free: Words, values: Floats, used: Words,
-    after: int, settled: float, parents: Ints, moves: Ints, bounds: Floats, reached: Floats,
-    stops: Floats, top: Floats, bits: Words | None, words: Ints, others: Words | None, one: Floats,
-    sums: Floats, right: Floats,
+    given: tuple[Any, ...], dense: Floats | None, pairs: tuple[Any, ...], free: Words,
+    values: Floats, used: Words, after: int, settled: float, parents: Ints, moves: Ints,
+    bounds: Floats, reached: Floats, stops: Floats, top: Floats, bits: Words | None, words: Ints,
+    others: Words | None, one: Floats, sums: Floats, right: Floats,
 ) -> int:  # fmt: skip
     """The prefixes with one further rule that may lead to a list better than `settled`.
 
     Args:
         given: the problem, a `Given`.
         dense: see `_captures`.
+        pairs: `RowPairs`.
         free: the groups that each prefix does not capture, uint64 (prefixes, words).
         values: the weight that its rules classify correctly minus their penalties, those of reading
             them included, (prefixes,).
@@ -243,14 +337,17 @@ def expand(
         settled: children that cannot be better are left out.
         parents, moves, bounds, reached, stops: filled as in `Children`; at most one for every
             prefix and condition.
-        top: room for the greatest potentials, by default label, (classes, after + 1).
+        top: room for the greatest potentials, by default label, and for the greatest weights of
+            split pairs, (classes + 1, after + 1).
         bits, words, others, one, sums, right: `room`.
 
     Returns:
         The number of children.
     """
-    given = Given(*given)
+    given, pairs = Given(*given), RowPairs(*pairs)
     R, K, prices = len(given.covers), len(given.labels), given.prices
+    both, splits, paired = np.empty(pairs.touched.shape[1], np.uint64), np.empty(R), 0.0
+    use_pairs = after > 0 and len(pairs.first) > 0
     cheapest = np.inf
     for price in prices:
         cheapest = min(cheapest, price)
@@ -263,13 +360,11 @@ def expand(
         for d in range(K):
             for r in range(R):
                 potential = sums[K, r] - sums[d, r] - prices[r]
-                # insertion into a sorted list: `after` + 1 potentials are kept, see below
-                if potential > top[d, after]:
-                    i = after
-                    while i > 0 and top[d, i - 1] < potential:
-                        top[d, i] = top[d, i - 1]
-                        i -= 1
-                    top[d, i] = potential
+                _keep(potential, top[d])  # `after` + 1 potentials are kept, see below
+        if use_pairs:
+            paired = _split(given, pairs, free[s], both, splits)
+            for r in range(R):
+                _keep(splits[r], top[K])
         for r in range(R):
             incomplete = used[s] | given.uses[r] != given.required
             # A rule that captures nothing, or no room for the required features that are missing
@@ -277,19 +372,20 @@ def expand(
                 continue
             value = values[s] + right[r] - prices[r] - read
             later = read - given.local * _weight(sums, r)  # one further rule is read at least
+            split = np.inf  # all that is right of what r leaves, by the pairs
+            if use_pairs:
+                split = sums[K, R] - sums[K, r] - paired + _touched(pairs, both, r)
+                split += _others(splits[r], top[K])
             stop = bound = -np.inf
             for d in range(K):
                 if given.defaults[d]:
                     rest = sums[d, R] - sums[d, r]
                     more = 0.0
-                    if after > 0:  # the bound of `jaxrules.lists.prefixes`, in both its forms
+                    if after > 0:  # the bounds of `jaxrules.lists.prefixes`
                         potential = sums[K, r] - sums[d, r] - prices[r]
-                        for i in range(after):
-                            more += top[d, i]
-                        # r does not follow itself: the next one takes its place
-                        if potential > top[d, after]:
-                            more += top[d, after] - potential
+                        more = _others(potential, top[d])
                         more = min(more, sums[K, R] - sums[K, r] - rest - cheapest)
+                        more = min(more, split - rest)
                         more = max(0.0, more - later)
                     stop = max(stop, value + rest)
                     bound = max(bound, value + rest + more)
@@ -364,6 +460,18 @@ def _after(
     sums[2, R] = shared.alone[2, R] - shared.alone[2, taken]
 
 
+@_part
+def _of_rest(
+    given: Given, dense: Floats | None, shared: Shared, taken: int, free: Words,
+    bits: Words | None, words: Ints, others: Words | None, one: Floats, sums: Floats, right: Floats,
+) -> Ints:  # fmt: skip
+    """`_captures`, from the base where the prefix captures a single condition of it."""
+    if taken >= 0 and bits is not None:
+        _after(given, shared, taken, bits, sums, right)
+        return words
+    return _captures(given, dense, free, bits, words, others, one, sums, right)
+
+
 class Second(NamedTuple):
     """What bounds the gain of a second rule q after a prefix, see `finish`; each (R,)."""
 
@@ -427,9 +535,9 @@ def _promising(
 
 @_jit
 def finish(
-    given: tuple[Any, ...], dense: Floats | None, shared: tuple[Any, ...], taken: Ints,
-    free: Words, values: Floats, used: Words, settled: float, margin: float, bits: Words | None,
-    words: Ints, others: Words | None, one: Floats, sums: Floats, right: Floats,
+    given: tuple[Any, ...], dense: Floats | None, pairs: tuple[Any, ...], shared: tuple[Any, ...],
+    taken: Ints, free: Words, values: Floats, used: Words, settled: float, margin: float,
+    bits: Words | None, words: Ints, others: Words | None, one: Floats, sums: Floats, right: Floats,
 ) -> tuple[int, int, int, float, int]:  # fmt: skip
     """The best list that continues a prefix by one or two rules, if it is better than `settled`.
 
@@ -438,7 +546,8 @@ def finish(
     penalty, and less the sum over those that the first rule r takes from it. Some base contains the
     free rows; what pairs of conditions have in common there is known. q gains at most
 
-    - all potential that r leaves, less the least penalty;
+    - all potential that r leaves, less the least penalty, or less the pairs of which it leaves
+      both rows and that no q splits;
     - g_q + own(S) for S the free rows of r, or of q, or the rows of the base that both cover;
     - g_q, plus the sum of n_d - n_l over the rows of the base that both cover, plus n_l over the
       captured rows of r in the base;
@@ -449,7 +558,7 @@ def finish(
     needed only for required features.
 
     Args:
-        given, dense, free, values, used, settled: as for `expand`, as are the last ones.
+        given, dense, pairs, free, values, used, settled: as for `expand`, as are the last ones.
         shared: `Shared` of rows of which the prefixes leave a part.
         taken: the condition whose rows the prefix captures of these, and no others; -1 if unknown.
         margin: by how much a list must be better than the best so far: rounding does not decide
@@ -460,17 +569,21 @@ def finish(
         the prefix is -1 if nothing is better. Also the number of second rules examined;
         `_COMPARED` that are only compared with their bounds count as one.
     """
-    given, shared = Given(*given), Shared(*shared)
+    given, shared, pairs = Given(*given), Shared(*shared), RowPairs(*pairs)
+    both, top, paired = np.empty(pairs.touched.shape[1], np.uint64), np.zeros(2), 0.0
     R, K, W = len(given.covers), len(given.labels), max(len(given.powers), free.shape[1])
     got, inside, stop, able = np.empty(K + 1), np.empty(W, np.uint64), np.empty(R), np.empty(R) > 0
     second = Second(np.empty(R), np.empty(R), np.empty(R), np.empty(R), np.empty(R))
     cheapest, best, first, last, most, looked = given.prices.min(), -1, -1, -1, settled, 0
     for s in range(len(free)):
-        some_words = words
-        if taken[s] >= 0 and bits is not None:
-            _after(given, shared, taken[s], bits, sums, right)
-        else:
-            some_words = _captures(given, dense, free[s], bits, words, others, one, sums, right)
+        if len(pairs.first):
+            # 0. For most prefixes, two rules split too few of the pairs that are left
+            paired, most_right = _with_two(given, pairs, free[s], both, stop, top)
+            if values[s] + most_right <= settled:
+                looked -= R - R // _COMPARED  # it took no longer
+                continue
+        room = (bits, words, others, one, sums, right)
+        some_words = _of_rest(given, dense, shared, taken[s], free[s], *room)
         i = -1
         read = given.local * _weight(sums, R)  # all free rows read the next rule
         for d in range(K):
@@ -496,7 +609,8 @@ def finish(
             for r in range(R):
                 later = read - given.local * _weight(sums, r)  # what r leaves reads q
                 need = settled - stop[r] + later
-                left = (sums[K, R] - sums[d, R]) - (sums[K, r] - sums[d, r]) - cheapest
+                left = (sums[K, R] - sums[d, R]) - (sums[K, r] - sums[d, r])
+                left += min(-cheapest, _touched(pairs, both, r) + top[0] - paired)
                 if min(min(most_free, left), most_alone + second.own[r]) <= need:
                     continue
                 looked += R // _COMPARED

@@ -11,6 +11,8 @@ m further rules adds at most the remaining potential, less the penalty of the ch
 most the m greatest potentials of conditions on the remaining rows, each less its penalty. With a
 local penalty, all rows that the prefix leaves pay for reading one further rule.
 
+Pairs of rows of two classes that few conditions split give another bound (`row_pairs`).
+
 **The last two rules** are found together unless there are too many conditions: the second is
 examined only if its gain, with what the first may take from it at its expense, could suffice
 (`prefix_kernels.finish`). What two conditions have in common bounds this; it is counted on all
@@ -140,6 +142,13 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return np.ascontiguousarray(unpack(covers, n_bits).T.astype(np.float64))
 
     @cached_property
+    def row_pairs(self) -> tuple[Any, ...]:
+        """`prefix_kernels.RowPairs`: none, or those of `pair_rows`."""
+        from jaxrules.lists import prefix_kernels
+
+        return tuple(prefix_kernels.no_pairs())
+
+    @cached_property
     def margin(self) -> float:
         """Objectives that differ by less are equal, but for rounding."""
         return TOLERANCE * float(self.candidates.counts.sum())
@@ -161,6 +170,16 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
             self.margin,
             **options,
         )
+
+    def pair_rows(
+        self, certificate: LayeredCertificate[Choice], stopped: Callable[[], bool] = never
+    ) -> None:
+        """Pair rows: this proves a bound on all lists, and bounds prefixes from now on."""
+        from jaxrules.lists import row_pairs
+
+        pairs, bound = row_pairs.paired(self.candidates, self.max_rules, stopped)
+        certificate.prove(bound)
+        self.row_pairs = tuple(pairs)
 
     def search(
         self,
@@ -191,9 +210,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         arrays: list[Any] = [np.empty(room, np.int64) for _ in range(2)] + [
             np.empty(room) for _ in range(3)
         ]
-        top = np.empty((self.candidates.n_classes, after + 1))
+        top = np.empty((self.candidates.n_classes + 1, after + 1))
         n = kernels.expand(
-            self.given, self.dense, *layer, after, settled, *arrays, top,
+            self.given, self.dense, self.row_pairs, *layer, after, settled, *arrays, top,
             *kernels.room(self.given, self.dense),
         )  # fmt: skip
         return [array[:n].copy() for array in arrays]
@@ -226,8 +245,9 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         prefixes, moves, values = np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros(0)
         for family, shared, taken in self._families(states, start, end):
             prefix, first, second, value, looked = kernels.finish(
-                self.given, self.dense, shared, taken, states.free[family], states.values[family],
-                states.used[family], settled, self.margin, *kernels.room(self.given, self.dense),
+                self.given, self.dense, self.row_pairs, shared, taken, states.free[family],
+                states.values[family], states.used[family], settled, self.margin,
+                *kernels.room(self.given, self.dense),
             )  # fmt: skip
             self.evaluations += len(taken) * len(self.candidates) + looked
             if prefix >= 0:
