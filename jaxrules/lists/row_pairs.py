@@ -43,7 +43,7 @@ _MOST_ENTRIES = 1 << 31
 """The most conditions x groups: their transposed bits then take 256 MiB."""
 _MOST_UNITS = 1 << 16
 """Rows that are paired; with more weight, a unit weighs more."""
-_MOST_PARTNERS = 1 << 13
+_MOST_PARTNERS = 1 << 12
 """Partners that are compared in a round."""
 _BLOCKS = 8
 """This fraction of the rows is paired anew in a round."""
