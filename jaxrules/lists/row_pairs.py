@@ -91,8 +91,8 @@ def _splits(rows: Words, inside: Ints, outside: Ints, digits: Words) -> None:
 
 @_jit
 def _pair(
-    worth: NDArray[np.float32], block: Ints, some: Ints, order: Ints, now: Floats, partner: Ints,
-    owner: Ints,
+    worth: NDArray[np.float32], block: Ints, some: Ints, queue: Ints, place: Ints,
+    now: NDArray[np.float32], partner: Ints, owner: Ints,
 ) -> None:  # fmt: skip
     """Give each row of a block the partner that is worth most more than in its pair `now`.
 
@@ -101,15 +101,11 @@ def _pair(
     Args:
         worth: of each row of the block with each of some partners.
         block, some: these rows, and partners.
-        order: of the rows of the block.
+        queue: the order of the rows of the block, and room for those that come again.
+        place: of each row in the block, -1 if it is not there.
         partner, owner: of all rows, and of all partners; -1 for none. Both are changed.
     """
-    place = np.full(len(partner), -1)
-    for b in range(len(block)):
-        place[block[b]] = b
-    queue, n = np.empty(8 * len(block), np.int64), len(block)
-    queue[:n] = order
-    t = 0
+    t, n = 0, len(block)
     while t < n:
         b, best, most = queue[t], -1, 1e-6
         for j in range(len(some)):
@@ -217,9 +213,12 @@ class _Game:
         some = np.concatenate([theirs, others])
         outside = ~covered[:, self.second[some]]
         values = 1 - (there[:, block] * weight).T @ outside.astype(np.float32)
+        n, place = len(block), np.full(len(self.partner), -1)
+        place[block] = np.arange(n)
+        queue = np.concatenate([rng.permutation(n), np.zeros(7 * n, np.int64)])
         _pair(
-            values, block, some, rng.permutation(len(block)), np.maximum(worth[some], 0.0),
-            self.partner, self.owner,
+            values, block, some, queue, place, np.maximum(worth[some], 0.0), self.partner,
+            self.owner,
         )  # fmt: skip
         changed = np.flatnonzero(before != self.partner)
         for partner, sign in ((before, -1), (self.partner, 1)):
