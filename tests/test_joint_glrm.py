@@ -269,10 +269,10 @@ def test_limits() -> None:
 def test_a_model_of_a_sample_if_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = np.arange(0, len(Y), 2)
 
-    def half(data: Any, run: Any, seed: int) -> Any:
+    def half(data: Any, *_: Any) -> Any:
         return data[sample] if len(data.weights) == len(Y) else None
 
-    monkeypatch.setattr("jaxrules.ensembles.glrm.fitting.sample_in_time", half)
+    monkeypatch.setattr("jaxrules.ensembles.glrm.fitting.rows_for_rules", half)
     for time_limit in (60.0, 1e-3):  # a fit of the sample, and short rules
         fit = glrm.fit(X, Y, time_limit=time_limit)
         model = fit.model

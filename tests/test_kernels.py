@@ -110,6 +110,17 @@ def test_no_limit_is_spent_on_a_compiler(module: Any) -> None:
     assert not run.may_import("my_kernels")
 
 
+def test_the_limit_of_a_run_ends_with_it(module: Any) -> None:
+    kernels = Kernels("my_kernels", "double")
+    run, other = limited(0.01), limited(0.02)
+    module()
+    with run:
+        with other, run:
+            assert not kernels.pay(MUCH)
+        assert not kernels.pay(MUCH)
+    assert kernels.pay(MUCH)
+
+
 @settings(max_examples=12)
 @given(st.integers(0, 10**6), st.sampled_from(["two", "three", "numbers", "counts"]), st.booleans())
 def test_models_do_not_depend_on_it(seed: int, kind: str, rounded: bool) -> None:

@@ -194,6 +194,7 @@ class Run:
         self._history: list[Step] = []
         self._limit: Status | None = None
         self._end: float | None = None
+        self._inside: list[contextlib.ExitStack] = []  # a run may be entered again inside itself
         self.shortened = False
         """Set if a preparation is cut short: with more time, the fit would be different."""
 
@@ -296,10 +297,11 @@ class Run:
         return otherwise()
 
     def __enter__(self) -> Run:
-        self._inside = contextlib.ExitStack()
-        self._inside.enter_context(limiting(self.work_left))
-        self._inside.enter_context(our_settings())
-        self._inside.enter_context(self.interrupt.block())
+        with contextlib.ExitStack() as inside:
+            inside.enter_context(limiting(self.work_left))
+            inside.enter_context(our_settings())
+            inside.enter_context(self.interrupt.block())
+            self._inside.append(inside.pop_all())
         return self
 
     def __exit__(
@@ -309,7 +311,7 @@ class Run:
         trace: TracebackType | None,
     ) -> bool:
         # The block is left first: from here on, Ctrl-C does not raise.
-        self._inside.close()
+        self._inside.pop().close()
         self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.interrupt.taken = True

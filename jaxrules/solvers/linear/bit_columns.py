@@ -94,6 +94,8 @@ class BitColumns:
             for j in np.flatnonzero(np.atleast_2d(coefficients).any(axis=0)).tolist():
                 total += coefficients[..., j, None] * self._numbers(j)
             return total
+        if coefficients.ndim == 2 and len(coefficients) == 1:
+            return self.__rmatmul__(coefficients[0])[None]
         if coefficients.ndim == 2:
             from jaxrules.solvers.linear.bit_products_of_classes import add_scores_of_classes
 
