@@ -12,7 +12,6 @@ from scipy.optimize import minimize
 
 import jaxrules as jr
 from jaxrules.losses import Loss, loss_by_name, poisson
-from jaxrules.solvers.linear import newton
 from jaxrules.solvers.linear.refit import refit_weights
 
 
@@ -130,31 +129,6 @@ def test_a_refit_with_a_narrow_kink_reaches_the_minimum(width: float) -> None:
         )
         problem.solve(solver="CLARABEL")
         assert reached + 0.05 * weights @ weights <= problem.value * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("name", ["logistic", "squared", "poisson"])
-def test_few_hessians_reach_the_minimum(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Near the minimum a Hessian serves again: fewer are made than there are evaluations, and the
-    slope vanishes.
-    """
-    made: list[str] = []
-    for function in ("damped_hessian", "evaluate"):
-        plain = getattr(newton, function)
-        counted = lambda *given, plain=plain, of=function: made.append(of) or plain(*given)  # noqa: E731
-        monkeypatch.setattr(newton, function, counted)
-    rows, y, weight = counts(1)
-    loss = loss_by_name(name)
-    if name == "logistic":
-        y = np.where(y > 1, 1.0, -1.0)
-    weights, intercept = refit_weights(
-        loss, y, rows, l2_penalty=0.1, intercept=True, sample_weight=weight,
-        start=(np.zeros(5), 0.0),
-    )  # fmt: skip
-    columns = np.column_stack([rows, np.ones(len(y))])
-    slope = columns.T @ (weight * np.asarray(loss.gradient(y, rows @ weights + intercept)))
-    slope[:-1] += 0.1 * weights
-    assert np.abs(slope).max() <= 1e-8
-    assert made.count("damped_hessian") <= made.count("evaluate") - 1
 
 
 def test_rulefit_takes_a_loss_of_ones_own_with_a_conjugate() -> None:

@@ -48,12 +48,8 @@ NOTHING = 1e-9
 """Sums of gradients below this share of the sum of their absolute values are rounding."""
 MOST_CLASSES = 4
 """Of classes fitted together, at most this many grow a rule: those with the largest gradients."""
-_SMALLEST_SHAPE = (256, 4)
+_SMALLEST_SHAPE = (64, 4)
 """Rows and columns of the smallest problem that is compiled; smaller ones are padded."""
-_FEW_ROWS = 1024
-"""Up to this many rows are padded to a power of two: twice the rows take a tenth of a second more,
-and another program takes five seconds to compile.
-"""
 _FEWEST_SLOTS = 16
 """For the constant and the rules: one compiled program serves all ensembles of up to 15 rules."""
 
@@ -117,8 +113,7 @@ class Ensemble:
         self.columns = Standardised.of(bound.blanked(data.table), data.weights)
         self.names = self.columns.names(data.table)
         self.directions = self.columns.directions(bound) if task.constraints.monotone else None
-        digits = 1 if n <= _FEW_ROWS else 3
-        self.n_rows, size = n, padded(bucket(max(n, _SMALLEST_SHAPE[0]), digits=digits))
+        self.n_rows, size = n, padded(bucket(max(n, _SMALLEST_SHAPE[0])))
         width = bucket(max(len(self.columns.values), _SMALLEST_SHAPE[1]))
         # Padding has the target 1, at which every loss is defined.
         target = np.ones((*data.target.shape[1:], size))

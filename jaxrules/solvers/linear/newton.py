@@ -44,8 +44,6 @@ that.
 """
 _SHORTEST = 1e-10
 """The search for a shorter step ends below this length."""
-_FALLEN = 1e-4
-"""The Hessian of a step serves the next one, too, if that promises at most this share of it."""
 
 Numbers = Any  # an array of NumPy or JAX, or a number
 
@@ -143,7 +141,6 @@ def newton_on_host(
     goal: float = np.inf,
     max_steps: int = 100,
     widen: bool = True,
-    keep: bool = False,
 ) -> tuple[Floats, float]:
     """The minimiser and its objective, from a start. A step that does not descend is retried at a
     quarter of its length.
@@ -164,7 +161,6 @@ def newton_on_host(
         max_steps: bound on the steps.
         widen: whether, if the steps end early at a loss with a narrow kink, they start again from
             the minimum of wider ones.
-        keep: whether a Hessian near the minimum serves the next steps, too.
 
     Raises:
         ValueError: for non-finite derivatives or negative curvature of the loss.
@@ -181,18 +177,16 @@ def newton_on_host(
             # A start whose scores overflow is useless; at 0 the scores are the offset alone.
             point = np.zeros_like(point)
             now = at(point)
-        first, hessian, promised = point, None, np.inf
+        first = point
         for _ in range(max_steps if len(point) else 0):
             # Also for NaN, which no comparison would catch as negative; the error follows below.
             if not now.curvature.min(initial=0.0) >= 0:
                 break
-            hessian, step, promised = _next_step(
-                hessian if keep else None, promised, columns, now, penalties, point, least, most
-            )
+            step, promised = _step(columns, now, penalties, point, least, most)
             enough = promised > max(relative * abs(now.value), absolute)
             if not enough or now.value - 2 * promised >= goal:
-                # A last step removes the error that the ridge, or an earlier Hessian, left.
-                if promised > absolute and (loss.quadratic or (keep and not enough)):
+                # For a quadratic loss, a second step removes the error that the ridge left.
+                if loss.quadratic and promised > absolute:
                     point = within(point + step, least, most)
                 reached = np.isfinite(promised)
                 break
@@ -237,48 +231,33 @@ def _by_wider(
     return again if again[1] < found[1] else found
 
 
-def _next_step(
-    hessian: Floats | None,
-    before: float,
+def _step(
     columns: Floats,
     now: Evaluation,
     penalties: Floats,
     point: Floats,
     least: Numbers,
     most: Numbers,
-) -> tuple[Floats, Floats, float]:
-    """The Hessian, the step and the decrease that it promises: by the Hessian of the step before,
-    if that is near enough to the minimum.
-    """
-    if hessian is not None:
-        step, promised = _step(hessian, now.gradient, point, least, most)
-        if promised <= _FALLEN * before:
-            return hessian, step, promised
-    hessian = damped_hessian(columns, now.curvature, penalties)
-    return hessian, *_step(hessian, now.gradient, point, least, most)
-
-
-def _step(
-    hessian: Floats, gradient: Floats, point: Floats, least: Numbers, most: Numbers
 ) -> tuple[Floats, float]:
     """Newton's step, and the decrease that it promises.
 
     Coefficients at an end that the step would cross stay fixed too; the others move as if those
     were constants.
     """
+    hessian = damped_hessian(columns, now.curvature, penalties)
     if not ((point <= least) | (point >= most)).any():
-        step = -_solved(hessian, gradient)
-        return step, float(-gradient @ step / 2)
+        step = -_solved(hessian, now.gradient)
+        return step, float(-now.gradient @ step / 2)
     step = np.zeros_like(point)
-    free = ~held(point, gradient, least, most)
+    free = ~held(point, now.gradient, least, most)
     # Every round fixes at least one more coefficient, so that there are at most k of them.
     while free.any():
         on = np.flatnonzero(free)
         step[:] = 0.0
-        step[on] = -_solved(hessian[on[:, None], on], gradient[on])
+        step[on] = -_solved(hessian[on[:, None], on], now.gradient[on])
         crossing = free & held(point, -step, least, most)
         if not crossing.any():
-            return step, float(-gradient @ step / 2)
+            return step, float(-now.gradient @ step / 2)
         free &= ~crossing
     return np.zeros_like(point), 0.0
 

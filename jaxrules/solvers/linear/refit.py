@@ -71,7 +71,7 @@ def refit_weights(
         ends = ends_of(np.append(signs, np.zeros(int(intercept))))
     point, _ = newton_on_host(
         loss, columns, y, sample_weight, penalty, point, offset=offset, ends=ends,
-        max_steps=max_steps, keep=True,
+        max_steps=max_steps,
     )  # fmt: skip
     return (point[:-1], float(point[-1])) if intercept else (point, 0.0)
 

@@ -10,7 +10,6 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import narwhals as nw
@@ -180,7 +179,7 @@ class Method:
     reads: Literal["table", "matrix", "X", "foreign"] = "X"
     targets: tuple[Target, ...] = ("two classes", "classes", "numbers")
     losses: tuple[str, ...] | None = None
-    inside: Mapping[str, Any] = MappingProxyType({})
+    inside: Mapping[str, Any] | None = None
 
     def learns(self, sample: MethodSample) -> str:
         """What it cannot learn of these rows; empty if it can."""
@@ -215,7 +214,7 @@ class Method:
         if self.reads in ("X", "foreign"):
             del options["target"]
         taken = {name: value for name, value in options.items() if name in _options(self.path)}
-        taken |= self.inside if inside else {}
+        taken |= (inside and self.inside) or {}
         if sample.weights is not None and "sample_weight" not in taken:
             raise ValueError("the method does not take sample_weight")
         y = OrderedLabels.of(sample.y, sample.order)
