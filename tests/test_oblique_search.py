@@ -22,7 +22,6 @@ from jaxrules.ensembles.boosting.directions import (
     ObliqueProposition,
     ObliqueSpace,
     ObliqueStage,
-    _ObliqueCandidate,
     best_rule,
     improved,
 )
@@ -33,7 +32,6 @@ from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.linear.lars import lasso_subsets
 from jaxrules.solvers.rule_search import CorrectiveDecrease
 from jaxrules.solvers.rule_search.space import never
-from jaxrules.tools.kernels import Kernels
 
 fit = partial(jr.boosting.fit, max_nonzeros=3)
 
@@ -149,33 +147,6 @@ def test_the_best_cut_of_a_direction_is_the_best_of_all(seed: int, size: int, fa
     assert found.worth >= best * (1 - 1e-5)
     if falls:
         assert one.w[0] * np.sign(g @ space.holds(one)) >= 0
-
-
-@pytest.mark.parametrize("way", [{}, {"_FEW_ROWS": 0}, {"_MANY_CUTS": 0}])
-def test_gains_of_cuts_are_those_of_their_rows(
-    monkeypatch: pytest.MonkeyPatch, way: dict[str, int]
-) -> None:
-    """For several sets of rows at once, however their sums are computed."""
-    monkeypatch.setattr(Kernels, "pay", lambda *_: True)
-    for name, value in way.items():
-        monkeypatch.setattr(f"jaxrules.ensembles.boosting.directions.{name}", value)
-    space, objective, g, h = stage(3)
-    rng = np.random.default_rng(3)
-    held = rng.random((3, len(g))) < [[0.3], [0.7], [2]]
-    directions = rng.normal(size=(8, len(space.values))) * (rng.random((8, 1)) < 0.8)
-    directions[:, 0] = 1.0  # some of this column alone, which has no missing number
-    found = ObliqueStage(space, objective, g, h, never).cut(
-        directions,
-        [_ObliqueCandidate((), 0.0, 0.0, np.ones(2, bool))] * len(held),
-        held,
-        space.cuts(*space.project(directions), 7),
-    )
-    for rows, of_set in zip(held, found, strict=True):
-        assert len(of_set) == len(directions)
-        for one in of_set:
-            assert one.gain == pytest.approx(
-                gain(objective, rows & space.holds(one.propositions[0]))
-            )
 
 
 @settings(max_examples=30)

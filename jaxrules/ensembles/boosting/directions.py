@@ -61,7 +61,6 @@ from jaxrules.solvers.linear.lars import Subset, lasso_subsets
 from jaxrules.solvers.rule_search import Objective, SearchSpace
 from jaxrules.solvers.rule_search.space import TIE, best_first
 from jaxrules.tools.bits import n_words
-from jaxrules.tools.kernels import Kernels
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -96,15 +95,8 @@ _ENTRIES = 1 << 22
 """Entries of the largest array of a product."""
 _MANY_CUTS = 64
 """With more cuts than this, sums come from sorted rows."""
-_FEW_ROWS = 1000
-"""With fewer rows, a product of matrices is as fast as compiled sums."""
-_SUMS = Kernels("jaxrules.solvers.rule_search.kernels.vectors", "count_reached")
-_STEPS = 0.1
-"""How many steps of a histogram take as long as a step of a product."""
-_LANES = 4
-"""Rows of terms are padded to a multiple of this, see `kernels.vectors`."""
 _EQUAL = 1e-5
-"""Gains closer than this, relative to each other, are equal."""
+"""Gains closer than this, relative to each other, are equal up to the rounding of float32."""
 _DISTINCT = 1e-9
 """Values of a direction closer than this are equal up to rounding."""
 
@@ -226,7 +218,7 @@ class ObliqueSpace:
 
     def cuts(self, values: Floats, lost: Rows, n_cuts: int | None) -> Floats:
         """Cut points of directions, midway between distinct values, at quantiles or all of them;
-        ascending and padded with infinity. Shape (directions, cuts).
+        padded with infinity. Shape (directions, cuts).
         """
         n = values.shape[1]
         order = np.sort(values, axis=1)  # missing ones last
@@ -242,15 +234,13 @@ class ObliqueSpace:
             shares = np.linspace(0, 1, most + 2)[1:-1]
             at = np.clip(np.round(shares * known[many, None]).astype(int), 1, None)
             # the last value before each place that is smaller than the value there
-            gap = at - 1
-            if not np.take_along_axis(rises[many], gap, axis=1).all():
-                before = np.where(rises[many], np.arange(n - 1), -1)
-                gap = np.take_along_axis(np.maximum.accumulate(before, axis=1), gap, axis=1)
+            before = np.maximum.accumulate(np.where(rises[many], np.arange(n - 1), -1), axis=1)
+            gap = np.take_along_axis(before, at - 1, axis=1)
             middle = (
                 np.take_along_axis(order[many], np.maximum(gap, 0), axis=1)
                 + np.take_along_axis(order[many], gap + 1, axis=1)
             ) / 2
-            result[many] = np.sort(np.where(gap >= 0, middle, np.inf), axis=1)
+            result[many] = np.where(gap >= 0, middle, np.inf)
         for k in np.flatnonzero(~many).tolist():
             gaps = np.flatnonzero(rises[k])
             result[k, : len(gaps)] = (order[k, gaps] + order[k, gaps + 1]) / 2
@@ -329,16 +319,17 @@ class ObliqueStage:
     def __post_init__(self) -> None:
         self.terms = row_terms(self.objective, len(self.gradient))
         screened = self.space.screened
+        few = self.terms[:, screened]
         # (targets, rows), a target for each class
         gradient, curvature = (np.atleast_2d(one.T) for one in (self.gradient, self.curvature))
         self.few_gradient, self.few_curvature = gradient[:, screened], curvature[:, screened]
-        # (rows, terms). A sample's terms are scaled up to all rows: the ridge of the objective is
-        # meant for sums over these.
-        n_terms, n_rows = self.terms.shape
-        self.few = np.zeros((self.few_gradient.shape[1], -(-n_terms // _LANES) * _LANES))
-        self.few[:, :n_terms] = self.terms.T[screened]
-        self.few *= n_rows / len(self.few)
-        self.everywhere = np.ones(len(self.few), bool)
+        # Screening sums in float32, so each term is first divided by its largest size. The sums of
+        # a sample are then scaled up to all rows: the ridge of the objective is meant for sums over
+        # these.
+        self.scale = np.abs(few).max(axis=1, initial=np.finfo(np.float32).tiny)
+        self.few = (few / self.scale[:, None]).astype(np.float32)
+        self.scale *= self.terms.shape[1] / few.shape[1]
+        self.everywhere = np.ones(few.shape[1], bool)
 
     def rows(self, propositions: Iterable[ObliqueProposition], rows: Any = None) -> Rows:
         """On which of these rows (None: the screened ones) all propositions hold."""
@@ -423,16 +414,17 @@ class ObliqueStage:
             return found
         values, lost = space.project(directions)
         if cuts is None:
-            some = slice(None) if held[0].all() else held[0]
+            some = held[0]
             cuts = space.cuts(values[:, some], lost[:, some], n_cuts or space.n_cuts)
-        size = max(
-            1, _ENTRIES // max(1, cuts[0].size * max(len(held[0]), self.few[0].size * len(sets)))
-        )
+        n_cuts, n_sets = max(1, cuts.shape[1]), len(sets)
+        # Terms that are 0 outside a set of rows: one product with the cuts then serves all sets.
+        terms = np.concatenate([self.few * one for one in held]).T  # (rows, sets x sums)
+        size = max(1, _ENTRIES // (n_cuts * max(values.shape[1], n_sets * 4 * len(self.few))))
         for start in range(0, len(directions), size):
             if start and self.stopped():
                 break
             part = slice(start, start + size)
-            best = self._best(directions[part], values[part], lost[part], cuts[part], sets, held)
+            best = self._best(directions[part], values[part], lost[part], cuts[part], terms, sets)
             for extensions, of_set in zip(found, zip(*best, strict=True), strict=True):
                 extensions += [one for one in of_set if one is not None]
         return found
@@ -443,22 +435,25 @@ class ObliqueStage:
         values: Floats,
         lost: Rows,
         cuts: Floats,
+        terms: NDArray[np.float32],
         sets: Sequence[_ObliqueCandidate],
-        held: Rows,
     ) -> list[list[_ObliqueCandidate | None]]:
         """The best extension of each set by each of a few directions; None if there is none."""
-        above = _sums_above(values, cuts, self.few, held)
-        below = held.astype(np.float64) @ self.few - above
+        shape = (len(sets), len(self.few))
+        above = _sums_above(values, cuts, terms).reshape(*cuts.shape, *shape)
+        absent = (lost.astype(np.float32) @ terms).reshape(len(lost), 1, *shape)
+        total = terms.sum(axis=0).reshape(shape)
+        below = total - above
         # A cut gives a rule for either side, and each may take in the rows with a missing number or
         # leave them out: four ways. These rows are never `above` (their value is NaN), so that they
         # are in `below`, and only the two other ways need their sums (`absent`). The order of the
         # ways is decoded below: odd ones are the lower side, the last two take in missing numbers.
         ways = [above, below]  # without missing numbers, the first two
         if len(lost):
-            absent = (lost[:, None] & held).astype(np.float64) @ self.few
-            ways = [above, below - absent[:, None], above + absent[:, None], below]
-        # (ways, directions, cuts, sets, sums)
-        sums = np.stack(ways)[..., : len(self.terms)]
+            ways = [above, below - absent, above + absent, below]
+        sums = (
+            np.stack(ways).astype(np.float64) * self.scale
+        )  # (ways, directions, cuts, sets, sums)
         gains = self.objective.value(np.moveaxis(sums, -1, 0))
         may = self._may(directions, sets)
         gains *= np.where(
@@ -466,7 +461,7 @@ class ObliqueStage:
         )  # a positive sum of gradients gives a negative weight
         # Cuts before ways, (directions, cuts x ways, sets): `divmod` below undoes this.
         gains = np.moveaxis(gains, 0, 2).reshape(len(directions), -1, len(sets))
-        # the first of equal ones: sums round a cut and its complement differently
+        # the first of equal ones: float32 sums round a cut and its complement differently
         place = (gains >= gains.max(axis=1, keepdims=True) * (1 - _EQUAL)).argmax(axis=1)
         gain = np.take_along_axis(gains, place[:, None], axis=1)[:, 0]
         n_ways = len(ways)
@@ -517,38 +512,24 @@ def _distinct(directions: Iterable[Floats], n_columns: int) -> Floats:
     return np.array(list(kept.values())).reshape(-1, n_columns)
 
 
-def _sums_above(values: Floats, cuts: Floats, terms: Floats, held: Rows) -> Floats:
-    """Sums of the terms over the rows of each set with a value of at least the cut, (directions,
-    cuts, sets, terms).
+def _sums_above(values: Floats, cuts: Floats, terms: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Sums of the terms over the rows with a value of at least the cut, (directions, cuts,
+    terms).
     """
-    shape = (*cuts.shape, len(held), terms.shape[1])
-    # A 0/1 matrix costs rows x cuts, which one matrix product repays if cuts are few. With many
-    # cuts, rows are sorted by descending value: those at or above a cut are a prefix.
-    if cuts.shape[1] > _MANY_CUTS:
-        result = np.empty(shape)
-        for k, (value, cut) in enumerate(zip(values, cuts, strict=True)):
-            order = np.argsort(-value)  # missing ones last
-            at = np.searchsorted(-value[order], -cut, side="right")
-            for s, one in enumerate(held):
-                sums = np.cumsum(terms[order] * one[order, None], axis=0)
-                result[k, :, s] = np.where(at[:, None] > 0, sums[at - 1], 0.0)
-        return result
-    steps = int(_STEPS * math.prod(shape) * len(terms))
-    if len(terms) < _FEW_ROWS or not _SUMS.pay(steps):
-        of_sets = np.concatenate([terms * one[:, None] for one in held], axis=1)
+    # A 0/1 matrix costs rows x cuts, which one matrix product repays if cuts are few. Otherwise
+    # rows are sorted by descending value: those at or above a cut are a prefix, and its sum a
+    # cumulative one, in float64 as it has as many summands as there are rows.
+    if cuts.shape[1] <= _MANY_CUTS:
         above = (values[:, None] >= cuts[:, :, None]).reshape(-1, values.shape[1])
-        return (above.astype(np.float64) @ of_sets).reshape(shape)
-    from jaxrules.solvers.rule_search.kernels.vectors import add_by_groups, count_reached
-
-    reached = count_reached(values, cuts)
-    result = np.zeros((len(held), len(cuts), 1 + shape[1], shape[3]))
-    for one, sums in zip(held, result, strict=True):
-        if one.all():
-            add_by_groups(terms, reached, sums)
-        else:
-            add_by_groups(terms[one], np.compress(one, reached, axis=1), sums)
-    # A value that reaches j cuts is above the first j.
-    return np.moveaxis(np.cumsum(result[:, :, :0:-1], axis=2)[:, :, ::-1], 0, 2)
+        return (above.astype(np.float32) @ terms).reshape(*cuts.shape, -1)
+    result = np.empty((*cuts.shape, terms.shape[1]), np.float32)
+    for k, (value, cut) in enumerate(zip(values, cuts, strict=True)):
+        order = np.argsort(-value)  # missing ones last
+        sums = np.concatenate(
+            [np.zeros((1, terms.shape[1])), np.cumsum(terms[order], axis=0, dtype=np.float64)]
+        )
+        result[k] = sums[np.searchsorted(-value[order], -cut, side="right")]
+    return result
 
 
 @one_blas_thread()

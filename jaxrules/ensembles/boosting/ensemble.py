@@ -210,10 +210,13 @@ class BoostedEnsemble:
         columns = everything + [
             extent for extent, absent in zip(self.extents, held, strict=True) if not absent
         ]
+        rows = np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
         moving = [t for t, b in zip(self.terms, self.coefficients, strict=True) if b.any()]
-        if self.columns is not None and moving:
-            return np.array([*columns, *self.columns.values.T[moving]]).T
-        return np.stack(columns, axis=1) if columns else np.zeros((len(self.y), 0), bool)
+        return (
+            rows
+            if self.columns is None or not moving
+            else np.column_stack([rows, self.columns.values[:, moving]])
+        )
 
     def add_term(self, term: LinearColumnTerm) -> float | tuple[float, ...]:
         """Append a linear term and refit all weights; returns its coefficient, or those of the
@@ -294,12 +297,12 @@ class BoostedEnsemble:
         self, extents: Sequence[NDArray[np.bool_]], terms: Sequence[int]
     ) -> NDArray[np.bool_] | Floats:
         """Rules as columns, and linear terms, (rows, rules + terms)."""
-        if self.columns is not None and terms:
-            return np.array([*extents, *self.columns.values.T[terms]]).T  # as the refit reads it
         rules = np.zeros((len(self.y), len(extents)), bool)
         for r, rows in enumerate(extents):
             rules[:, r] = rows
-        return rules
+        if self.columns is None or not terms:
+            return rules
+        return np.column_stack([rules, self.columns.values[:, terms]])
 
     def best(
         self,

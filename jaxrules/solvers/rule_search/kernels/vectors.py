@@ -23,7 +23,6 @@ LANES = 4
 """Rows are padded to a multiple of this."""
 _IN_CACHE = 262_144
 """How many bytes of terms are read at a time."""
-_ROWS_AT_ONCE = 512
 
 
 def padded(terms: Floats, extra: int = 0) -> Floats:
@@ -144,26 +143,3 @@ def add_by_groups(terms: Floats, groups: NDArray[np.uint8], sums: Floats) -> Non
                 flat[row * width : stop * width], width, groups[k, row:stop], alone[row:stop], 1,
                 sums[k].reshape(sums[k].size),
             )  # fmt: skip
-
-
-@_compiled
-def count_reached(values: Floats, cuts: Floats) -> NDArray[np.uint8]:
-    """How many of at most 255 ascending cuts every value reaches, (directions, rows); none if it is
-    NaN.
-
-    Args:
-        values: (directions, rows).
-        cuts: (directions, cuts).
-    """
-    reached = np.empty(values.shape, np.uint8)
-    for k in range(len(values)):
-        for start in range(0, values.shape[1], _ROWS_AT_ONCE):
-            some = values[k, start : start + _ROWS_AT_ONCE]
-            # Comparing with every cut is faster than a binary search: it takes whole vectors.
-            counts = np.zeros(len(some), np.int64)
-            for cut in cuts[k]:
-                for i in range(len(some)):
-                    counts[i] += np.int64(some[i] >= cut)
-            for i in range(len(some)):
-                reached[k, start + i] = counts[i]
-    return reached
