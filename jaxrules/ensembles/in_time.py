@@ -52,8 +52,7 @@ def short_rules(
     longest: int | Literal["auto"] = "auto" if max_length is None else min(max_length, 2)
     if n_encoded(sample.table) > _MANY_COLUMNS:
         longest = 1
-    many = len(sample.outputs) > MANY_CLASSES and not one_vs_rest
-    joint = many and not run.interrupt.pressed
+    joint = len(sample.outputs) > MANY_CLASSES and not (one_vs_rest or run.interrupt.pressed)
     own = boosting.Options(
         loss=sample.loss, multiclass=None if joint else "one_vs_rest", forbidden=forbidden,
         monotone=monotone,

@@ -47,7 +47,9 @@ _MOST_PARTNERS = 1 << 12
 """Partners that are compared in a round."""
 _BLOCKS = 8
 """This fraction of the rows is paired anew in a round."""
-_ROUNDS = 48
+_ROUNDS, _FEWER_ROUNDS = 48, 24
+_MANY_ENTRIES = 1 << 28
+"""With more conditions x groups, where a round takes about .05 seconds, there are fewer rounds."""
 _PATIENCE = 0.5
 """Pairs that cost this much more than they bring are given up."""
 _PAID = 400
@@ -255,7 +257,8 @@ def paired(
         return no_pairs(), best
     rows = np.empty((64 * candidates.covers.shape[1], n_words(len(candidates))), np.uint64)
     _by_group(candidates.covers, rows)
-    for step in range(_ROUNDS):
+    many = len(candidates) * candidates.n_groups > _MANY_ENTRIES
+    for step in range(_FEWER_ROUNDS if many else _ROUNDS):
         if stopped():
             break
         game.play(rows, step, max_rules, rng)

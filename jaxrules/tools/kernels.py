@@ -9,6 +9,7 @@ spent on it. Models do not depend on it.
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -25,8 +26,9 @@ _MORE_SEARCHES = 10
 _TO_IMPORT = 2.5
 """Seconds that an import of a large package may take in a fresh process."""
 _TO_LOAD, _TO_COMPILE = 0.8, 10.0
-"""Seconds until kernels work that are on disk, and that are not."""
-
+"""Seconds until kernels work that are on disk, and that are not, on a busy machine."""
+_REPAYS = 0.4
+"""The share of that wait that work must save to be worth it, as later work is saved it, too."""
 
 _left: ContextVar[tuple[Callable[[], float], ...]] = ContextVar("left", default=())
 
@@ -55,10 +57,11 @@ class Kernels:
         saved = _PER_STEP * steps
         self.asked += saved
         worth = max(self.asked, _MORE_SEARCHES * saved)
-        if worth < _TO_LOAD:
+        if worth < _REPAYS * _TO_LOAD:
             return False
-        left = min([worth, *(seconds() for seconds in _left.get())])
-        return left >= seconds_to_load(self.module, left, self.functions)
+        left = min((seconds() for seconds in _left.get()), default=math.inf)
+        wait = seconds_to_load(self.module, left, self.functions)
+        return worth >= _REPAYS * wait and left >= wait
 
 
 def seconds_to_load(module: str, left: float, functions: tuple[str, ...] = ()) -> float:

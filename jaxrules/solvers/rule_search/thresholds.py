@@ -266,7 +266,7 @@ def _lowest(
     """The lowest threshold with only rows without terms between it and one at this place."""
     rows = column.rows[:place]
     others = np.flatnonzero(counts[rows if of_rows is None else of_rows[rows]])
-    first = max(int(others[-1]) if others.size else 0, 0)
+    first = int(others[-1]) if others.size else 0
     return first + 1 + int(column.ends[first:place].argmax())
 
 
