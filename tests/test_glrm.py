@@ -719,3 +719,15 @@ def test_elimination_leaves_other_losses_alone() -> None:
     one, other = (jr.glrm.fit(X, y, loss="exponential", eliminate=on) for on in (None, True))
     assert list(one.model.conjunctions) == list(other.model.conjunctions)
     assert other.details.dropped == 0
+
+
+def test_ctrl_c_before_the_first_rule_leaves_short_rules() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+
+    def press(progress: jr.Progress) -> None:
+        raise KeyboardInterrupt
+
+    fit = jr.glrm.fit(X, X[:, 0] * X[:, 1] > 0, progress=press)
+    assert fit.status == "interrupted"
+    assert len(fit.model.conjunctions) > 0

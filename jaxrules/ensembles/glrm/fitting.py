@@ -72,7 +72,7 @@ def fit(
         return _in_time(data, sample, options, run)
     task = GlrmTask.of(data, options, run)
     few = None
-    if free and run.deadline.seconds and len(data.weights) > _FEW_ROWS:
+    if free and len(data.weights) > _FEW_ROWS:
         few = some_rows(data, _FEW_ROWS, options.seed)
     space = task.candidates.space
     # No time for a first master problem on all rows, or the search ended without a rule: a few rows
