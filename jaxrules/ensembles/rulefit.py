@@ -86,7 +86,7 @@ _PATIENCE = 5
 """Penalties, each 13 % below the one before, over which the held-out loss may fail to fall before
 the path ends.
 """
-_NEEDS = (FORESTS, "jaxrules.solvers.linear.bit_products")
+_PRODUCTS = "jaxrules.solvers.linear.kernels.bit_products"
 """What takes long to import."""
 _WITHOUT_FOLDS = 0.05
 """The penalty, relative to the largest, if time ends cross-validation before it has compared any.
@@ -328,7 +328,7 @@ def fit(
     data = task.data
     start = given_start(options.start, RuleEnsemble, data, task.constraints, options.linear_terms)
     makes_rules = task.makes_rules and start is None
-    sample = rows_for_rules(data, run, options.seed, _NEEDS) if makes_rules else None
+    sample = rows_for_rules(data, run, options.seed, task.needs) if makes_rules else None
     if sample is not None:
         return _in_time(task, sample, options.l1_penalty, run)
     pool = task.pool(data, run)
@@ -353,7 +353,7 @@ def _in_time(
     task: _RuleFitTask, sample: TrainingData, l1_penalty: float | None, run: Run
 ) -> Fit[RuleEnsemble]:
     """The fit on all rows with the rules found on a sample, from their weights there."""
-    model, shown = model_in_time(sample, fit, task.options, run, needs=_NEEDS)
+    model, shown = model_in_time(sample, fit, task.options, run, needs=task.needs)
     found = _with_rules_of(model, task, l1_penalty if shown is None else shown["l1_penalty"], run)
     details: Any = found.details
     return replace(found, details=replace(details, sample=len(sample.weights)))
@@ -363,7 +363,7 @@ def _few_rules(task: _RuleFitTask, l1_penalty: float | None, run: Run) -> Fit[Ru
     """After Ctrl-C, a fit of a few rules to return if there are none yet; else None."""
     if not (task.makes_rules and run.interrupt.pressed):
         return None
-    sample = rows_for_rules(task.data, run, task.options.seed, _NEEDS)
+    sample = rows_for_rules(task.data, run, task.options.seed, task.needs)
     return None if sample is None else _in_time(task, sample, l1_penalty, run)
 
 
@@ -373,7 +373,7 @@ def _with_rules_of(
     """The fit on all rows with the rules of a model, from its weights."""
     seed = task.options.seed
     pool = rule_pool(model.conjunctions, task.data, seed, run, True, task.constraints)
-    problem = _RuleFitProblem.of(task, task.data, pool, compiled=run.may_import(_NEEDS[1]))
+    problem = _RuleFitProblem.of(task, task.data, pool, compiled=run.may_import(task.needs[1]))
     if l1_penalty is None:
         l1_penalty = _WITHOUT_FOLDS * max(master.max_penalty() for master in problem.masters)
     return _walk(problem, [l1_penalty], run, start=problem.begun(model))[0]
@@ -454,6 +454,11 @@ class _RuleFitTask:
     constraints: Constraints
     first: Conjunctions
     joint: bool
+
+    @property
+    def needs(self) -> tuple[str, str]:
+        """What takes long to load: trees and products."""
+        return FORESTS, f"{_PRODUCTS}_of_classes" if self.joint else _PRODUCTS
 
     @property
     def makes_rules(self) -> bool:

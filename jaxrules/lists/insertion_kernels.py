@@ -16,14 +16,14 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 Bits = NDArray[np.uint32]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-_jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_jit: Any = from_python(error_model="numpy")
 _part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 _WORST = -(2**30)
 

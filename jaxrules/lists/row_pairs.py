@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,12 +31,12 @@ from jaxrules.lists.candidates import ListCandidates
 from jaxrules.lists.prefix_kernels import RowPairs, no_pairs
 from jaxrules.solvers.limits import never
 from jaxrules.tools.bits import Words, n_words, unpack
-from jaxrules.tools.compiling import FROM_PYTHON
+from jaxrules.tools.compiling import from_python
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_jit: Any = from_python(error_model="numpy")
 
 _MOST_ENTRIES = 1 << 31
 """The most conditions x groups: their transposed bits then take 256 MiB."""

@@ -20,11 +20,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxrules.tools.compiling import from_python
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+_jit = from_python(error_model="numpy")
 
 # A call with so many arrays is expensive.
 _inline = numba.njit(inline="always", nogil=True, error_model="numpy")

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from jaxrules.paths.costs import Array, QuadraticCost
+from jaxrules.tools.compiling import from_python
 
 BUDGET = 300_000
 """The most sets examined; then the open ones bound the rest."""
@@ -38,7 +38,7 @@ def least_by_size(cost: QuadraticCost, smallest: int, largest: int) -> Array:
     return found
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@from_python(error_model="numpy")
 def _search(
     inverse: Any, model: Any, least: float, smallest: int, largest: int, best: Any, budget: int
 ) -> float:
@@ -96,7 +96,7 @@ def _search(
     return np.inf
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@from_python(error_model="numpy")
 def _remove(inverses: Any, models: Any, costs: Any, removed: Any, level: int, j: int) -> None:
     """Least squares without feature j, into the next level."""
     d = models.shape[1]

@@ -26,7 +26,8 @@ _MORE_SEARCHES = 10
 _TO_IMPORT = 2.5
 """Seconds that an import of a large package may take in a fresh process."""
 _TO_LOAD, _TO_COMPILE = 0.8, 10.0
-"""Seconds until kernels work that are on disk, and that are not, on a busy machine."""
+"""Seconds until kernels work that are on disk, and that are not, on a busy machine; a module whose
+kernels are compiled sooner has its own TO_COMPILE."""
 _REPAYS = 0.4
 """The share of that wait that work must save to be worth it, as later work is saved it, too."""
 
@@ -70,7 +71,7 @@ def seconds_to_load(module: str, left: float, functions: tuple[str, ...] = ()) -
     Args:
         module: compiled if its name says "kernels".
         left: no more seconds are spent to find out.
-        functions: the kernels that are needed; without names, any that numba keeps on disk.
+        functions: the kernels that are needed; without names, any that Python calls.
     """
     if "kernels" not in module:
         return 0.0 if module in sys.modules else _TO_IMPORT
@@ -78,14 +79,24 @@ def seconds_to_load(module: str, left: float, functions: tuple[str, ...] = ()) -
         return _TO_LOAD
     loaded = vars(importlib.import_module(module))
     found = [loaded[name] for name in functions] or list(loaded.values())
-    kernels = [one for one in found if getattr(getattr(one, "stats", None), "cache_path", None)]
+    kernels = [getattr(one, "kernel", one) for one in found]
+    kernels = [one for one in kernels if _is_called_from_python(one)]
     if any(kernel.signatures for kernel in kernels):
         return 0.0
-    return _TO_LOAD if any(map(_is_on_disk, kernels)) else _TO_COMPILE
+    if any(map(_is_on_disk, kernels)):
+        return _TO_LOAD
+    return float(loaded.get("TO_COMPILE", _TO_COMPILE))
+
+
+def _is_called_from_python(one: Any) -> bool:
+    options = getattr(one, "targetoptions", {"no_cpython_wrapper": True})
+    return not options.get("no_cpython_wrapper", False)
 
 
 def _is_on_disk(kernel: Any) -> bool:
     """Whether numba has compiled a kernel on this machine before."""
+    if kernel.stats.cache_path is None:
+        return False
     code, module = kernel.py_func.__code__, kernel.py_func.__module__.rpartition(".")[2]
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
     name = f"{module}.{kernel.py_func.__qualname__}-{code.co_firstlineno}.{version}*.nbi"

@@ -46,8 +46,8 @@ class Deadline:
     It is checked between steps; a step that has started is not interrupted. The longest steps are:
     kernels on their first use (numba's load in a second in every process, and compile for seconds
     after an installation; JAX's compile for every shape, for a second or more, less from its
-    persistent cache; only RuleFit, exact searches of more than two conditions and LIRE's bound wait
-    for them beyond the limit), the import of scikit-learn's forests (a second; with less
+    persistent cache; only exact searches of more than two conditions and LIRE's bound wait for them
+    beyond the limit), the import of scikit-learn's forests (a second; with less
     than 2.5 seconds left, more on a busy machine, a fresh process does without), one tree of a
     forest and, with ``method="mip"``, the import of CVXPY and its translation of a large program.
 

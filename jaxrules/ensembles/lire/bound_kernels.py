@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ _CENTRED = 1e-10
 _CENTRING_STEPS = 20
 _SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered, nothing else
 
-_compiled: Any = numba.njit(cache=True, nogil=True, **FROM_PYTHON)
+_compiled: Any = from_python()
 _part: Any = numba.njit(**FROM_KERNELS)
 _summing: Any = numba.njit(**FROM_KERNELS, fastmath=_SUMS)
 

@@ -70,7 +70,7 @@ class BitColumns:
             sums = np.array([self._numbers(j) @ rows for j in range(len(self))])
             return sums.reshape(len(self), *rows.shape[1:])
         if rows.ndim == 2:
-            from jaxrules.solvers.linear.bit_products_of_classes import add_sums_of_classes
+            from jaxrules.solvers.linear.kernels.bit_products_of_classes import add_sums_of_classes
 
             fours = _in_fours(rows)
             classes = fours.shape[1]
@@ -78,7 +78,7 @@ class BitColumns:
             add_sums_of_classes(self._octets, fours.ravel(), classes, by_class)
             sums = _ENTRIES.T @ by_class.reshape(-1, 256, classes)
             return sums.reshape(-1, classes)[: len(self), : rows.shape[1]]
-        from jaxrules.solvers.linear.bit_products import add_sums
+        from jaxrules.solvers.linear.kernels.bit_products import add_sums
 
         by_octet = np.zeros((-(-len(self) // 8), 4, 256))
         add_sums(self._octets, np.ascontiguousarray(rows, np.float64), by_octet)
@@ -97,7 +97,7 @@ class BitColumns:
         if coefficients.ndim == 2 and len(coefficients) == 1:
             return self.__rmatmul__(coefficients[0])[None]
         if coefficients.ndim == 2:
-            from jaxrules.solvers.linear.bit_products_of_classes import add_scores_of_classes
+            from jaxrules.solvers.linear.kernels import bit_products_of_classes as of_classes
 
             used = np.flatnonzero(coefficients.any(axis=0))
             fours = _in_fours(coefficients[:, used].T)
@@ -106,11 +106,11 @@ class BitColumns:
             eights[: len(used)] = fours
             by_class = _ENTRIES @ eights.reshape(groups, 8, classes)
             scores = np.zeros(self.shape[1] * classes)
-            add_scores_of_classes(
+            of_classes.add_scores_of_classes(
                 self.take(used)._octets, by_class.reshape(groups, 256 * classes), classes, scores
             )
             return np.ascontiguousarray(scores.reshape(-1, classes)[:, : len(coefficients)].T)
-        from jaxrules.solvers.linear.bit_products import add_scores
+        from jaxrules.solvers.linear.kernels.bit_products import add_scores
 
         used = np.flatnonzero(coefficients)
         # All 256 sums of each eight coefficients at once; a row then looks its own one up.
@@ -140,7 +140,7 @@ class BitColumns:
             numbers = np.array([self._numbers(j) for j in range(len(self))])
             some = numbers if left is None else numbers[left]
             return None if stopped() else np.asarray((some * weights) @ numbers.T)
-        from jaxrules.solvers.linear.bit_products import scaled
+        from jaxrules.solvers.linear.kernels.bit_products import scaled
 
         # Half of the weight on either side: a matrix times its own transpose, of which BLAS
         # computes one triangle.

@@ -95,7 +95,7 @@ class Quadratic:
             tolerance: the largest KKT violation allowed.
             max_rounds: bound on the rounds.
         """
-        from jaxrules.solvers.linear.coordinate_descent import sweep
+        from jaxrules.solvers.linear.kernels.coordinate_descent import sweep
 
         b, gradient = self.anchor.copy(), self.linear.copy()
         signs = self.penalty.signs

@@ -465,7 +465,7 @@ class _Models(NamedTuple):
         """The coefficients at the minimum of the models, with their second derivatives times
         `at.scale`, plus the penalty; and the change of the intercepts.
         """
-        from jaxrules.solvers.linear.group_descent import group_sweeps
+        from jaxrules.solvers.linear.kernels.group_descent import group_sweeps
 
         b, scale = np.array(at.coefficients.T, order="C"), at.scale
         # The intercepts are minimised out, and all is divided by the scale, which is the same as to

@@ -13,13 +13,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Cells = NDArray[np.uint8]
 _OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
-_compiled: Any = numba.njit(cache=True, nogil=True, **_OPTIONS, **FROM_PYTHON)
+_compiled: Any = from_python(**_OPTIONS)
 _part: Any = numba.njit(**_OPTIONS, **FROM_KERNELS)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_PYTHON
+from jaxrules.tools.compiling import from_python
 
 Indices = NDArray[np.intp]
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_compiled: Any = from_python(error_model="numpy")
 
 
 @_compiled

@@ -26,10 +26,10 @@ import numpy as np
 
 from jaxrules.solvers.rule_search.kernels.class_pairs import Cells, Chain, Floats, Indices
 from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_pair
-from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 _OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
-_compiled: Any = numba.njit(cache=True, nogil=True, **_OPTIONS, **FROM_PYTHON)
+_compiled: Any = from_python(**_OPTIONS)
 _part: Any = numba.njit(**_OPTIONS, **FROM_KERNELS)
 _IN_CACHE = 262_144
 """How many bytes of terms are read at a time."""

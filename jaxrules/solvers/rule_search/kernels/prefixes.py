@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_group
-from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 Floats = NDArray[np.float64]
 _LARGEST = int(np.iinfo(np.int16).max)
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_compiled: Any = from_python(error_model="numpy")
 _part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 
 

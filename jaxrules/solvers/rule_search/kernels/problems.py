@@ -21,6 +21,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.space import IN_SPAN, TIE
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -152,18 +153,11 @@ def compiled(function: Kernel, entry_point: bool = False) -> Kernel:
     works, but slower. Only entry points have a Python wrapper, which takes long to compile, and a
     cache, which includes what they call.
     """
-    njit: Any = functools.partial(
-        numba.njit,
-        nogil=True,
-        cache=entry_point,
-        no_cpython_wrapper=not entry_point,
-        no_cfunc_wrapper=True,
-        **_OPTIONS,
-    )
+    decorator: Any = from_python if entry_point else functools.partial(numba.njit, **FROM_KERNELS)
     try:
-        kernel: Kernel = njit(_nrt=False)(function)
+        kernel: Kernel = decorator(_nrt=False, **_OPTIONS)(function)
     except KeyError:
-        kernel = njit()(function)
+        kernel = decorator(**_OPTIONS)(function)
     return kernel
 
 

@@ -13,10 +13,10 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_KERNELS, FROM_PYTHON
+from jaxrules.tools.compiling import FROM_KERNELS, from_python
 
 Floats = NDArray[np.float64]
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **FROM_PYTHON)
+_compiled: Any = from_python(error_model="numpy")
 _part: Any = numba.njit(error_model="numpy", **FROM_KERNELS)
 _intrinsic: Any = intrinsic
 LANES = 4

@@ -9,7 +9,7 @@ import numpy as np
 from numba import float64, int64
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_PYTHON
+from jaxrules.tools.compiling import from_python
 
 Floats = NDArray[np.float64]
 
@@ -21,12 +21,7 @@ _AT_ZERO = (
 )
 
 
-@numba.njit(
-    (_CUBE, _MATRIX, _READ, float64[:, ::1], float64[:, ::1], int64, float64),
-    cache=True,
-    nogil=True,
-    **FROM_PYTHON,
-)
+@from_python((_CUBE, _MATRIX, _READ, float64[:, ::1], float64[:, ::1], int64, float64))
 def group_sweeps(
     hessians: Floats,
     curvature: Floats,

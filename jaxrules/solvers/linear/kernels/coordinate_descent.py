@@ -9,7 +9,7 @@ import numpy as np
 from numba import boolean, float64, int64
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_PYTHON
+from jaxrules.tools.compiling import from_python
 
 Floats = NDArray[np.float64]
 
@@ -17,12 +17,7 @@ _READ, _MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1,
 _FLAGS = numba.types.Array(boolean, 1, "C", readonly=True)
 
 
-@numba.njit(
-    (_MATRIX, _READ, _READ, _FLAGS, _FLAGS, float64[::1], float64[::1], int64),
-    cache=True,
-    nogil=True,
-    **FROM_PYTHON,
-)
+@from_python((_MATRIX, _READ, _READ, _FLAGS, _FLAGS, float64[::1], float64[::1], int64))
 def sweep(
     hessian: Floats,
     curvature: Floats,

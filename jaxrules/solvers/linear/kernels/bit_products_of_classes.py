@@ -11,13 +11,16 @@ import numba
 import numpy as np
 from numba import float64, int64
 
-from jaxrules.solvers.linear.bit_products import OCTETS, TILE, Floats, Octets, transpose
-from jaxrules.tools.compiling import FROM_PYTHON
+from jaxrules.solvers.linear.kernels.bit_products import OCTETS, TILE, Floats, Octets, transpose
+from jaxrules.tools.compiling import from_python
+
+TO_COMPILE = 6.0
+"""Seconds, with the kernels of coordinate descent."""
 
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
 
-@numba.njit((OCTETS, _READ, int64, float64[:, ::1]), cache=True, nogil=True, **FROM_PYTHON)
+@from_python((OCTETS, _READ, int64, float64[:, ::1]))
 def add_sums_of_classes(octets: Octets, rows: Floats, classes: int, by_octet: Floats) -> None:
     """`add_sums` for flat (rows, classes), into (groups, 256 classes)."""
     count, step = octets.shape[1], np.uint64(classes)
@@ -37,7 +40,7 @@ def add_sums_of_classes(octets: Octets, rows: Floats, classes: int, by_octet: Fl
                     row += step
 
 
-@numba.njit((OCTETS, _READ_MATRIX, int64, float64[::1]), cache=True, nogil=True, **FROM_PYTHON)
+@from_python((OCTETS, _READ_MATRIX, int64, float64[::1]))
 def add_scores_of_classes(octets: Octets, by_octet: Floats, classes: int, scores: Floats) -> None:
     """`add_scores` for (groups, 256 classes), to flat (rows, classes)."""
     count, step, size = octets.shape[1], np.uint64(classes), max(1, TILE // classes)

@@ -9,12 +9,15 @@ import numpy as np
 from numba import float32, float64, int64, uint8
 from numpy.typing import NDArray
 
-from jaxrules.tools.compiling import FROM_PYTHON
+from jaxrules.tools.compiling import from_python
 
 Floats = NDArray[np.float64]
 Octets = NDArray[np.uint8]
 
 OCTETS = numba.types.Array(uint8, 2, "C", readonly=True)
+TO_COMPILE = 4.0
+"""Seconds, with the kernels of coordinate descent."""
+
 _READ, _READ_MATRIX = (numba.types.Array(float64, n, "C", readonly=True) for n in (1, 2))
 
 TILE = 1024
@@ -43,7 +46,7 @@ def transpose(octets: Octets, first: int, start: int, tile: NDArray[np.uint64]) 
         tile[b] = x ^ t ^ (t << np.uint64(28))
 
 
-@numba.njit((OCTETS, _READ, float64[:, :, ::1]), cache=True, nogil=True, **FROM_PYTHON)
+@from_python((OCTETS, _READ, float64[:, :, ::1]))
 def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
     """Add each row's number at the index that its eight entries of a group of columns form, in
     (groups, 4, 256).
@@ -65,7 +68,7 @@ def add_sums(octets: Octets, rows: Floats, by_octet: Floats) -> None:
                     entries >>= np.uint64(8)
 
 
-@numba.njit((OCTETS, _READ_MATRIX, float64[::1]), cache=True, nogil=True, **FROM_PYTHON)
+@from_python((OCTETS, _READ_MATRIX, float64[::1]))
 def add_scores(octets: Octets, by_octet: Floats, scores: Floats) -> None:
     """Add to each row the number at the index that its eight entries of a group of columns form, in
     (groups, 256).
@@ -101,9 +104,6 @@ def _scaled(
                 out[j, 8 * b + i] = entries[i] * factors[8 * (start + b) + i]
 
 
-scaled = numba.njit(
-    [(OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64)],
-    cache=True,
-    nogil=True,
-    **FROM_PYTHON,
+scaled = from_python(
+    *((OCTETS, int64, kind[:, ::1], kind[::1], kind[:, ::1]) for kind in (float32, float64))
 )(_scaled)

@@ -1,0 +1,1 @@
+"""Compiled kernels of the linear solvers; imported on first use, as they load numba."""
