@@ -103,9 +103,22 @@ for columns in (10, 40):
 print("true" if "numba" in sys.modules else "false")
 """
 
+WITHOUT_DOCSTRINGS = """
+import numpy as np
+import jaxrules as jr
+from jaxrules import estimators
 
-def output(program: str, *arguments: str) -> Any:
-    command = [sys.executable, "-W", "error", "-c", program, *arguments]
+X = np.random.default_rng(0).normal(size=(60, 2))
+for name in estimators.__all__:
+    model = getattr(estimators, name)()
+    if name.startswith("RuleBoosting"):
+        model.fit(X, X[:, 0] > 0)
+print(len(jr.lltboost.fit(X, X[:, 0], max_rules=1).model.conjunctions))
+"""
+
+
+def output(program: str, *arguments: str, python: tuple[str, ...] = ()) -> Any:
+    command = [sys.executable, *python, "-W", "error", "-c", program, *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
@@ -122,6 +135,10 @@ def test_import_is_light_and_leaves_jax_alone() -> None:
         "arrays": [],
     }
     assert output(IMPORT) == {**nothing, "threads": 0}
+
+
+def test_fits_and_estimators_without_docstrings() -> None:
+    assert output(WITHOUT_DOCSTRINGS, python=("-OO",)) == 1
 
 
 def test_a_few_rules_in_a_fresh_process_load_no_kernels() -> None:

@@ -26,6 +26,7 @@ import dataclasses
 import functools
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import (
@@ -615,7 +616,7 @@ def documented(
     """A docstring with the documentation of the options, except `without`, at the end of its
     section "Args".
     """
-    if text is None:  # python -OO
+    if text is None or sys.flags.optimize == 2:  # python -OO has no docstrings
         return None
     text = inspect.cleandoc(text)
     known = _attributes(kind)
