@@ -17,6 +17,7 @@ from jaxrules.data.table import MISSING, UNSEEN
 from jaxrules.rules import conditions as module
 from jaxrules.rules.conditions import all_propositions, readable_quantiles, whole_thresholds
 from jaxrules.rules.lowered import Direction, Directions
+from jaxrules.tools.bits import unpack
 
 Oracle = Callable[[Any, jr.Table], np.ndarray]
 C = jr.Condition
@@ -703,3 +704,27 @@ def test_short_thresholds_of_integers_are_integers() -> None:
         "x <= 99",
     ]
     assert (short.satisfied(table) == rules.satisfied(table)).all()
+
+
+@pytest.mark.parametrize("rows", [3, 200])
+def test_many_columns_are_evaluated_in_parts(rows: int) -> None:
+    """Rules that stand column by column: those of a part use few columns."""
+    rng = np.random.default_rng(rows)
+    columns: dict[str, Any] = {f"x{j}": np.round(rng.normal(size=500), 2) for j in range(60)}
+    columns["x7"][::3] = np.nan
+    columns["colour"] = rng.choice(["red", "green", "blue"], 500)
+    table = jr.as_table(columns, missing="own_category")
+    pool = all_propositions(table, max_cut_points=19)
+    some, few = table[np.arange(rows)], np.array([5, 1030, len(pool) - 2])
+    assert len(pool) > 2048
+    assert len(pool._parts()) > 2
+    holds = pool.satisfied(some)
+    one_by_one = np.column_stack([pool.take([r]).satisfied(some)[:, 0] for r in range(len(pool))])
+    np.testing.assert_array_equal(holds, one_by_one)
+    np.testing.assert_array_equal(holds[:, few], pool.take(few).satisfied(some))
+    (_, by_rule), *_ = pool.batches_by_rule(some)
+    np.testing.assert_array_equal(by_rule, holds.T)
+    (_, bits), *_ = pool.packed_batches(some)
+    np.testing.assert_array_equal(unpack(bits, len(pool)), holds)
+    mixed = pool.take(rng.permutation(len(pool)))  # each part would use all columns
+    assert len(mixed._parts()) == 1

@@ -933,24 +933,28 @@ def test_real_numbers_categories_and_missing_values():
     assert "age >= 45" in str(fit.model)
 
 
-def test_many_rows_have_fewer_cut_points_by_default(monkeypatch):
+def test_a_large_pool_has_the_best_literals_by_default(monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"age": rng.normal(40, 10, 200), "size": rng.normal(size=200), "job": list("cscj") * 50}
     )
     y = (frame["age"] > 45) & (frame["job"] != "c")
-    assert jr.exact_list.fit(frame, y, max_rules=1).details.max_cut_points == 9
-    eighteen = 18 + 18 * 17 // 2  # 2 literals of each cut point and category
-    monkeypatch.setattr(exact_problem, "_MOST_ENTRIES", eighteen * len(frame))
-    options = {"max_rules": 1, "literal_penalty": 1.0}
-    fewer = jr.exact_list.fit(frame, y, **options)
-    three = jr.exact_list.fit(frame, y, **options, max_cut_points=3)
-    assert fewer.details.max_cut_points == three.details.max_cut_points == 3
-    # What room is left has splits.
-    assert three.details.conditions < fewer.details.conditions <= eighteen
-    assert fewer.objective > three.objective
+    options = {"max_rules": 2, "literal_penalty": 1.0}
+    every = jr.exact_list.fit(frame, y, **options)
+    assert every.details.max_cut_points == 9
+    assert every.details.left_out == 0
+    twelve = 12 + 12 * 11 // 2
+    monkeypatch.setattr(exact_problem, "_OVERHEAD", 0)
+    monkeypatch.setattr(exact_problem, "_MOST_ENTRIES", twelve * len(frame))
+    few = jr.exact_list.fit(frame, y, **options)
+    assert few.details.left_out > 0
+    assert few.details.conditions <= twelve
+    assert few.objective == every.objective  # they tell the classes apart
+    short = jr.exact_list.fit(frame, y, max_length=1, **options)
+    assert short.details.left_out == 0
+    monkeypatch.undo()
     given = jr.exact_list.fit(frame, y, max_rules=1, cut_points={"age": range(30, 50)})
-    assert given.details.max_cut_points == 1
+    assert given.details.max_cut_points == 9
     assert jr.exact_list.fit(frame, y, max_rules=1, max_cut_points=9).details.max_cut_points == 9
 
 

@@ -79,8 +79,10 @@ class ExactListDetails(Details):
             bounds count as one.
         nodes: the states of the search, or the nodes of the program's tree.
         literal_penalty: lambda.
-        max_cut_points: the most cut points of a numeric column; None for every value, for given
+        max_cut_points: the most quantiles of a numeric column; None for every value, for given
             conditions, and with a `sample`.
+        left_out: the number of literals that the pool has no room for: those that tell the classes
+            apart least, see `max_cut_points`.
         chosen: why the data chose this penalty; empty if it was given.
         sample: the number of rows that the rules come from; None for all.
     """
@@ -91,6 +93,7 @@ class ExactListDetails(Details):
     nodes: int
     literal_penalty: float
     max_cut_points: int | None = None
+    left_out: int = 0
     chosen: str = ""
     sample: int | None = None
 
@@ -463,6 +466,7 @@ def _finished(
             nodes=certificate.nodes,
             literal_penalty=penalty.value,
             max_cut_points=problem.max_cut_points,
+            left_out=problem.left_out,
             chosen=penalty.chosen,
         ),
     )

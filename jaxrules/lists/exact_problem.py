@@ -33,8 +33,11 @@ from jaxrules.tools.runs import Run
 
 Floats = NDArray[np.float64]
 
-_MOST_ENTRIES = 1 << 33
-"""Literals and pairs x distinct rows of the default number of cut points: 4 GiB of memory."""
+_MOST_ENTRIES, _OVERHEAD = 1 << 33, 1 << 13
+"""The most conditions of the default pool x distinct rows, and as many rows as a condition costs
+beside its bits: about 4 GiB of memory."""
+_AT_ONCE = 1024
+"""Literals whose classes are counted at once."""
 
 
 @options
@@ -44,8 +47,9 @@ class PoolOptions(PricedListOptions):
     Attributes:
         max_cut_points: the most cut points of a numeric column, at evenly spaced quantiles; None
             for every value. "auto": 9, the deciles, and the splits of a few boosted trees,
-            thresholds that the data choose; or fewer if literals and pairs x distinct rows would
-            exceed 2^33. `fit.details["max_cut_points"]` reports the number of quantiles. See
+            thresholds that the data choose. If literals and pairs x (distinct rows + 8192) then
+            exceed 2^33 (some hundred columns), the literals with the largest decrease of Gini's
+            impurity have a place; `fit.details["left_out"]` counts the others. See
             `jaxrules.lists.literals.literals_of`.
         max_length: the most literals of a rule. The pool of conditions grows exponentially with it.
         min_support: the least share of the row weight, in [0, 1), that a condition of the pool
@@ -102,7 +106,8 @@ class ListProblem:
     Attributes:
         data: the rows that the expert's rules do not cover, without those of weight zero.
         literals: that the candidates are made of, None if candidates are given.
-        max_cut_points: the most cut points of a numeric column.
+        max_cut_points: the most quantiles of a numeric column.
+        left_out: the number of literals that the pool has no room for.
         candidates: the conditions, on the rows that the expert's rules leave.
         max_rules: the most rules to choose.
         max_length: the most literals of a candidate.
@@ -113,6 +118,7 @@ class ListProblem:
     data: TrainingData
     literals: PropositionPool | None
     max_cut_points: int | None
+    left_out: int
     candidates: ListCandidates
     max_rules: int
     max_length: int
@@ -242,11 +248,12 @@ class ListProblem:
         )
         first = FirstRules.of(data, class_weights, options, options.max_rules, constraints)
         constraints = constraints.behind(first.rules)
-        literals = most = None
+        literals, most, left_out = None, None, 0
         parts = rules_for(table.schema, "rules", options.rules)
         if options.rules is None:
             some = data if sample is None else sample
-            literals, most = _literals(some, table.n_rows, constraints, options)
+            most = CUT_POINTS if options.max_cut_points == "auto" else options.max_cut_points
+            literals, left_out = _literals(some, table.n_rows, most, constraints, options)
             parts = literals
         elif not len(parts):
             raise ValueError("rules is empty; pass at least one")
@@ -266,6 +273,7 @@ class ListProblem:
             data=data[first.rest],
             literals=literals,
             max_cut_points=most,
+            left_out=left_out,
             candidates=replace(candidates, local_penalty=options.local_penalty),
             max_rules=options.max_rules - len(first.rules),
             max_length=options.max_length,
@@ -275,48 +283,53 @@ class ListProblem:
 
 
 def _literals(
-    data: TrainingData, n_rows: int, constraints: Constraints, options: PoolOptions
-) -> tuple[PropositionPool, int | None]:
-    """The literals that some rule may have, and the most quantiles of a numeric column.
+    data: TrainingData,
+    n_rows: int,
+    max_cut_points: int | None,
+    constraints: Constraints,
+    options: PoolOptions,
+) -> tuple[PropositionPool, int]:
+    """The literals that some rule may have, and how many are left out.
 
     Args:
         data: all rows, or some of them.
         n_rows: the number of all rows.
     """
-    table, n_classes = data.table, len(data.classes or ())
-
-    def of(most: int | None) -> PropositionPool:
-        pool = literals_of(table, max_cut_points=most, cut_points=options.cut_points)
-        return constraints.usable(pool, n_classes)
-
+    table, n_classes, given = data.table, len(data.classes or ()), options.cut_points
+    literals = literals_of(table, max_cut_points=max_cut_points, cut_points=given)
+    literals = constraints.usable(literals, n_classes)
     if options.max_cut_points != "auto":
-        return of(options.max_cut_points), options.max_cut_points
+        return literals, 0
+    splits = split_literals(data, constraints, given or (), options.seed)
+    literals = PropositionPool.concatenate([literals, constraints.usable(splits, n_classes)])
+    literals = literals.distinct(table)
+    room = _most_literals(n_rows, options.max_length)
+    if len(literals) > room and table.n_rows == n_rows:  # equal rows count once, if we have all
+        room = _most_literals(Activations.of(literals, table).n_patterns, options.max_length)
+    left_out = max(0, len(literals) - room)
+    return (literals.take(_best(literals, data, room)) if left_out else literals), left_out
 
-    def fit_in_memory(literals: int, rows: int) -> bool:
-        # All pairs count, before any is dropped for its support or as a duplicate.
-        pairs = math.comb(literals, 2) if options.max_length > 1 else 0
-        return rows * (literals + pairs) <= _MOST_ENTRIES
 
-    literals, rows = of(CUT_POINTS), n_rows
-    if not fit_in_memory(len(literals), n_rows) and table.n_rows == n_rows:
-        rows = Activations.of(literals, table).n_patterns  # unknown if the table is a sample
-    of_column = np.bincount(literals.feature, minlength=len(table.columns))
-    given = options.cut_points or ()
-    fixed = [not one.is_numeric or one.name in given for one in table.schema.features]
+def _most_literals(rows: int, max_length: int) -> int:
+    """So many literals, and their pairs, fit in `_MOST_ENTRIES`."""
+    conditions = _MOST_ENTRIES // (rows + _OVERHEAD)
+    return conditions if max_length == 1 else math.isqrt(2 * conditions)
 
-    def enough_memory(most: int) -> bool:
-        # A cut point gives two literals, "<" and ">=".
-        total = np.where(fixed, of_column, np.minimum(of_column, 2 * most)).sum()
-        return fit_in_memory(int(total), rows)
 
-    most = next((most for most in range(CUT_POINTS, 1, -1) if enough_memory(most)), 1)
-    if most < CUT_POINTS:
-        literals = of(most)
-    splits = constraints.usable(split_literals(data, constraints, given, options.seed), n_classes)
-    sizes = range(len(splits), 0, -1)
-    room = next((k for k in sizes if fit_in_memory(len(literals) + k, rows)), 0)
-    both = PropositionPool.concatenate([literals, splits.take(np.arange(room))])
-    return both.distinct(table), most
+def _best(literals: PropositionPool, data: TrainingData, room: int) -> NDArray[np.intp]:
+    """The literals with the largest decrease of Gini's impurity, in their order."""
+    weights = data.weights[:, None] * (data.codes[:, None] == np.arange(len(data.classes or ())))
+    totals, worth = weights.sum(axis=0), np.empty(len(literals))
+    for start in range(0, len(literals), _AT_ONCE):
+        block = np.arange(start, min(start + _AT_ONCE, len(literals)))
+        inside = literals.take(block).satisfied(data.table).T.astype(np.float64) @ weights
+        worth[block] = sum(
+            (side**2).sum(axis=1) / np.maximum(side.sum(axis=1), np.finfo(np.float64).tiny)
+            for side in (inside, totals - inside)
+        )
+    # A literal and its negation are equally good but for rounding, and stay together.
+    ranked = np.argsort(-np.round(worth / totals.sum(), 12), kind="stable")
+    return np.sort(ranked[:room])
 
 
 def _defaults(default: Any, data: TrainingData, totals: Floats) -> NDArray[np.bool_]:

@@ -46,9 +46,12 @@ _MOST_PARTNERS = 1 << 12
 """Partners that are compared in a round."""
 _BLOCKS = 8
 """This fraction of the rows is paired anew in a round."""
-_ROUNDS, _FEWER_ROUNDS = 48, 24
+_ROUNDS, _FEWER_ROUNDS, _FEWEST_ROUNDS = 48, 24, 6
 _MANY_ENTRIES = 1 << 28
 """With more conditions x groups, where a round takes about .05 seconds, there are fewer rounds."""
+_WORK, _OVERHEAD = 3 * 10**10, 1 << 10
+"""A round takes time in proportion to conditions x (groups + overhead); this much for all rounds.
+If there were only a few, they would prove too little: then there is none."""
 _PATIENCE = 0.5
 """Pairs that cost this much more than they bring are given up."""
 _PAID = 400
@@ -252,12 +255,13 @@ def paired(
     game, rng = _Game(candidates), np.random.default_rng(0)
     best, pairs = float(candidates.counts.max(axis=1).sum()), game.partner.copy()
     large = len(candidates) * candidates.n_groups > _MOST_ENTRIES
-    if large or not len(game.first) or not len(game.second):
+    rounds = _FEWER_ROUNDS if candidates.n_groups * len(candidates) > _MANY_ENTRIES else _ROUNDS
+    rounds = min(rounds, _WORK // max(1, len(candidates) * (candidates.n_groups + _OVERHEAD)))
+    if large or rounds < _FEWEST_ROUNDS or not len(game.first) or not len(game.second):
         return no_pairs(), best
     rows = np.empty((64 * candidates.covers.shape[1], n_words(len(candidates))), np.uint64)
     _by_group(candidates.covers, rows)
-    many = len(candidates) * candidates.n_groups > _MANY_ENTRIES
-    for step in range(_FEWER_ROUNDS if many else _ROUNDS):
+    for step in range(rounds):
         if stopped():
             break
         game.play(rows, step, max_rules, rng)

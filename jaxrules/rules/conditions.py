@@ -49,6 +49,8 @@ _CELLS_PER_BATCH = 1 << 24
 """Rows x rules of one batch: 16 MiB of booleans."""
 _WORDS_PER_BLOCK = 16
 """Bit vectors of an axis are built for 64 times this many rules at once."""
+_RULES_PER_PART = 1024
+"""A multiple of 64: bits of parts stand side by side."""
 _MOST_CELLS = 2**16 - 4  # cell codes are uint16
 _MOST_KEPT_NUMBERS = 100_000
 """Rules of more conditions, or categories, take longer to compare than to prepare for one call."""
@@ -734,14 +736,14 @@ class Conjunctions(Keeps):
 
     def batches_by_rule(self, table: Table) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
         """`batches` rule by rule, shape (rules, rows)."""
-        return self._batches(table, Lowered.by_rule)
+        return self._batches(table, Lowered.by_rule, axis=0)
 
     def packed_batches(self, table: Table) -> Iterator[tuple[slice, Words]]:
         """`batches` as bits, uint64, shape (rows, words); see `jaxrules.tools.bits`."""
         return self._batches(table, Lowered.packed)
 
     def _batches(
-        self, table: Table, check: Callable[[Lowered, Table], Any]
+        self, table: Table, check: Callable[[Lowered, Table], Any], axis: int = 1
     ) -> Iterator[tuple[slice, Any]]:
         same = table.schema.features == self.schema.features
         require(
@@ -749,11 +751,16 @@ class Conjunctions(Keeps):
             "the table and the rules have different columns; use "
             "jaxrules.data.table.conform(X, schema)",
         )
-        lowered = self.lowered()
+        parts = [part.lowered() for part in self._parts()]
+
+        def checked(rows: Table) -> Any:
+            found = [check(part, rows) for part in parts]
+            return found[0] if len(found) == 1 else np.concatenate(found, axis=axis)
+
         size = min(_MOST_ROWS_PER_BATCH, max(1, _CELLS_PER_BATCH // max(1, len(self))))
         blocks = [slice(i, min(i + size, table.n_rows)) for i in range(0, table.n_rows, size)]
         if len(blocks) == 1:
-            yield blocks[0], check(lowered, table)
+            yield blocks[0], checked(table)
             return
         pending: deque[tuple[slice, Future[Any]]] = deque()
         with ThreadPoolExecutor(2) as pool:  # NumPy releases the interpreter lock
@@ -761,12 +768,23 @@ class Conjunctions(Keeps):
                 checkpoint()
                 # Blocks come out in order, and only two are computed ahead, which bounds the
                 # memory.
-                pending.append((rows, pool.submit(lambda rows: check(lowered, table[rows]), rows)))
+                pending.append((rows, pool.submit(lambda rows: checked(table[rows]), rows)))
                 if len(pending) > 2:
                     done, batch = pending.popleft()
                     yield done, batch.result()
             for done, batch in pending:
                 yield done, batch.result()
+
+    def _parts(self) -> list[Self]:
+        """Consecutive rules that are evaluated on their own, if they then use few columns each:
+        time and memory are in proportion to rules times columns.
+        """
+        starts = range(0, len(self), _RULES_PER_PART)
+        uses = np.zeros((len(starts), int(self.feature.max(initial=-1)) + 1), bool)
+        uses[np.repeat(np.arange(len(self)) // _RULES_PER_PART, self.lengths), self.feature] = True
+        if len(starts) * uses.any(axis=0).sum() <= 2 * uses.sum():
+            return [self]
+        return [self.take(np.arange(i, min(i + _RULES_PER_PART, len(self)))) for i in starts]
 
     def satisfied_traced(self, X: jax.Array) -> jax.Array:
         """`satisfied` for use under jit, vmap and grad; comparisons use the dtype of `X`.
