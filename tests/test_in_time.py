@@ -551,3 +551,17 @@ def test_the_few_rules_of_boosting_have_the_ridge_of_the_user(
     assert model.weights[0, 0] == pytest.approx(
         rest[held].sum() / (held.sum() + ridge / 2), rel=1e-3
     )
+
+
+@pytest.mark.parametrize("name", ["boosting", "glrm", "ssrl", "exact_list"])
+def test_wide_tables_have_rules_in_no_time(name: str) -> None:
+    """About the columns that tell most about the target, numbers with gaps or categories."""
+    rng = np.random.default_rng(0)
+    X: dict[str, Any] = {f"x{j}": rng.normal(size=80) for j in range(300)}
+    X["x270"][::9] = np.nan
+    X["colour"] = rng.choice(["red", "green", "blue"], 80)
+    for y in (np.nan_to_num(X["x270"]) > 0, X["colour"] == "red"):
+        options = {"missing": "own_category", "time_limit": jr.Deadline(1.0, clock=Late())}
+        model = LEARNERS[name](X, y, **options).model
+        assert "x270" in str(model) or "colour" in str(model)
+        assert jr.accuracy(model, X, y) > 0.85

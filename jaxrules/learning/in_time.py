@@ -25,6 +25,10 @@ Stage = Literal["start", "unprepared", "prepared", "without rules"]
 
 _ROWS = 5000
 """The number of rows for rules that replace trees."""
+MANY_COLUMNS = 200
+"""With more columns, or rows than above, a fit may end in time without a rule. A few rules in no
+time are about as many columns, those that tell most about the target.
+"""
 
 
 def rows_for_rules(
@@ -43,13 +47,14 @@ def rows_for_rules(
     Args:
         needs: the modules that take long to import.
         stage: of the work; once it has begun, only Ctrl-C counts, and the limit for a preparation
-            that it ended, or a fit of many rows without rules.
+            that it ended, or a fit of many rows or columns without rules.
         columns: see `sample_in_time`.
     """
     if run.interrupt.pressed or stage == "unprepared":
         return some_rows(data, _ROWS, seed)
     if stage != "start":
-        late = bool(run.deadline.seconds) and run.stopped() and len(data.weights) > _ROWS
+        large = len(data.weights) > _ROWS or len(data.table.columns) > MANY_COLUMNS
+        late = bool(run.deadline.seconds) and run.stopped() and large
         return some_rows(data, _ROWS, seed) if stage == "without rules" and late else None
     sample = sample_in_time(data, run, seed, columns)
     limited = run.deadline.seconds and not all(map(run.may_import, needs))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, cast
@@ -1161,10 +1161,15 @@ def propositions_of(table: Table, *, max_cut_points: int | None = None) -> Propo
 
 
 def all_propositions(
-    table: Table, *, max_cut_points: int | None = None, max_categories: int | None = None
+    table: Table,
+    *,
+    max_cut_points: int | None = None,
+    max_categories: int | None = None,
+    columns: Container[int] | None = None,
 ) -> PropositionPool:
     """`propositions_of`, but with propositions that hold on all rows or on none, and with
-    duplicates; of the categories of a column, the `max_categories` most frequent.
+    duplicates; of some columns, if they are given; of the categories of a column, the
+    `max_categories` most frequent.
 
     Raises:
         TypeError, ValueError: if max_cut_points is not a positive integer.
@@ -1173,6 +1178,8 @@ def all_propositions(
     given: list[tuple[Sequence[Condition], NDArray[Any]]] = []
     for index, feature in enumerate(table.schema.features):
         checkpoint()
+        if columns is not None and index not in columns:
+            continue
         missing = table.missing_mask(index)
         if feature.categories is None:
             order = table.ascending(index)[: table.n_rows - np.count_nonzero(missing)]

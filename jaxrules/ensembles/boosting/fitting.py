@@ -27,7 +27,7 @@ from jaxrules.ensembles.noise import by_chance, unit
 from jaxrules.ensembles.size import check_likelihood
 from jaxrules.ensembles.split_points import MOST_ROWS, split_points
 from jaxrules.learning.cross_validation import arguments_of
-from jaxrules.learning.in_time import fit_in_half
+from jaxrules.learning.in_time import MANY_COLUMNS, fit_in_half
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import (
     TrainingData,
@@ -60,6 +60,7 @@ _ROWS_OF_FEW = 2000
 """The most rows of a few rules after the limit."""
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
+_TINY = np.finfo(np.float64).tiny
 _FEW_SECONDS = 0.1
 """The least time for a few rules of as many classes as possible."""
 
@@ -328,9 +329,12 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
         left = 0.0 if run.interrupt.pressed else run.deadline.remaining()
         seconds = max(_FEW_SECONDS, left / 4)
         limit = Deadline(seconds, run.deadline.clock)
-    pool = all_propositions(sample.table, max_cut_points=5, max_categories=_FEW_CATEGORIES)
-    # The number of pairs grows with the square of the columns.
     n_columns = len(sample.table.columns)
+    pool = all_propositions(
+        sample.table, max_cut_points=5, max_categories=_FEW_CATEGORIES,
+        columns=None if n_columns <= MANY_COLUMNS else _telling(sample, MANY_COLUMNS),
+    )  # fmt: skip
+    # The number of pairs grows with the square of the columns.
     many = n_columns > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
     short = many or options.max_length == 1
     few = replace(
@@ -341,6 +345,30 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
     )  # fmt: skip
     with Interrupt.unheard() if run.interrupt.pressed else nullcontext():
         return fit.with_options(*arguments_of(sample), few).model
+
+
+def _telling(data: TrainingData, most: int) -> set[int]:
+    """The columns that tell most about the target: numbers by their correlation with it or with a
+    class, missing values at the mean; categories by the variance between them.
+    """
+    codes = data.target if data.classes is None else data.codes[:, None] == np.unique(data.codes)
+    share = data.weights / data.weights.sum()
+    target = np.reshape(codes, (len(share), -1)).astype(np.float64)
+    target -= share @ target
+    told = np.zeros(len(data.table.columns))
+    for index, feature in enumerate(data.table.schema.features):
+        x, missing = data.table.columns[index], data.table.missing_mask(index)
+        if feature.categories is None:
+            x, known = np.where(missing, 0.0, x), np.where(missing, 0.0, share)
+            with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest
+                x = np.where(missing, 0.0, x - known @ x / max(known.sum(), _TINY))
+                told[index] = np.abs((share * x) @ target).max() / max((share @ x**2) ** 0.5, _TINY)
+            continue
+        place = np.unique(x, return_inverse=True)[1]
+        size = np.maximum(np.bincount(place, share), _TINY)
+        sums = [np.bincount(place, share * one) ** 2 / size for one in target.T]
+        told[index] = max(one.sum() for one in sums) ** 0.5
+    return set(np.argsort(-np.nan_to_num(told), kind="stable")[:most].tolist())
 
 
 def _propositions_in(model: RuleEnsemble) -> PropositionPool:
@@ -378,12 +406,13 @@ def or_sketch(found: Fit[RuleEnsemble], task: BoostingTask) -> Fit[RuleEnsemble]
 
 
 def _rows_without_rule(found: Fit[RuleEnsemble], task: BoostingTask) -> TrainingData | None:
-    """The rows for a few rules if a limit ended the fit to many rows before it had one, or Ctrl-C
-    any fit.
+    """The rows for a few rules if a limit ended the fit to many rows or columns before it had one,
+    or Ctrl-C any fit.
     """
     options, run, data = task.options, task.run, task.data
     free = options.propositions is None and not task.constraints.required
-    late = bool(run.deadline.seconds) and run.stopped() and len(data.weights) > 2 * _ROWS_OF_FEW
+    large = len(data.weights) > 2 * _ROWS_OF_FEW or len(data.table.columns) > MANY_COLUMNS
+    late = bool(run.deadline.seconds) and run.stopped() and large
     if not (free and (late or run.interrupt.pressed)):
         return None
     none = not len(found.model.conjunctions) and found.model.linear is None

@@ -22,7 +22,7 @@ from jaxrules.learning.cross_validation import (
     fits_in_turn,
     unfinished,
 )
-from jaxrules.learning.in_time import on_all_rows, rows_for_rules
+from jaxrules.learning.in_time import MANY_COLUMNS, on_all_rows, rows_for_rules
 from jaxrules.learning.options import learner
 from jaxrules.learning.training import TrainingData, by_content, loss_for, some_rows
 from jaxrules.losses import require
@@ -72,7 +72,7 @@ def fit(
         return _in_time(data, sample, options, run)
     task = GlrmTask.of(data, options, run)
     few = None
-    if free and len(data.weights) > _FEW_ROWS:
+    if free and (len(data.weights) > _FEW_ROWS or len(data.table.columns) > MANY_COLUMNS):
         few = some_rows(data, _FEW_ROWS, options.seed)
     space = task.candidates.space
     # No time for a first master problem on all rows, or the search ended without a rule: a few rows
