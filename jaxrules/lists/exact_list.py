@@ -48,7 +48,7 @@ from jaxrules.models.rule_models import RuleList
 from jaxrules.rules.conditions import Conjunctions
 from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.solvers.layered import LayeredCertificate
-from jaxrules.tools import checks
+from jaxrules.tools import checks, display
 from jaxrules.tools.fits import Details, Fit, Status
 from jaxrules.tools.runs import Run
 
@@ -96,6 +96,15 @@ class ExactListDetails(Details):
     left_out: int = 0
     chosen: str = ""
     sample: int | None = None
+
+    @property
+    def told_of_pool(self) -> str:
+        if not self.left_out:
+            return super().told_of_pool
+        return (
+            f"The pool has no room for {display.counted(self.left_out, 'literal')}, which tell the "
+            "classes apart least: nothing is proved about lists with them."
+        )
 
 
 @options

@@ -84,8 +84,10 @@ class Details(Mapping[str, Any]):
     cross_validation: Any = None
 
     @property
-    def told_of_rows(self) -> str:
-        """A line of the printed fit if its rules do not come from all rows; else empty."""
+    def told_of_pool(self) -> str:
+        """A line of the printed fit if its rules do not come from all rows, or all literals; else
+        empty.
+        """
         sample = self.get("sample")
         return f"Rules found on {sample} rows." if isinstance(sample, int) else ""
 
@@ -126,8 +128,8 @@ class OneVsRestDetails(Details):
     histories: tuple[tuple[Step, ...], ...]
 
     @property
-    def told_of_rows(self) -> str:
-        return self.of_class[0].told_of_rows
+    def told_of_pool(self) -> str:
+        return self.of_class[0].told_of_pool
 
     @property
     def proved_stages(self) -> tuple[int, int]:
@@ -212,7 +214,7 @@ class Fit(Generic[ModelT]):
 
     def __repr__(self) -> str:
         certificate = "" if self.bound is None else f", bound={self.bound:.6g}, gap={self.gap:.2g}"
-        more = [line for line in (self.chosen, self.details.told_of_rows) if line]
+        more = [line for line in (self.chosen, self.details.told_of_pool) if line]
         head = (
             f"Fit(status={self.status.value}, objective={self.objective:.6g} "
             f"({self.sense}){certificate}, {self.seconds:.2f} s, {type(self.model).__name__})"
