@@ -26,6 +26,7 @@ from jaxrules.learning.training import (
 )
 from jaxrules.lists import literals
 from jaxrules.losses import squared
+from jaxrules.tools.runs import Run
 
 LEARNERS: dict[str, Callable[..., jr.Fit[Any]]] = {
     "boosting": jr.boosting.fit,
@@ -565,3 +566,18 @@ def test_wide_tables_have_rules_in_no_time(name: str) -> None:
         model = LEARNERS[name](X, y, **options).model
         assert "x270" in str(model) or "colour" in str(model)
         assert jr.accuracy(model, X, y) > 0.85
+
+
+@pytest.mark.parametrize("name", ["ssrl", "exact_list", "regression_list"])
+def test_given_cut_points_are_kept_in_no_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boosted rules, which would take the place of a list's own, have other thresholds."""
+    monkeypatch.setattr(Run, "may_import", lambda *_: False)
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = x[:, 0] if name == "regression_list" else x[:, 0] > 0
+    fit = getattr(jr, name).fit
+    options = {"time_limit": jr.Deadline(100.0, clock=lambda: 0.0)}
+    model = fit(x, y, cut_points={"x0": [0.25], "x1": [0.5]}, **options).model
+    ends = {end for rule in model.conjunctions for c in rule for end in (c.lower, c.upper)}
+    assert ends <= {0.25, 0.5, -np.inf, np.inf}
+    with pytest.raises(TypeError, match="cut_points must map"):
+        fit(x, y, cut_points=[0.25], **options)

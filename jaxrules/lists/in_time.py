@@ -65,7 +65,7 @@ def _replaceable(options: Any) -> bool:
 
 def constrained(options: Any) -> bool:
     """Whether an option sets a constraint that only the search can satisfy."""
-    names = ("required", "first", "monotone", "start")
+    names = ("required", "first", "monotone", "start", "cut_points")
     given = [getattr(options, name, None) for name in names]
     return not all(value is None or _is_empty(value) for value in given)
 
