@@ -45,6 +45,27 @@ def slow() -> Iterator[Slow]:
         thread.join()
 
 
+def ctrl_c(*_: Any) -> bool:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["start", "run", "stopped"])
+def test_no_call_waits_for_a_compilation_that_ctrl_c_ended(
+    where: str, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = Patient(slow)
+    with monkeypatch.context() as patch:
+        if where == "start":  # before the thread began
+            patch.setattr(threading.Thread, "start", ctrl_c)
+        elif where == "run":  # while it begins
+            begin = threading.Thread.start
+            patch.setattr(threading.Thread, "start", lambda one: begin(one) or ctrl_c())
+        with pytest.raises(KeyboardInterrupt):
+            patient(ctrl_c, np.zeros(3))
+    slow.end.set()
+    assert patient(lambda: False, np.zeros(3)) >= 1
+
+
 def test_a_compilation_is_left_alone_and_found_later(slow: Slow) -> None:
     patient = Patient(slow)
     assert patient(lambda: True, np.zeros(3)) is None
