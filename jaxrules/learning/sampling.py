@@ -110,7 +110,7 @@ class SampledDetails(Details):
         return self.of_learner.proved_stages if self.sample.rows == self.rows else (0, 0)
 
     @property
-    def told_of_rows(self) -> str:
+    def told_of_pool(self) -> str:
         if self.sample.rows == self.rows:
             return ""
         return (
