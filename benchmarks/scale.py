@@ -8,6 +8,7 @@
 - blocks: the same on 10^7 rows, from a function that makes blocks of 10^5, twice.
 - rules: given rules on 10^4 rows: 100, 1000, 10 000 and 25 000.
 - columns: 10^4 rows; 20, 100 and 300 columns.
+- wide: 100 rows; 500 and 5000 columns.
 - devices: 10^5 rows over 1, 2 and 4 virtual devices of the CPU, the first and a second call. They
   share its cores: what is measured is the cost of splitting, not a gain.
 - fire: LIRE's path of five penalties over 10 955 given rules on 25 000 rows, the size that the
@@ -62,6 +63,7 @@ SIZES: dict[str, list[int]] = {
     "blocks": [10_000_000],
     "rules": [100, 1000, 10_000, 25_000],
     "columns": [20, 100, 300],
+    "wide": [500, 5000],
     "devices": [1, 2, 4],
     "fire": [10_955],
     "batches": [1],
@@ -78,6 +80,8 @@ LEARNERS: dict[str, list[str]] = {
     "blocks": ["boosting"],
     "rules": ["lire", "rulefit", "predict"],
     "columns": ["boosting", "lire", "glrm", "lltboost", "ssrl", "exact_list"],
+    "wide": ["boosting", "lire", "rulefit", "glrm", "lltboost", "ltrnet", "ssrl", "exact_list",
+             "regression_list"],
     "devices": ["lire", "rulefit", "lltboost", "ssrl", "predict"],
     "fire": ["lire path"],
     "batches": ["penalties numpy", "penalties in turn", "penalties side by side", "folds numpy",
@@ -103,6 +107,8 @@ def call(part: str, learner: str, X: Any, y: Any, rules: Any) -> Any:
     given: dict[str, Any] = {"rules": rules}
     if part == "devices" and learner == "lire":
         return jr.lire.fit(X, y, **given, engine="jax")
+    if part == "wide":
+        return getattr(jr, learner).fit(X, X[:, 0] if learner == "regression_list" else y)
     if learner == "rulefit" or learner == "rulefit jax":
         given |= {"engine": "jax"} if part == "devices" or learner == "rulefit jax" else {}
         return jr.rulefit.fit(X, y, **given, l1_penalty=0.001)
@@ -177,6 +183,7 @@ def shape(part: str, size: int) -> tuple[int, int, int]:
         "blocks": (size, 20, 1),
         "rules": (10_000, 20, size),
         "columns": (10_000, size, 1),
+        "wide": (100, size, 1),
         "devices": (100_000, 20, GIVEN["devices"]),
         "fire": (25_000, 20, size),
         "batches": (10_000, 20, 200),
@@ -212,7 +219,11 @@ def measure(part: str, learner: str, size: int) -> dict[str, Any]:
         return lambda: call(part, learner, X, y, rules)
 
     with mesh:
-        first = calls(n_rows, n_rules) if part == "batches" else calls(WARM_ROWS, min(n_rules, 100))
+        first = (
+            calls(n_rows, n_rules)
+            if part == "batches"
+            else calls(min(WARM_ROWS, n_rows), min(n_rules, 100))
+        )
         if part != "caches":
             first()
         elif learner.endswith(" jax"):  # NumPy imports what both engines need

@@ -950,6 +950,8 @@ def test_a_large_pool_has_the_best_literals_by_default(monkeypatch):
     assert f"no room for {few.details.left_out} literals" in str(few)
     assert few.details.conditions <= twelve
     assert few.objective == every.objective  # they tell the classes apart
+    given = {"cut_points": {"age": range(30, 50)}}
+    assert jr.exact_list.fit(frame, y, **options, **given).details.conditions <= twelve
     short = jr.exact_list.fit(frame, y, max_length=1, **options)
     assert short.details.left_out == 0
     monkeypatch.undo()

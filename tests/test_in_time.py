@@ -559,7 +559,10 @@ def test_wide_tables_have_rules_in_no_time(name: str) -> None:
     """About the columns that tell most about the target, numbers with gaps or categories."""
     rng = np.random.default_rng(0)
     X: dict[str, Any] = {f"x{j}": rng.normal(size=80) for j in range(300)}
+    X["x270"] *= 1e300
     X["x270"][::9] = np.nan
+    X["x5"] *= 1e-300
+    X["x6"][:] = 3.0
     X["colour"] = rng.choice(["red", "green", "blue"], 80)
     for y in (np.nan_to_num(X["x270"]) > 0, X["colour"] == "red"):
         options = {"missing": "own_category", "time_limit": jr.Deadline(1.0, clock=Late())}

@@ -304,10 +304,13 @@ def _literals(
     literals = PropositionPool.concatenate([literals, constraints.usable(splits, n_classes)])
     literals = literals.distinct(table)
     room = _most_literals(n_rows, options.max_length)
-    if len(literals) > room and table.n_rows == n_rows:  # equal rows count once, if we have all
-        room = _most_literals(Activations.of(literals, table).n_patterns, options.max_length)
-    left_out = max(0, len(literals) - room)
-    return (literals.take(_best(literals, data, room)) if left_out else literals), left_out
+    if len(literals) <= room:
+        return literals, 0
+    rows = Activations.of(literals, table)
+    if table.n_rows == n_rows:  # equal rows count once, if we have all
+        room = _most_literals(rows.n_patterns, options.max_length)
+    weights = rows.class_weights(data.codes, n_classes, data.weights)
+    return literals.take(_best(rows, weights, room)), max(0, len(literals) - room)
 
 
 def _most_literals(rows: int, max_length: int) -> int:
@@ -316,13 +319,16 @@ def _most_literals(rows: int, max_length: int) -> int:
     return conditions if max_length == 1 else math.isqrt(2 * conditions)
 
 
-def _best(literals: PropositionPool, data: TrainingData, room: int) -> NDArray[np.intp]:
-    """The literals with the largest decrease of Gini's impurity, in their order."""
-    weights = data.weights[:, None] * (data.codes[:, None] == np.arange(len(data.classes or ())))
-    totals, worth = weights.sum(axis=0), np.empty(len(literals))
-    for start in range(0, len(literals), _AT_ONCE):
-        block = np.arange(start, min(start + _AT_ONCE, len(literals)))
-        inside = literals.take(block).satisfied(data.table).T.astype(np.float64) @ weights
+def _best(literals: Activations, weights: Floats, room: int) -> NDArray[np.intp]:
+    """The literals with the largest decrease of Gini's impurity, in their order.
+
+    Args:
+        weights: of the classes in each pattern, (patterns, classes).
+    """
+    totals, worth = weights.sum(axis=0), np.empty(literals.n_rules)
+    for start in range(0, len(worth), _AT_ONCE):
+        block = slice(start, start + _AT_ONCE)
+        inside = literals.holds(block).astype(np.float64) @ weights
         worth[block] = sum(
             (side**2).sum(axis=1) / np.maximum(side.sum(axis=1), np.finfo(np.float64).tiny)
             for side in (inside, totals - inside)

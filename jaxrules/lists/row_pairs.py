@@ -49,7 +49,7 @@ _BLOCKS = 8
 _ROUNDS, _FEWER_ROUNDS, _FEWEST_ROUNDS = 48, 24, 6
 _MANY_ENTRIES = 1 << 28
 """With more conditions x groups, where a round takes about .05 seconds, there are fewer rounds."""
-_WORK, _OVERHEAD = 3 * 10**10, 1 << 10
+_WORK, _OVERHEAD = 1 << 35, 1 << 10
 """A round takes time in proportion to conditions x (groups + overhead); this much for all rounds.
 If there were only a few, they would prove too little: then there is none."""
 _PATIENCE = 0.5

@@ -779,6 +779,8 @@ class Conjunctions(Keeps):
         """Consecutive rules that are evaluated on their own, if they then use few columns each:
         time and memory are in proportion to rules times columns.
         """
+        if len(self) <= _RULES_PER_PART:
+            return [self]
         starts = range(0, len(self), _RULES_PER_PART)
         uses = np.zeros((len(starts), int(self.feature.max(initial=-1)) + 1), bool)
         uses[np.repeat(np.arange(len(self)) // _RULES_PER_PART, self.lengths), self.feature] = True

@@ -73,5 +73,6 @@ def _declared(kernel: Any, signatures: tuple[Any, ...]) -> Any:
                 kernel.disable_compile()
         return kernel(*arguments)
 
-    call.kernel = kernel  # type: ignore[attr-defined]
-    return call
+    declared: Any = call  # mypy knows no attributes of functions
+    declared.kernel = kernel
+    return declared

@@ -332,7 +332,7 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
     n_columns = len(sample.table.columns)
     pool = all_propositions(
         sample.table, max_cut_points=5, max_categories=_FEW_CATEGORIES,
-        columns=None if n_columns <= MANY_COLUMNS else _telling(sample, MANY_COLUMNS),
+        columns=None if n_columns <= MANY_COLUMNS else _telling_columns(sample, MANY_COLUMNS),
     )  # fmt: skip
     # The number of pairs grows with the square of the columns.
     many = n_columns > _FEW_COLUMNS or len(pool) > _FEW_PROPOSITIONS
@@ -347,28 +347,30 @@ def few_rules(sample: TrainingData, options: BoostingOptions, run: Run) -> RuleE
         return fit.with_options(*arguments_of(sample), few).model
 
 
-def _telling(data: TrainingData, most: int) -> set[int]:
+def _telling_columns(data: TrainingData, most: int) -> set[int]:
     """The columns that tell most about the target: numbers by their correlation with it or with a
-    class, missing values at the mean; categories by the variance between them.
+    class, missing values at the mean; categories by the deviation between them.
     """
-    codes = data.target if data.classes is None else data.codes[:, None] == np.unique(data.codes)
+    target = data.target if data.classes is None else data.codes[:, None] == np.unique(data.codes)
     share = data.weights / data.weights.sum()
-    target = np.reshape(codes, (len(share), -1)).astype(np.float64)
+    target = np.reshape(target, (len(share), -1)).astype(np.float64)
     target -= share @ target
     told = np.zeros(len(data.table.columns))
     for index, feature in enumerate(data.table.schema.features):
-        x, missing = data.table.columns[index], data.table.missing_mask(index)
+        x = data.table.columns[index]
         if feature.categories is None:
-            x, known = np.where(missing, 0.0, x), np.where(missing, 0.0, share)
-            with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest
-                x = np.where(missing, 0.0, x - known @ x / max(known.sum(), _TINY))
-                told[index] = np.abs((share * x) @ target).max() / max((share @ x**2) ** 0.5, _TINY)
-            continue
-        place = np.unique(x, return_inverse=True)[1]
-        size = np.maximum(np.bincount(place, share), _TINY)
-        sums = [np.bincount(place, share * one) ** 2 / size for one in target.T]
-        told[index] = max(one.sum() for one in sums) ** 0.5
-    return set(np.argsort(-np.nan_to_num(told), kind="stable")[:most].tolist())
+            known = ~data.table.missing_mask(index)
+            # Scaled, so that no square over- or underflows.
+            x = x / max(np.abs(x[known]).max(initial=0.0), _TINY)
+            mean = share[known] @ x[known] / max(share[known].sum(), _TINY)
+            x = np.where(known, x - mean, 0.0)
+            told[index] = np.abs((share * x) @ target).max() / max((share @ x**2) ** 0.5, _TINY)
+        else:
+            place = np.unique(x, return_inverse=True)[1]
+            size = np.maximum(np.bincount(place, share), _TINY)
+            sums = [np.bincount(place, share * one) for one in target.T]
+            told[index] = max((one**2 / size).sum() for one in sums) ** 0.5
+    return set(np.argsort(-told, kind="stable")[:most].tolist())
 
 
 def _propositions_in(model: RuleEnsemble) -> PropositionPool:
