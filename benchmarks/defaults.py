@@ -206,11 +206,14 @@ def compared(after: dict[str, list[float]], before: dict[str, list[float]]) -> s
 def summary(splits: int) -> None:
     cells: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     gains: dict[str, list[float]] = defaultdict(list)
+    rules: dict[str, list[float]] = defaultdict(list)
     for row in known(RESULTS):
         if int(row["split"]) < splits:
             cells[row["method"]][row["set"]].append(float(row["risk"]))
             if row["gain"]:
                 gains[row["method"]].append(float(row["gain"]))
+            if row["rules"]:
+                rules[row["method"]].append(float(row["rules"]))
     noisy = {name for name, risks in cells["L1 regression"].items() if np.mean(risks) > 0.8}
     everything = set().union(*cells.values())
     groups: dict[str, Any] = {
@@ -237,6 +240,9 @@ def summary(splits: int) -> None:
     for method, some in gains.items():
         below = sum(gain < -0.01 for gain in some)
         print(f"{method}: {np.mean(some):.4f}, {below} of {len(some)}, {min(some):.3f}")
+    print("\nRules on average")
+    for method, some in rules.items():
+        print(f"{method}: {np.mean(some):.1f}")
     print("\nTo boosting with 10 rules, and sets on which it is more than 2 % above:")
     for many, few in (
         ("boosting 40, before", "boosting, before"),
