@@ -663,6 +663,19 @@ def test_the_ridge_follows_the_noise() -> None:
     assert boosting.path(data, noisy, max_rules=5)[2].objective == fits[1].objective
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_many_columns_two_of_which_matter_only_together(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    X = rng.normal(size=(1000, 90))
+    y = ((X[:, 3] > 0) != (X[:, 70] > 0)).astype(int)
+    if classes == 3:
+        y = np.where(X[:, 20] > 0.5, 2, y)
+    fit = boosting.fit(X, y)
+    assert jr.accuracy(fit.model, X, y) > 0.97
+    assert all(stage.counts["pairs_left_out"] > 0 for stage in fit.details["stages"])
+    assert all(stage.status == Status.MAX_ITERATIONS for stage in fit.details["stages"])
+
+
 @pytest.mark.parametrize("max_length", [2, 3, None])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_two_rules_for_the_same_rows(max_length: int | None, classes: int) -> None:

@@ -28,6 +28,7 @@ from jaxrules.solvers.rule_search import (
     SignedWeights,
     SumOverClasses,
     depth_first,
+    interactions,
     ranking,
     search_beams,
     search_best_first,
@@ -37,6 +38,7 @@ from jaxrules.solvers.rule_search import (
 )
 from jaxrules.solvers.rule_search import space as rule_space
 from jaxrules.solvers.rule_search.compiled_pairs import CompiledPairs
+from jaxrules.solvers.rule_search.interactions import strongest_interactions
 from jaxrules.solvers.rule_search.space import Partition, best_first
 from jaxrules.tools.fits import Status
 from jaxrules.tools.kernels import Kernels
@@ -580,7 +582,7 @@ def test_bounds_of_pairs_are_those_of_their_values(
 ) -> None:
     rng = np.random.default_rng(rows)
     partitions = []
-    for cells in (7, 2, 5):  # thresholds from both sides, and categories
+    for cells in (7, 2, 5, 80):  # thresholds from both sides, and categories
         member = np.tril(np.ones((cells, cells)))[:, :-1] if cells != 5 else np.eye(5)
         partitions.append(
             Partition(
@@ -598,7 +600,7 @@ def test_bounds_of_pairs_are_those_of_their_values(
         one[1:] = curvature, *(curvature * (root @ q.T))
     if one_large:  # too large for 16-bit integers
         terms[0, 0, 5] = 300.0
-    pairs = np.array([(a, b) for a in range(3) for b in range(a, 3)])
+    pairs = np.array([(a, b) for a in range(4) for b in range(a, 4)])
     compiled = CompiledPairs(terms, 2.0)
     bounds = compiled.bounds(partitions)
     assert bounds is not None
@@ -615,6 +617,54 @@ def test_bounds_of_pairs_are_those_of_their_values(
     assert not one_large or found == pytest.approx(best, rel=1e-4)
     # Rounding might exceed a ridge close to 0: then there is no bound.
     assert CompiledPairs(terms, 1e-300).bounds(partitions) is None
+
+
+@settings(max_examples=60)
+@given(problem=objectives(), most=st.integers(1, 4), data=st.data())
+def test_likely_pairs_are_examined(
+    problem: tuple[SearchSpace, Objective], most: int, data: st.DataObject
+) -> None:
+    space, objective = problem
+    parts = space.partitions or []
+    places = list(itertools.combinations(range(len(parts)), 2))
+    likely = data.draw(st.lists(st.sampled_from(places), unique=True, max_size=2)) if places else []
+    found = rule_search.search_pairs(space, objective, max_pairs=most, likely=likely)
+    for a, b in likely:
+        for pair in itertools.product(parts[a].propositions, parts[b].propositions):
+            one = worth(space, objective, tuple(map(int, pair)))
+            assert found.objective >= one - 1e-9 * max(1.0, abs(one))
+    n_pairs = len(parts) * (len(parts) + 1) // 2
+    left_out = found.counts.get("pairs_left_out", 0)
+    assert left_out <= max(0, n_pairs - len(likely) - 1)
+    assert left_out > 0 or found.status == Status.OPTIMAL
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+@pytest.mark.parametrize("columns", [90, 800])
+def test_interactions_are_found_that_no_single_column_shows(n_classes: int, columns: int) -> None:
+    """In y = (a > 0) != (b > 0), beside columns with effects of their own."""
+    rng = np.random.default_rng(columns)
+    x = rng.integers(0, 8, (3000, columns)).astype(np.uint8)
+    members = np.tril(np.ones((8, 8)))[:, :-1]
+    parts = [Partition(one, np.arange(14), np.hstack([members, 1 - members])) for one in x.T]
+    h = np.full((n_classes, 3000), 0.25)
+    g = rng.normal(size=(n_classes, 3000)) / 2 + np.where(x[:, 5] > 2, 1.0, -0.5)
+    g[-1] += np.where((x[:, 7] > 3) != (x[:, 40] > 3), 0.25, -0.25)
+    g -= g.mean(axis=1, keepdims=True)
+    found = strongest_interactions(parts, g, h, 20, lambda: False)
+    assert len(set(found)) == 20
+    assert found[0] == (7, 40)
+    assert all(a < b for a, b in found)
+    assert strongest_interactions(parts, g, h, 10**6, lambda: False)[:20] == found
+    assert strongest_interactions(parts, g, h, 20, lambda: True) == []
+
+
+def test_interactions_of_too_many_columns_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [Partition(np.zeros(600, np.uint8), np.arange(1), np.ones((1, 1)))] * 3
+    g = h = np.ones((1, 600))
+    assert strongest_interactions(parts, g, h, 2, lambda: False) == [(0, 1), (0, 2)]
+    monkeypatch.setattr(interactions, "_MOST_PRODUCTS", 81 * 499)
+    assert strongest_interactions(parts, g, h, 2, lambda: False) == []
 
 
 @settings(max_examples=100)

@@ -150,8 +150,9 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
 
     A first fit of ten rules, in at most half of the time, estimates the noise. It is returned if
     its ridge turns out to be the chosen one, or if time runs out. With more than 50 000 rows, it
-    sees some of them, and only its ridge is used.
+    sees some of them; with many columns, fewer pairs of these: then only its ridge is used.
     """
+    task = replace(task, interactions={})
     if task.options.l2_penalty is not None:
         return boosted(data, task, run, sizes)
     n_first = len(task.candidates.first)
@@ -164,6 +165,9 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     some = at_most(data, _ROWS_OF_TRIAL, task.options.seed)
     if some is not data:
         first = first.on(some)
+    if first.leaves_out_pairs(first.candidates.space):
+        first = replace(first, trial=True, thresholds=None)
+    only_ridge = first.trial or some is not data
     tried = boosted(some, first, trial, [*smaller, few])
     run.shortened |= trial.stopped()
     # q' = q + min(30 / rows, .2) for ten rules (docs/defaults.md); for classes together, q alone.
@@ -180,7 +184,7 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     wanted = sizes[-1] - n_first
     # The trial has all rules that are asked for, or ended by itself because no other rule gained.
     complete = n_found >= wanted or (n_found < FEW_RULES and not trial.stopped())
-    if some is not data or not (run.stopped() or (ridge == least and complete)):
+    if only_ridge or not (run.stopped() or (ridge == least and complete)):
         found = boosted(data, task.with_options(growing, l2_penalty=ridge), run, sizes)
         # If time ended the second fit before it had as many rules as the first, the first is
         # better.

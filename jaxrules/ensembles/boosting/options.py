@@ -154,10 +154,10 @@ class _BoostingShared(ScoreOptions):
             second) if rules may be longer than 2; None for no limit. The rule is at least as good
             as that of a beam search. All pairs of conditions are examined, by histograms, for up to
             2500 pairs of columns (70 columns) and 4e8 pairs times rows. Beyond that, "auto" pairs
-            the columns of the best single conditions with all others; the status of the stage is
-            then "max_iterations", its bound holds for all rules but is loose, and its counts report
-            the number of pairs left out. Unlike time limits, this limit does not depend on the
-            machine.
+            the columns of the best single conditions with all others, and takes as many pairs with
+            the strongest interactions; the status of the stage is then "max_iterations", its bound
+            holds for all rules but is loose, and its counts report the number of pairs left out.
+            Unlike time limits, this limit does not depend on the machine.
         engine: what examines the pairs of conditions: "numpy", the host's histograms (NumPy and
             numba), or "jax", JAX's device: products of matrices rank all pairs, whatever their
             number, and the host evaluates those that may be the best. Rules and bounds are the

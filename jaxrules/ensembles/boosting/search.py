@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,12 @@ from jaxrules.solvers.rule_search import (
     search_triples,
     search_using,
 )
+from jaxrules.solvers.rule_search.interactions import strongest_interactions
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
+
+_FEWER_IN_TRIAL = 3
+"""The part of the pairs of columns that a trial for the ridge examines."""
 
 
 def next_rule(
@@ -50,11 +55,11 @@ def next_rule(
         objective = objectives(side.sign)
         exact = options.search == "optimal"
         if not must:
-            found = task.find(
-                side.space, objective, options, longest, len(state.sides), run.stopped
-            )
-            if options.objective == "corrective_decrease" and options.search == "optimal":
-                found = _of_other_rows(found, state, side, objective, options, run.stopped)
+            pairing = _pairing(state, task, place, objective, run.stopped)
+            find = task.find if pairing is None else partial(task.find, pairing=pairing)
+            found = find(side.space, objective, options, longest, len(state.sides), run.stopped)
+            if options.objective == "corrective_decrease" and exact:
+                found = _of_other_rows(found, state, side, objective, options, run.stopped, pairing)
             parts.append(side.whole(found))
             continue
         # Rules that use one of the wanted propositions: for each of these, a search within its
@@ -73,6 +78,38 @@ def next_rule(
     return best_of(parts)
 
 
+class Pairing(NamedTuple):
+    """Roughly the most pairs of columns to examine, None for all, and some that are among them."""
+
+    most: int | None
+    likely: Sequence[tuple[int, int]] = ()
+
+
+def _pairing(
+    state: BoostedEnsemble,
+    task: BoostingTask,
+    place: int,
+    objective: Objective,
+    stopped: Callable[[], bool],
+) -> Pairing | None:
+    """Which pairs of columns a search examines that cannot examine all; half of them for their
+    interactions, as the ensemble began.
+    """
+    space = state.sides[place].space
+    most, quotients = task.options.pairs(space.activations.n_patterns), objective.quotients()
+    if most is None or quotients is None or not task.leaves_out_pairs(space):
+        return None
+    if place not in task.interactions:
+        terms = objective.one_row(space)
+        g, h = terms.reshape(quotients[0], -1, terms.shape[1]).transpose(1, 0, 2)[:2]
+        task.interactions[place] = strongest_interactions(
+            space.partitions or [], g, h, most // 2, stopped
+        )
+    if task.trial:
+        most //= _FEWER_IN_TRIAL
+    return Pairing(most, task.interactions[place][: most // 2])
+
+
 def _of_other_rows(
     found: Found,
     state: BoostedEnsemble,
@@ -80,6 +117,7 @@ def _of_other_rows(
     objective: Objective,
     options: BoostingOptions,
     stopped: Callable[[], bool],
+    pairing: Pairing | None,
 ) -> Found:
     """The best rule that repeats none, if `found` holds for the same rows as an earlier rule, or
     for exactly the other rows: under a ridge, a second weight for them gains something but tells a
@@ -95,7 +133,7 @@ def _of_other_rows(
         return found
     limit = options.evaluations(space.activations.n_patterns, len(state.sides))
     other = _by_histograms(
-        space, objective, options, length if length <= 3 else 2, limit, stopped, repeats
+        space, objective, options, length if length <= 3 else 2, limit, stopped, pairing, repeats
     )
     if length <= 3:
         return other
@@ -111,6 +149,7 @@ def best_rule(
     longest: int | None,
     share: int,
     stopped: Callable[[], bool],
+    pairing: Pairing | None = None,
 ) -> Found:
     """The best conjunction of at most `longest` propositions, within 1 / share of the
     evaluations.
@@ -122,7 +161,7 @@ def best_rule(
     # Pairs are compared exhaustively and need no limit. One that the user gives is for the branch
     # and bound below.
     if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
-        return _by_histograms(space, objective, options, length, None, stopped)
+        return _by_histograms(space, objective, options, length, None, stopped, pairing)
     if length == 3 and options.engine == "jax" and options.on_device(space, objective):
         return _by_histograms(space, objective, options, length, None, stopped)
     # The orthogonal objective has no compiled class, which depth-first search needs.
@@ -140,6 +179,7 @@ def _by_histograms(
     length: int,
     limit: int | None,
     stopped: Callable[[], bool],
+    pairing: Pairing | None = None,
     left_out: LeftOut | None = None,
 ) -> Found:
     """The best of all conjunctions of at most two propositions, or of three within a limit on
@@ -151,9 +191,9 @@ def _by_histograms(
             space, objective, max_evaluations=limit, left_out=left_out, on_device=on_device,
             stopped=stopped,
         )  # fmt: skip
-    most = options.pairs(space.activations.n_patterns)
+    most, likely = pairing or Pairing(options.pairs(space.activations.n_patterns))
     return search_pairs(
-        space, objective, max_length=length, max_pairs=most, left_out=left_out,
+        space, objective, max_length=length, max_pairs=most, likely=likely, left_out=left_out,
         on_device=on_device, stopped=stopped,
     )  # fmt: skip
 
@@ -166,6 +206,7 @@ def joint_rule(
     longest: int | None,
     share: int,
     stopped: Callable[[], bool],
+    pairing: Pairing | None = None,
 ) -> Found:
     """The best conjunction for several classes together, in `best_rule`'s place.
 
@@ -176,7 +217,7 @@ def joint_rule(
     length, histograms = space.longest(longest), space.partitions is not None
     pairs = length <= 2 and histograms and options.max_evaluations in ("auto", None)
     if options.search != "optimal" or pairs:
-        return best_rule(space, objective, options, longest, share, stopped)
+        return best_rule(space, objective, options, longest, share, stopped, pairing)
     terms = objective.one_row(space)
     if length == 3 and histograms:  # an evaluation reads sums, no rows
         limit = options.evaluations(len(terms), share)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxrules.ensembles.boosting.options import BoostingOptions
@@ -15,6 +16,7 @@ from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.constraints import Constraints
 from jaxrules.solvers.rule_search import Found
+from jaxrules.solvers.rule_search.space import SearchSpace
 from jaxrules.tools.fits import Settings
 from jaxrules.tools.runs import Run
 
@@ -33,6 +35,10 @@ class BoostingTask:
         ridge: the one that the data chose, None if it was given.
         sketch: the model of a sample of the rows, None without one.
         thresholds: the search over all thresholds, None if rules use the cut points only.
+        trial: whether only the ridge is wanted: a fit that leaves out pairs of columns leaves out
+            more.
+        interactions: of one output, for every side the pairs of partitions that matter together,
+            once a stage has asked.
     """
 
     data: TrainingData
@@ -48,6 +54,8 @@ class BoostingTask:
     ridge: DefaultRidge | None = None
     sketch: RuleEnsemble | None = None
     thresholds: Thresholds | None = None
+    trial: bool = False
+    interactions: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def with_options(self, ridge: DefaultRidge | None = None, **options: Any) -> BoostingTask:
         """The same task with other options, and a ridge that the data chose."""
@@ -55,8 +63,17 @@ class BoostingTask:
 
     def on(self, data: TrainingData) -> BoostingTask:
         """The same propositions on other rows, without other thresholds."""
-        # Sorted columns belong to their rows, and a trial for the ridge can do without.
-        return replace(self, data=data, candidates=self.candidates.on(data), thresholds=None)
+        # Sorted columns belong to their rows.
+        candidates = self.candidates.on(data)
+        return replace(self, data=data, candidates=candidates, thresholds=None, interactions={})
+
+    def leaves_out_pairs(self, space: SearchSpace) -> bool:
+        """Whether the exhaustive search for pairs has too many columns to compare all of them."""
+        options, n = self.options, len(space.partitions or ())
+        most = options.pairs(space.activations.n_patterns)
+        exhaustive = options.search == "optimal" and options.max_evaluations == "auto"
+        pairs = exhaustive and options.longest(len(space)) == 2
+        return pairs and most is not None and math.comb(n + 1, 2) > most
 
     def ridge_of_weights(self, rules: int, share: float = 1.0) -> Ridge:
         """The ridge of the reported weights of so many rules, or this share of it if the data chose

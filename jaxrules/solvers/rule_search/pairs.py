@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,6 +42,7 @@ def search_pairs(
     *,
     max_length: int | None = 2,
     max_pairs: int | None = None,
+    likely: Sequence[tuple[int, int]] = (),
     left_out: LeftOut | None = None,
     on_device: bool = False,
     stopped: Callable[[], bool] = never,
@@ -56,6 +57,7 @@ def search_pairs(
         max_pairs: roughly the most pairs of partitions to examine, None for all. If there are more,
             the partitions of the best single propositions are paired with all others, and the bound
             is the one on all subsets of the rows; `counts` reports the number of pairs left out.
+        likely: pairs of partitions, given by their places, that are then among those examined.
         left_out: says whether a conjunction, given its propositions, is to be excluded; the bound
             is then on the others. It is called for conjunctions that would be the best so far.
         on_device: rank all pairs on a device first, whatever `max_pairs` is; the result is the
@@ -81,8 +83,9 @@ def search_pairs(
         finished = pairs.examine_ranked(space, stopped)
     else:
         pairs.examine_single()
-        unpaired = pairs.screen(max_pairs) if longest == 2 else 0
-        finished = longest < 2 or pairs.examine_pairs(stopped)
+        some = pairs.chosen(max_pairs, likely) if longest == 2 else []
+        unpaired = math.comb(len(partitions) + 1, 2) - len(some) if some else 0
+        finished = not some or pairs.examine_pairs(some, stopped)
     if pairs.counted is not None:
         keep(space, pairs.counted)
     bound = pairs.worth
@@ -193,8 +196,6 @@ class _Pairs:
         self.objective, self.terms, self.partitions = objective, terms, partitions
         self.left_out, self.work = left_out, work
         self.counted: CountedPairs | None = None
-        self.all_with = len(partitions)  # partitions that are paired with all others
-        self.order = np.arange(len(partitions))
         self.scales = [
             (float(objective.price(length)), float(objective.divisor(length)))
             for length in range(3)
@@ -234,28 +235,28 @@ class _Pairs:
         ):
             self.singles[at] = self._take_best(some[:, None], 1, part, part)
 
-    def screen(self, max_pairs: int | None) -> int:
-        """Pair only the partitions of the best single propositions with all others, to get about
-        `max_pairs` pairs; returns the number of pairs left out.
+    def chosen(
+        self, max_pairs: int | None = None, likely: Sequence[tuple[int, int]] = ()
+    ) -> list[tuple[int, int]]:
+        """All pairs of partitions; if these are more than `max_pairs`, those of the best single
+        propositions with all others, and the likely ones, to get about `max_pairs`.
         """
-        n = len(self.partitions)
-        if max_pairs is None or n * (n + 1) // 2 <= max_pairs:
-            return 0
-        self.all_with = max(1, max_pairs // n)
-        self.order = best_first(self.singles)
-        rest = n - self.all_with
-        return rest * (rest + 1) // 2
-
-    def examine_pairs(self, stopped: Callable[[], bool]) -> bool:
-        """Evaluate all chosen pairs of partitions; False if the search was stopped before the
-        end.
-        """
-        places = itertools.combinations_with_replacement(self.order.tolist(), 2)
-        n = len(self.order)
+        n, order = len(self.partitions), range(len(self.partitions))
+        all_with = n  # partitions that are paired with all others
+        if max_pairs is None or math.comb(n + 1, 2) <= max_pairs:
+            likely = ()
+        else:
+            all_with = max(1, (max_pairs - len(likely)) // n)
+            order = best_first(self.singles).tolist()
         # Pairs that begin with the first `all_with` partitions: n + (n - 1) + ... of them, in this
         # order.
-        chosen = n * self.all_with - self.all_with * (self.all_with - 1) // 2
-        pairs = [(min(pair), max(pair)) for pair in itertools.islice(places, chosen)]
+        first = n * all_with - all_with * (all_with - 1) // 2
+        places = itertools.combinations_with_replacement(order, 2)
+        pairs = dict.fromkeys((min(two), max(two)) for two in itertools.islice(places, first))
+        return list(pairs | dict.fromkeys(likely))
+
+    def examine_pairs(self, pairs: list[tuple[int, int]], stopped: Callable[[], bool]) -> bool:
+        """Evaluate these pairs of partitions; False if the search was stopped before the end."""
         bounds = None if self.compiled is None else self.compiled.bounds(self.partitions)
         if bounds is not None:
             return self._examine_bounded(pairs, bounds, stopped)
@@ -337,7 +338,7 @@ class _Pairs:
             count *= 8
         self.start()  # too many could be the best: rows of hardly any curvature
         self.examine_single()
-        return self.examine_pairs(stopped)
+        return self.examine_pairs(self.chosen(), stopped)
 
     def _take_from(self, values: dict[tuple[int, int], float]) -> None:
         """Update the best conjunction from the start, by the values of some pairs (of one

@@ -39,6 +39,8 @@ _LARGEST_SHARE = 64
 """Terms are quantised if the largest is at most so many times their mean size."""
 _PAIRS_AT_ONCE = 8
 """The pairs of partitions that share one pass over more rows than fit the cache."""
+_SETS = 32
+"""The sets of cells whose values are computed together."""
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -191,9 +193,9 @@ def _sums_of_sets(
     by_cell = np.empty((kb, n_terms * n_sets))
     for j in range(kb):
         for t in range(n_terms):
-            column, into = left[:, j * width + t], by_cell[j, t * n_sets : (t + 1) * n_sets]
+            column, into, scale = left[:, j * width + t], by_cell[j], unit[t]
             for p in range(n_sets):
-                into[p] = column[p] * unit[t]
+                into[np.uintp(t * n_sets + p)] = column[p] * scale
     return _sum_up(by_cell, b, halves)
 
 
@@ -213,60 +215,71 @@ def _add_values(
         values: (sets of b, 4, sets of a), changed in place.
     """
     mb, ma = len(both) - 1, both.shape[1] // n_sums - 1  # without those of all rows
-    # Of every p and of p & q, p - q, q - p and neither: G, H, |B|^2, the number of rows.
-    gains, wholes, squares = np.empty((4, ma)), np.empty((4, ma)), np.zeros((4, ma))
-    counts = np.zeros((4, ma))
     # n rows move B by at most n e: (|B| + n e)^2 <= (1 + r) |B|^2 + (1 + 1 / r) (n e)^2 for any r.
     # The two sides are about equal for r = n e / |B|, here of all rows.
-    share, whole_square = 0.0, 0.0
+    share, whole_square, every = 0.0, 0.0, both[mb]
     if n_sums > n_terms:
         for t in range(2, n_terms):
-            whole_square += both[mb, t * (ma + 1) + ma] ** 2
-        moved = both[mb, n_terms * (ma + 1) + ma] * error[2]
+            whole_square += every[t * (ma + 1) + ma] ** 2
+        moved = every[n_terms * (ma + 1) + ma] * error[2]
         share = min(max(moved / math.sqrt(max(whole_square, 1e-300)), 1e-6), 1.0)
     more, moves = 1.0 + share, (1.0 + 1.0 / share) * error[2] ** 2 if share > 0.0 else 0.0
+    # The compiler uses vector registers where it sees that no number of a loop depends on another:
+    # hence numbers instead of entries, a constant distance between the four sides, and indices
+    # without a sign, which do not wrap around.
+    of_gain, of_whole, gain_slack, rest_slack = error[0], error[1], slack[0], slack[1]
+    # Of `_SETS` sets p and of p & q, p - q, q - p and neither: G, H, |B|^2, the number of rows.
+    gains, wholes, counts = np.empty(4 * _SETS), np.empty(4 * _SETS), np.zeros(4 * _SETS)
+    squares = np.empty(4 * _SETS)
     for q in range(mb):
-        for t in range(n_sums):
-            first = t * (ma + 1)
-            x, of_p = both[q, first : first + ma], both[mb, first : first + ma]
-            of_q = both[q, first + ma]
-            outside = both[mb, first + ma] - of_q
-            if t < 2 or t >= n_terms:
-                sums = gains if t == 0 else wholes if t == 1 else counts
-                for p in range(ma):
-                    sums[0, p] = x[p]
-                    sums[1, p] = of_p[p] - x[p]
-                    sums[2, p] = of_q - x[p]
-                    sums[3, p] = outside - of_p[p] + x[p]
-            else:
-                if t == 2:
-                    for side in range(4):
-                        for p in range(ma):
-                            squares[side, p] = 0.0
-                for p in range(ma):
-                    squares[0, p] += x[p] ** 2
-                    squares[1, p] += (of_p[p] - x[p]) ** 2
-                    squares[2, p] += (of_q - x[p]) ** 2
-                    squares[3, p] += (outside - of_p[p] + x[p]) ** 2
-        for side in range(4):
-            bounds = values[q, side]
-            for p in range(ma):
-                n = counts[side, p]
-                gain = abs(gains[side, p]) + n * error[0] + slack[0]
-                whole = ridge + wholes[side, p] + n * error[1]
-                rest = whole - 2.0 * n * error[1] - slack[1]
-                rest -= more * squares[side, p] + moves * n * n
-                # Where rounding decides whether a rule is in the span, nothing is known.
-                bounds[p] += gain * gain / rest if rest > 2.0 * in_span * whole else np.inf
+        of_both = both[q]
+        for start in range(0, ma, _SETS):
+            n_sets = min(_SETS, ma - start)
+            squares[:] = 0.0
+            for t in range(n_sums):
+                last = t * (ma + 1) + ma
+                first, of_q = np.uintp(last - ma + start), of_both[last]
+                outside = every[last] - of_q
+                if t < 2 or t >= n_terms:
+                    sums = gains if t == 0 else wholes if t == 1 else counts
+                    for p in range(n_sets):
+                        x, of_p = of_both[first + np.uintp(p)], every[first + np.uintp(p)]
+                        sums[p] = x
+                        sums[_SETS + p] = of_p - x
+                        sums[2 * _SETS + p] = of_q - x
+                        sums[3 * _SETS + p] = outside - of_p + x
+                else:
+                    for p in range(n_sets):
+                        x, of_p = of_both[first + np.uintp(p)], every[first + np.uintp(p)]
+                        squares[p] += x**2
+                        squares[_SETS + p] += (of_p - x) ** 2
+                        squares[2 * _SETS + p] += (of_q - x) ** 2
+                        squares[3 * _SETS + p] += (outside - of_p + x) ** 2
+            for side in range(4):
+                bounds, at = values[q, side], side * _SETS
+                for p in range(n_sets):
+                    n = counts[at + p]
+                    gain = abs(gains[at + p]) + n * of_gain + gain_slack
+                    whole = ridge + wholes[at + p] + n * of_whole
+                    rest = whole - 2.0 * n * of_whole - rest_slack
+                    rest -= more * squares[at + p] + moves * n * n
+                    # Where rounding decides whether a rule is in the span, nothing is known.
+                    bound = gain * gain / rest if rest > 2.0 * in_span * whole else np.inf
+                    bounds[np.uintp(start + p)] += bound
 
 
 @_part
 def _greatest(values: Floats, n: int) -> float:
     """The greatest of the first n values; numba compiles a loop sooner than `max`."""
-    greatest = -np.inf
-    for i in range(n):
-        greatest = max(greatest, values[i])
-    return greatest
+    greatest = np.full(8, -np.inf)  # none of these eight waits for another
+    for start in range(0, n - 7, 8):
+        for k in range(8):
+            greatest[k] = max(greatest[k], values[np.uintp(start + k)])
+    for i in range(n // 8 * 8, n):
+        greatest[0] = max(greatest[0], values[i])
+    for k in range(8):
+        greatest[0] = max(greatest[0], greatest[k])
+    return float(greatest[0])
 
 
 @_compiled
