@@ -663,7 +663,7 @@ def test_interactions_of_too_many_columns_are_not_measured(monkeypatch: pytest.M
     parts = [Partition(np.zeros(600, np.uint8), np.arange(1), np.ones((1, 1)))] * 3
     g = h = np.ones((1, 600))
     assert strongest_interactions(parts, g, h, 2, lambda: False) == [(0, 1), (0, 2)]
-    monkeypatch.setattr(interactions, "_MOST_PRODUCTS", 81 * 499)
+    monkeypatch.setattr(interactions, "_MOST_PRODUCTS", 9 * 499)
     assert strongest_interactions(parts, g, h, 2, lambda: False) == []
 
 

@@ -19,7 +19,9 @@ from jaxrules.solvers.rule_search.objectives import Floats
 from jaxrules.solvers.rule_search.space import Partition
 
 _SHARES = 0.25, 0.5, 0.75
-"""A partition is represented by the propositions nearest to these shares of the rows."""
+"""A partition of many propositions is represented by those nearest to these shares of the rows."""
+_FEW = 8
+"""A partition of so few different ones, by all."""
 _MANY = 700
 """With more partitions, by the one nearest to half of the rows alone."""
 _MOST_ROWS, _FEWEST_ROWS = 5000, 500
@@ -43,38 +45,50 @@ def strongest_interactions(
     Args:
         g, h: slopes and curvatures of one or several classes, (classes, merged rows).
     """
-    shares = _SHARES if len(partitions) <= _MANY else _SHARES[1:2]
-    d, m, n_rows = len(partitions), len(shares), g.shape[1]
-    room = _MOST_PRODUCTS // (len(g) * (m * d) ** 2)
+    d, n_rows, total = len(partitions), g.shape[1], h.sum(axis=0)
+    sets = [_representatives(part, total, d > _MANY) for part in partitions]
+    first = np.cumsum([0, *(one.shape[1] for one in sets)])
+    room = _MOST_PRODUCTS // (len(g) * int(first[-1]) ** 2)
     if room < min(n_rows, _FEWEST_ROWS):
         return []
     some = slice(None, None, -(-n_rows // min(room, _MOST_ROWS)))
     g, h = g[:, some], h[:, some]
     # Without an interaction, the square of a sum of g u v is about the sum of h.
     g = (g / np.sqrt(np.maximum(h.sum(axis=1, keepdims=True), _TINY))).astype(np.float32)
-    each = [_centred(part, part.cell[some], h.sum(axis=0), shares) for part in partitions]
+    cells = [part.cell[some] for part in partitions]
+    weights = h.sum(axis=0)
+    each = [_centred(one, cell, weights) for one, cell in zip(sets, cells, strict=True)]
     columns = np.concatenate(each, axis=1)
     strength = np.empty((d, d), np.float32)
     for start in range(0, d, _AT_ONCE):
         if stopped():
             return []
-        block = columns[:, start * m : (start + _AT_ONCE) * m]
+        of_block = first[start : start + _AT_ONCE + 1]
+        block = columns[:, of_block[0] : of_block[-1]]
         squares = sum(((block * one[:, None]).T @ columns) ** 2 for one in g)
-        strength[start : start + _AT_ONCE] = np.reshape(squares, (-1, m, d, m)).max(axis=(1, 3))
+        by_column = np.maximum.reduceat(squares, of_block[:-1] - of_block[0], axis=0)
+        strength[start : start + _AT_ONCE] = np.maximum.reduceat(by_column, first[:-1], axis=1)
     strength[np.tri(d, dtype=bool)] = -1.0  # each pair once, and no partition with itself
     weak, k = -strength.ravel(), min(most, math.comb(d, 2))
     places = np.sort(np.argpartition(weak, k)[:k])
     return [divmod(at, d) for at in places[np.argsort(weak[places], kind="stable")].tolist()]
 
 
-def _centred(
-    part: Partition, cell: NDArray[np.uint8], weights: Floats, shares: Sequence[float]
-) -> NDArray[np.float32]:
-    """The propositions nearest to these shares, with mean 0 and mean square 1, (rows, shares)."""
+def _representatives(part: Partition, weights: Floats, one: bool) -> Floats:
+    """Some of its propositions as sets of cells, or one, (cells, sets)."""
     # Of a proposition and its complement, the one without the last cell.
     sets = np.where(part.members[-1] > 0, 1.0 - part.members, part.members)
-    held = np.bincount(cell, weights, len(sets)) @ sets / max(weights.sum(), _TINY)
-    nearest = np.abs(held - np.array(shares)[:, None]).argmin(axis=1)
-    mean = held[nearest]
-    spread = np.sqrt(np.maximum(mean * (1.0 - mean), _TINY))
-    return np.asarray(((sets[:, nearest] - mean) / spread).astype(np.float32)[cell])
+    if not one and sets.shape[1] <= 4 * _FEW:
+        different = np.unique(sets, axis=1)
+        if different.shape[1] <= _FEW:
+            return different
+    share = np.bincount(part.cell, weights, len(sets)) @ sets / max(weights.sum(), _TINY)
+    wanted = np.array(_SHARES[1:2] if one else _SHARES)
+    return sets[:, np.abs(share - wanted[:, None]).argmin(axis=1)]
+
+
+def _centred(sets: Floats, cell: NDArray[np.uint8], weights: Floats) -> NDArray[np.float32]:
+    """Sets of cells with mean 0 and mean square 1, (rows, sets)."""
+    share = np.bincount(cell, weights, len(sets)) @ sets / max(weights.sum(), _TINY)
+    spread = np.sqrt(np.maximum(share * (1.0 - share), _TINY))
+    return np.asarray(((sets - share) / spread).astype(np.float32)[cell])
