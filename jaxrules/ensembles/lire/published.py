@@ -357,9 +357,7 @@ class PublishedSearch:
         support, before = self.support.tolist(), self.row_loss.sum()
         for _ in range(_REFIT_SWEEPS):
             for m in support:
-                self._set_weight(m, 0.0)
-                weight, _ = _best_weight(*self._split(m))
-                self._set_weight(m, weight)
+                self._set_weight(m, _best_weight(*self._split(m))[0])
             if abs(before - self.row_loss.sum()) < _REFIT_TOLERANCE:
                 return
 
@@ -411,7 +409,11 @@ class PublishedSearch:
         weight = weight if abs(weight) > _LEAST_WEIGHT else 0.0
         change = weight - self.weights[m]
         if change:
-            self.row_loss = self.row_loss * np.exp(-change * self.signs[m])
+            helped, harmed = np.exp([-change, change])
+            factors = np.where(self.signs[m] > 0, helped, harmed)
+            if not self._moves_all_rows:
+                factors[self.signs[m] == 0] = 1.0
+            self.row_loss = self.row_loss * factors
             self.weights[m] = weight
 
     def _moved(self, columns: slice) -> Floats:
@@ -422,10 +424,13 @@ class PublishedSearch:
         return found
 
     def _split(self, m: int) -> tuple[float, float]:
-        """Loss on the rows that column m, with a positive weight, helps and harms."""
-        moved = float(self.row_loss @ np.abs(self.signs[m]))
-        slope = float(self.row_loss @ self.signs[m])
-        return (moved + slope) / 2, (moved - slope) / 2
+        """Loss on the rows that column m, with a positive weight, helps and harms; as if its weight
+        were 0.
+        """
+        loss, signs, weight = self.row_loss, self.signs[m], float(self.weights[m])
+        moved = float(loss.sum() if self._moves_all_rows else loss @ np.abs(signs))
+        slope = float(loss @ signs)
+        return (moved + slope) / 2 * math.exp(weight), (moved - slope) / 2 * math.exp(-weight)
 
 
 def _best_weight(helped: float, harmed: float) -> tuple[float, float]:
