@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -59,6 +60,11 @@ class Candidates:
             tuple(constraints.using(every)),
             np.stack([constraints.signs(every, output, n_outputs) for output in range(n_outputs)]),
         )  # fmt: skip
+
+    @functools.cached_property
+    def n_columns(self) -> int:
+        """The number of columns that the search chooses from."""
+        return len(np.unique(self.pool.feature[: self.n_searched]))
 
     def on(self, data: TrainingData) -> Candidates:
         """The same propositions on other rows."""

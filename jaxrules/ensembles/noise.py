@@ -29,6 +29,10 @@ _BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
 """By chance, a rule explains a share of the constant's loss of the first number divided by the
 number of rows; all rules together at most the second number.
 """
+_PER_NAT = 1.5
+"""The share of the constant's loss of one row that is a nat: 1 / ln 2 for two equal classes, 2 for
+squares.
+"""
 _MOST_NOISE = 0.9
 """A larger share of noise counts as this one."""
 
@@ -70,9 +74,12 @@ def share_left(
     return float((risk - floor) / whole) if whole > 0 else 0.0
 
 
-def by_chance(rules: int, weights: Floats) -> float:
-    """The share of the loss that so many rules explain by chance."""
-    return min(_BY_CHANCE * rules / float(weights.sum()), _MOST_CHANCE)
+def by_chance(rules: int, weights: Floats, more: float = 0.0) -> float:
+    """The share of the loss that so many rules explain by chance, each of which gains so many nats
+    more as it is chosen among many columns.
+    """
+    of_rule = _BY_CHANCE + _PER_NAT * more
+    return min(of_rule * rules / float(weights.sum()), _MOST_CHANCE)
 
 
 def noise_over_signal(noise: float) -> float:

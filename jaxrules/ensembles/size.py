@@ -24,8 +24,9 @@ what is left. For squares the variance is estimated, and the scale is 1.
 
 It takes 1.25 nats on few rows, on which weak rules under a ridge lower the risk, and grows with the
 rows to 8. On many rows a rule must beat the best of thousands by chance, which gains the logarithm
-of their number (Foster and George, "The Risk Inflation Criterion", 1994). A scale below 1 leaves
-less to chance: the growth is times the scale once more.
+of their number (Foster and George, "The Risk Inflation Criterion", 1994). So a rule of boosting
+takes more nats where it is chosen among more than 40 columns, see `nats_among`. A scale below 1
+leaves less to chance: what exceeds 1.25 nats is times the scale once more.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ PER_RULE, _MOST = 1.25, 8.0
 """By how much each rule must raise the log-likelihood, on few rows (Akaike's criterion for one
 weight: 1) and at most.
 """
-_FEW_ROWS = 250
+_FEW_ROWS, _FEW_COLUMNS = 250, 40
 
 
 class Worth(NamedTuple):
@@ -106,30 +107,40 @@ def scale(loss: Loss, y: Floats, scores: Floats, weights: Floats) -> float:
     return float(np.sum(weights @ slopes**2)) / max(whole, float(np.finfo(np.float64).tiny))
 
 
-def nats(weights: Floats, scale: float = 1.0, most: float = _MOST) -> float:
+def nats(weights: Floats, scale: float = 1.0, most: float = _MOST, more: float = 0.0) -> float:
     """The nats that a rule takes on rows with these weights."""
     rows = max(float(weights.sum()), _FEW_ROWS)
-    most = min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), most)
+    most = min(PER_RULE * (1 + 2 * math.log(rows / _FEW_ROWS)), most) + more
     return PER_RULE + (most - PER_RULE) * min(scale, 1.0)
 
 
+def nats_among(columns: int, conditions: int) -> float:
+    """By how many nats a rule of so many conditions is dearer than one that is chosen among a few
+    columns: the logarithm of how many times as many rules there are.
+    """
+    return conditions * max(0.0, math.log(max(1, columns) / _FEW_COLUMNS))
+
+
 def price_of_rule(
-    loss: Loss, y: Floats, scores: Floats, weights: Floats, most: float = _MOST
+    loss: Loss, y: Floats, scores: Floats, weights: Floats, most: float = _MOST, more: float = 0.0
 ) -> float:
     """By how much the last rule of these scores must raise the log-likelihood.
 
     Args:
         y, scores, weights: as for `negative_log_likelihood`.
         most: the most nats.
+        more: nats in addition.
     """
     if loss.quadratic:  # whose scale the likelihood estimates
-        return nats(weights, most=most)
+        return nats(weights, most=most, more=more)
     own = scale(loss, y, scores, weights)
-    return nats(weights, own, most) * own
+    return nats(weights, own, most, more) * own
 
 
-def worth_of_rule(before: Any, after: Any) -> Worth:
-    """What the last rule or linear term is worth, given the ensembles before and after it."""
+def worth_of_rule(before: Any, after: Any, more: float) -> Worth:
+    """What the last rule or linear term is worth, given the ensembles before and after it; `more`:
+    nats that it takes in addition.
+    """
     m, n = (len(one.rules) + len(one.terms) for one in (before, after))
     # Elimination may leave fewer rules than before (n < m): the ridge is never raised.
     relaxed = before.under(before.l2_penalty * min(m / n, 1.0)).refitted() if m else before
@@ -137,7 +148,7 @@ def worth_of_rule(before: Any, after: Any) -> Worth:
     return Worth(
         relaxed.negative_log_likelihood() - nll,
         before.negative_log_likelihood() - nll,
-        price_of_rule(after.loss, after.y, after.scores, after.sample_weight),
+        price_of_rule(after.loss, after.y, after.scores, after.sample_weight, more=more),
     )
 
 

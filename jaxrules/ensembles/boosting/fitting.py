@@ -170,9 +170,12 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     only_ridge = first.trial or some is not data
     tried = boosted(some, first, trial, [*smaller, few])
     run.shortened |= trial.stopped()
-    # q' = q + min(30 / rows, .2) for ten rules (docs/defaults.md); for classes together, q alone.
+    # q' = q + min(30 / rows, .2) for ten rules of few columns (docs/defaults.md); for classes
+    # together, q alone.
     left, n_found = share_left(some, task.options, tried.fits()[-1]), tried.n_stages
-    chance = 0.0 if task.joint else by_chance(max(1, n_found), some.weights)
+    chance = 0.0
+    if not task.joint:
+        chance = by_chance(max(1, n_found), some.weights, task.nats_of_choice)
     ridge = ridge_for(data, task.options, left + chance)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     # Without refits no weights have a ridge of their own: if the least ridge is the ridge, nothing

@@ -23,7 +23,13 @@ from jaxrules.ensembles.boosting.pruning import pruned
 from jaxrules.ensembles.boosting.search import next_rule
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.noise import Ridge
-from jaxrules.ensembles.size import Worth, best_size, has_likelihood, worth_of_rule
+from jaxrules.ensembles.size import (
+    Worth,
+    best_size,
+    has_likelihood,
+    nats_among,
+    worth_of_rule,
+)
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.solvers.rule_search import Found
@@ -238,7 +244,8 @@ def _longer(
     history = (*grown.history, Progressed(step.risk, len(step.rules), run.seconds()))
     worth = grown.worth
     if has_likelihood(task.data.loss) and options.corrective:
-        worth = (*worth, worth_of_rule(grown.state, state))
+        more = task.nats_of_choice if term is None else nats_among(task.candidates.n_columns, 1)
+        worth = (*worth, worth_of_rule(grown.state, state, more))
     return _Grown(state, step, risks, stages, worth, history, grown.nothing_else)
 
 

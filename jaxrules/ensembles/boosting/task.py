@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from jaxrules.ensembles.boosting.ridge import DefaultRidge
 from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
 from jaxrules.ensembles.noise import Ridge
+from jaxrules.ensembles.size import nats_among
 from jaxrules.learning.training import TrainingData
 from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.constraints import Constraints
@@ -19,6 +21,9 @@ from jaxrules.solvers.rule_search import Found
 from jaxrules.solvers.rule_search.space import SearchSpace
 from jaxrules.tools.fits import Settings
 from jaxrules.tools.runs import Run
+
+_CONDITIONS = 2
+"""The conditions of a rule that count as chosen: further ones have few rows left to tell apart."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,13 @@ class BoostingTask:
         # Sorted columns belong to their rows.
         candidates = self.candidates.on(data)
         return replace(self, data=data, candidates=candidates, thresholds=None, interactions={})
+
+    @functools.cached_property
+    def nats_of_choice(self) -> float:
+        """By how many nats a rule is dearer, and gains more by chance, than among a few columns."""
+        longest = self.options.longest(self.candidates.n_searched)
+        conditions = _CONDITIONS if longest is None else min(longest, _CONDITIONS)
+        return nats_among(self.candidates.n_columns, conditions)
 
     def leaves_out_pairs(self, space: SearchSpace) -> bool:
         """Whether the exhaustive search for pairs has too many columns to compare all of them."""
