@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.ensembles.size import nats
+from jaxrules.ensembles.noise import by_chance
+from jaxrules.ensembles.size import nats, nats_among
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4)).round(1)
@@ -173,6 +174,37 @@ def test_a_noisy_step_of_numbers_has_one_rule(rows: int) -> None:
     Z = random.normal(size=(rows, 8))
     y = (Z[:, 0] > 0.1234) + 0.1 * random.normal(size=rows)
     assert jr.support(jr.boosting.fit(Z, y).model) == 1
+
+
+def test_a_rule_that_is_one_of_many_is_dearer() -> None:
+    assert nats_among(40, 2) == nats_among(0, 2) == 0.0
+    assert nats_among(400, 2) == pytest.approx(2 * np.log(10)) == 2 * nats_among(400, 1)
+    assert nats(np.ones(100), 0.5, more=3.0) == pytest.approx(1.25 + 1.5)
+    assert by_chance(10, np.ones(1000), more=2.0) == pytest.approx(10 * (3 + 1.5 * 2) / 1000)
+    assert by_chance(10, np.ones(10), more=2.0) == 0.2
+
+
+@pytest.mark.parametrize(("columns", "length"), [(40, 2), (120, 2), (120, 1)])
+def test_many_columns_raise_the_price_and_the_ridge(columns: int, length: int) -> None:
+    rng = np.random.default_rng(1)
+    some = rng.normal(size=(600, columns))
+    y = some[:, 0] + rng.logistic(size=600) > 0
+    fit = jr.boosting.fit(some, y, max_length=length)
+    p = np.asarray(jr.predict_proba(jr.boosting.path(some, y, max_length=length)[1].model, some))[
+        :, 1
+    ]
+    scale = np.sum((p - y) ** 2) / np.sum(p * (1 - p))
+    more = nats_among(columns, length)
+    grown = 2.5 * np.log(600 / 250) + more
+    assert more == pytest.approx(length * max(0.0, np.log(columns / 40)))
+    expected = scale * (1.25 + grown * min(scale, 1.0))
+    assert fit.details["prices"][0] == pytest.approx(expected, rel=0.02)
+
+
+def test_noise_of_many_columns_has_few_rules() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(2000, 200))
+    assert len(jr.boosting.fit(noise, rng.random(2000) < 0.4).model.weights) <= 2
 
 
 def test_noise_has_few_rules() -> None:
