@@ -446,10 +446,10 @@ def _penalty(
         return problem.left(found.certificate.solution)
 
     trial = search(SMALL_PENALTY)
-    penalty = Penalty.by_noise(left(trial), run.stopped())
+    n_literals = len(problem.candidates.parts)
+    penalty = Penalty.by_noise(left(trial), n_literals, run.stopped())
     if not penalty.noisy:
         return penalty, trial
-    n_literals = len(problem.candidates.parts)
     return penalty.search(search, left, problem.left(()), n_literals, run.stopped)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 Floats = NDArray[np.float64]
 
@@ -18,6 +19,10 @@ LITTLE = 0.2
 _MOST_BY_CHANCE = 0.15
 """A literal corrects about one error by chance; at most this share counts as noise, so that a list
 without errors is never called noisy.
+"""
+_MOST_WORDS = 0.5
+"""A list whose literals take this share of what it explains, both in nats, is called noisy, however
+few errors it leaves: noise of hundreds of columns has lists almost without errors.
 """
 _ROWS_OF_ALL = 20.0
 """If there is noise, this weight of rows, with the class shares of all rows, is added to the rows
@@ -39,6 +44,7 @@ class Left(NamedTuple):
         right: the weight of the rows that the learned rules and the default classify correctly.
         second: the weight of the heaviest other class of each of these, summed.
         rows: the weight of all rows that they decide.
+        explained: by how many nats the rules shorten the description of the classes of these rows.
     """
 
     errors: float
@@ -47,6 +53,7 @@ class Left(NamedTuple):
     right: float
     second: float
     rows: float
+    explained: float = 0.0
 
     @classmethod
     def of_list(
@@ -71,7 +78,14 @@ class Left(NamedTuple):
             float(right[first:].sum()),
             float(others[first:].max(axis=1).sum()),
             float(decided[first:].sum()),
+            float(_nats(decided[first:].sum(axis=0)) - _nats(decided[first:]).sum()),
         )
+
+    def words(self, literals: int) -> float:
+        """The nats that name the list's literals among so many, over those that it explains
+        (minimum description length, Rissanen 1978).
+        """
+        return self.literals * math.log(literals) / self.explained if self.explained > 0 else 0.0
 
     def by_chance(self, literals: int) -> float:
         """What the best of so many literals without effect gains.
@@ -89,6 +103,13 @@ class Left(NamedTuple):
         return math.sqrt(squared * most) - lost * most
 
 
+def _nats(counts: Floats) -> NDArray[np.float64]:
+    """What the classes of so many rows of each class take, (..., classes)."""
+    return np.asarray(
+        xlogy(counts.sum(axis=-1), counts.sum(axis=-1)) - xlogy(counts, counts).sum(-1)
+    )
+
+
 class Penalty(NamedTuple):
     """The penalty on a literal.
 
@@ -103,15 +124,17 @@ class Penalty(NamedTuple):
     noisy: bool = False
 
     @classmethod
-    def by_noise(cls, left: Left, stopped: bool = False) -> Penalty:
+    def by_noise(cls, left: Left, literals: int = 1, stopped: bool = False) -> Penalty:
         """The penalty chosen after a list with the small one.
 
         Args:
             left: what that list leaves.
+            literals: that it was made of, 1 if their number is unknown.
             stopped: whether there is no time for another list.
         """
         share = left.errors / left.of
-        noisy = share + min(left.literals / left.of, _MOST_BY_CHANCE) >= LITTLE and not stopped
+        noisy = share + min(left.literals / left.of, _MOST_BY_CHANCE) >= LITTLE
+        noisy = (noisy or left.words(literals) >= _MOST_WORDS) and not stopped
         value = LARGE_PENALTY if noisy else SMALL_PENALTY
         why = (
             f"a list with penalty {SMALL_PENALTY:g} leaves {share:.0%} of the errors of predicting"

@@ -399,7 +399,7 @@ def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalt
         return task.search(task.data.weights, one, part, start=task.start, **trial)
 
     trial = search(SMALL_PENALTY, promising=task.promising(SMALL_PENALTY))
-    chosen = Penalty.by_noise(task.left(trial.best), run.stopped())
+    chosen = Penalty.by_noise(task.left(trial.best), len(task.pool), run.stopped())
     if not chosen.noisy:
         return chosen, trial
     return chosen.search(
