@@ -574,6 +574,26 @@ def test_little_noise_has_a_small_ridge() -> None:
     assert (proved.status, proved.details["l2_penalty"]) == ("optimal", 0.15)
 
 
+@pytest.mark.parametrize("classes", [True, False])
+def test_many_columns_raise_the_default_price(classes: bool) -> None:
+    """With a price of 6/n, this noise of classes had 12 rules; of numbers, 16."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 100))
+    y = rng.random(500) < 0.4 if classes else X[:, 0] + rng.normal(size=500)
+    fit = jr.lire.fit(X, y)
+    if classes:
+        assert jr.support(fit.model) <= 2
+        loss = -np.log(np.where(y, y.mean(), 1 - y.mean())).mean()
+        expected = (6 + 6 * np.log(100 / 40)) / 500 * loss
+        assert fit.details["global_penalty"] == pytest.approx(expected)
+        # On few rows the addition is in proportion to these.
+        few = jr.lire.fit(X[:50], y[:50]).details["global_penalty"]
+        share = -np.log(np.where(y[:50], y[:50].mean(), 1 - y[:50].mean())).mean() / 50
+        assert few == pytest.approx((6 + 0.6 * np.log(100 / 40)) * share)
+    else:
+        assert jr.support(fit.model) <= 5
+
+
 def test_the_default_price_is_half_a_percent_and_above_noise() -> None:
     """Of the best constant's loss; rules without effect stay out of small data."""
     for n_rows in (100, 2400):

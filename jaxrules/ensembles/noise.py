@@ -30,7 +30,7 @@ _BY_CHANCE, _MOST_CHANCE = 3.0, 0.2
 number of rows; all rules together at most the second number.
 """
 _PER_NAT = 1.5
-"""The share of the constant's loss of one row that is a nat: 1 / ln 2 for two equal classes, 2 for
+"""The share of the constant's loss of one row that a nat is: 1 / ln 2 for two equal classes, 2 for
 squares.
 """
 _MOST_NOISE = 0.9
@@ -78,8 +78,13 @@ def by_chance(rules: int, weights: Floats, more: float = 0.0) -> float:
     """The share of the loss that so many rules explain by chance, each of which gains so many nats
     more as it is chosen among many columns.
     """
-    of_rule = _BY_CHANCE + _PER_NAT * more
+    of_rule = _BY_CHANCE + share_of(more)
     return min(of_rule * rules / float(weights.sum()), _MOST_CHANCE)
+
+
+def share_of(nats: float) -> float:
+    """The share of the constant's loss that so many nats are, on one row."""
+    return _PER_NAT * nats
 
 
 def noise_over_signal(noise: float) -> float:

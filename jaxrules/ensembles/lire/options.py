@@ -12,7 +12,8 @@ import numpy as np
 from jaxrules.data.table import Schema
 from jaxrules.ensembles.extraction import RuleSource
 from jaxrules.ensembles.lire.moves import Encoding
-from jaxrules.ensembles.noise import unit
+from jaxrules.ensembles.noise import share_of, unit
+from jaxrules.ensembles.size import nats_among
 from jaxrules.learning.options import (
     Folds,
     Multiclass,
@@ -61,6 +62,10 @@ _CHANCE = 8.0
 """For numbers and counts that logarithm is times the scale of the likelihood, which falls with the
 loss that a model leaves. The default gamma is at least this number of scales, divided by the number
 of rows.
+"""
+_CONDITIONS, _ENOUGH_ROWS = 4, 500
+"""Among more than 40 columns, a rule gains more by chance: as one of so many conditions would, on so
+many rows or more. On fewer the addition is in proportion, as weak rules under a ridge lower the risk.
 """
 _FIRST = 0.5
 """The share of the loss of numbers that the first gamma takes for noise: if it took all of it, few
@@ -121,7 +126,7 @@ def default_penalty(data: TrainingData, joint: bool = False, left: float | None 
     # statistic would be that of the rows of least exposure.
     scale = left * float(shares**2 @ (data.target - mean) ** 2)
     scale *= 2.0 if data.loss == squared else 1 / mean
-    return max(_SHARE * deviance(data), _CHANCE * scale)
+    return max(_SHARE * deviance(data), (_CHANCE + _more_by_chance(data)) * scale)
 
 
 def _follows(loss: Loss) -> bool:
@@ -132,7 +137,15 @@ def _follows(loss: Loss) -> bool:
 def default_share(data: TrainingData) -> float:
     """The default gamma as a share of the loss of the best constant."""
     shares = data.weights / data.weights.sum()
-    return max(_SHARE, float(_NOISE * (shares @ shares)))
+    noise = _NOISE + share_of(_more_by_chance(data))
+    return max(_SHARE, float(noise * (shares @ shares)))
+
+
+def _more_by_chance(data: TrainingData) -> float:
+    """The nats that a rule gains by chance beyond one that is chosen among a few columns."""
+    shares = data.weights / data.weights.sum()
+    enough = min(1.0, 1 / (_ENOUGH_ROWS * float(shares @ shares)))
+    return enough * nats_among(len(data.table.columns), _CONDITIONS)
 
 
 def deviance(data: TrainingData, loss: float | None = None, joint: bool = False) -> float:
@@ -314,7 +327,8 @@ class LireOptions(_Single):
         global_penalty: gamma, the penalty on a rule, at least 0. None: half a percent of the mean
             loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
             because the best of some hundred rules explains that much by chance (n is the effective
-            number of rows, (sum w)^2 / sum w^2). If `l2_penalty` is None and becomes .15, it is
+            number of rows, (sum w)^2 / sum w^2). With p > 40 columns, 6 becomes 6 + 6 log(p / 40),
+            and 8 below 8 + 4 log(p / 40); with n < 500, the additions are times n / 500. If `l2_penalty` is None and becomes .15, it is
             half a percent for any number of rows. Numbers and counts: at least half a percent of
             the mean loss (for counts, deviance) of the constant, and 8 s / n, because a rule may
             explain that by chance; s is twice the variance of numbers, and the variance of counts
