@@ -80,6 +80,10 @@ LOCAL_PENALTIES = (0.1, 0.5, 1.0, 5.0, 10.0)
 """Figures 3 and 9: lambda."""
 MAIN_LOCAL_PENALTY = 1.0
 """Figures 2 and 8: the lambda at which the published search runs on all folds."""
+UNLIMITED, UNLIMITED_FOLDS = f"{PUBLISHED}, to its end", 6
+"""The same until no move improves, at the three smallest gammas of the author, and on how many
+folds.
+"""
 SEARCHED_FOLDS = 1
 """The first folds on which it runs at the others, too; on all with ``--slow``. A fold takes some
 minutes.
@@ -532,6 +536,12 @@ def published_tradeoff_cells(settings: Settings) -> list[Cell]:
     return sorted(cells, key=lambda cell: cell["local_penalty"] != MAIN_LOCAL_PENALTY)
 
 
+def unlimited_cells(settings: Settings) -> list[Cell]:
+    """The published search until no move improves, not for 100 moves, on the first folds."""
+    some = [] if settings.quick else folds(settings)[:UNLIMITED_FOLDS]
+    return [Cell.of(method=UNLIMITED, local_penalty=MAIN_LOCAL_PENALTY, fold=fold) for fold in some]
+
+
 def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
     """One row per gamma."""
     fold = fold_of("adult", cell["fold"], settings.seed, _tradeoff_rows(settings))
@@ -548,9 +558,12 @@ def measure_tradeoff(cell: Cell, settings: Settings) -> list[Row]:
         return [
             {"penalty": fit.details["l1_penalty"], **quality(fit.model, fold.test)} for fit in fits
         ]
-    if cell["method"] == PUBLISHED:
-        learner, gammas = lire.published, TRADEOFF_PENALTIES[1:]
-        options: dict[str, Any] = {"max_iterations": TRADEOFF_ITERATIONS}
+    if cell["method"] in (PUBLISHED, UNLIMITED):
+        limited = cell["method"] == PUBLISHED
+        learner, gammas = lire.published, TRADEOFF_PENALTIES[1 : None if limited else 4]
+        options: dict[str, Any] = {
+            "max_iterations": TRADEOFF_ITERATIONS if limited else PUBLISHED_ITERATIONS
+        }
     else:
         learner, gammas = lire.fit, TRADEOFF_PENALTIES
         options = {
