@@ -241,8 +241,9 @@ class SSRLPathOptions(_SSRLShared):
         max_rules: the paper's nu, the most rules.
         literal_penalty: the paper's lambda >= 0, the weight of rows that a literal must gain. None:
             1 if a list with 1 leaves less than a fifth of the errors of predicting the heaviest
-            class, where its literals count as errors, up to .15. Otherwise there is noise: it is at
-            least 4, and at least what the best of all literals gains by chance, and probabilities
+            class, where its literals count as errors, up to .15, and if naming these literals among
+            all takes less than half of the nats that they explain. Otherwise there is noise: it is
+            at least 4, and at least what the best of all literals gains by chance, and probabilities
             are shrunk towards the shares of the classes.
         certificate: also prove a bound on the objective of all lists of at most `max_rules` rules
             over these literals, with the same default label and at most `max_length` literals in a
