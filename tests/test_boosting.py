@@ -674,6 +674,7 @@ def test_many_columns_two_of_which_matter_only_together(classes: int) -> None:
     assert jr.accuracy(fit.model, X, y) > 0.97
     assert all(stage.counts["pairs_left_out"] > 0 for stage in fit.details["stages"])
     assert all(stage.status == Status.MAX_ITERATIONS for stage in fit.details["stages"])
+    assert "pairs of columns; max_evaluations=None compares all." in repr(fit)
 
 
 @pytest.mark.parametrize("max_length", [2, 3, None])

@@ -86,6 +86,14 @@ class BoostingDetails(Details):
     pruning: Pruning | None = None
 
     @property
+    def told_of_pool(self) -> str:
+        left_out = max((stage.counts.get("pairs_left_out", 0) for stage in self.stages), default=0)
+        pairs = (
+            f"Stages left out up to {left_out} pairs of columns; max_evaluations=None compares all."
+        )
+        return " ".join(filter(None, [super().told_of_pool, pairs * bool(left_out)]))
+
+    @property
     def proved_stages(self) -> tuple[int, int]:
         """The number of stages whose rule is proved to be the best, and the number of all
         stages.
