@@ -243,8 +243,8 @@ class SSRLPathOptions(_SSRLShared):
             1 if a list with 1 leaves less than a fifth of the errors of predicting the heaviest
             class, where its literals count as errors, up to .15, and if naming these literals among
             all takes less than half of the nats that they explain. Otherwise there is noise: it is
-            at least 4, and at least what the best of all literals gains by chance, and probabilities
-            are shrunk towards the shares of the classes.
+            at least 4, and at least what the best of all literals gains by chance, and
+            probabilities are shrunk towards the shares of the classes.
         certificate: also prove a bound on the objective of all lists of at most `max_rules` rules
             over these literals, with the same default label and at most `max_length` literals in a
             rule, after the rules of `first`. It takes some seconds, and returns a better list if it

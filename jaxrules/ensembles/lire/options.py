@@ -64,8 +64,9 @@ loss that a model leaves. The default gamma is at least this number of scales, d
 of rows.
 """
 _CONDITIONS, _ENOUGH_ROWS = 4, 500
-"""Among more than 40 columns, a rule gains more by chance: as one of so many conditions would, on so
-many rows or more. On fewer the addition is in proportion, as weak rules under a ridge lower the risk.
+"""Among more than 40 columns, a rule gains more by chance: as one of so many conditions would, on
+so many rows or more. On fewer the addition is in proportion, as weak rules under a ridge lower the
+risk.
 """
 _FIRST = 0.5
 """The share of the loss of numbers that the first gamma takes for noise: if it took all of it, few
@@ -328,15 +329,16 @@ class LireOptions(_Single):
             loss of the best constant, which a rule must then explain; below 1200 rows, 6/n of it,
             because the best of some hundred rules explains that much by chance (n is the effective
             number of rows, (sum w)^2 / sum w^2). With p > 40 columns, 6 becomes 6 + 6 log(p / 40),
-            and 8 below 8 + 4 log(p / 40); with n < 500, the additions are times n / 500. If `l2_penalty` is None and becomes .15, it is
-            half a percent for any number of rows. Numbers and counts: at least half a percent of
-            the mean loss (for counts, deviance) of the constant, and 8 s / n, because a rule may
-            explain that by chance; s is twice the variance of numbers, and the variance of counts
-            over their mean, times the share of the loss that a model leaves, at first half of it
-            for numbers: the search continues with another gamma if that falls below .8, or rises
-            above 1.1, of the one before, and ``details["chosen"]`` says so. With gamma = 0, every
-            rule joins that lowers the loss, or that holds for fewer rows than the average rule of
-            the model; only `max_rules`, `max_iterations` and `time_limit` then end the fit.
+            and 8 below 8 + 4 log(p / 40); with n < 500, the additions are times n / 500. If
+            `l2_penalty` is None and becomes .15, it is half a percent for any number of rows.
+            Numbers and counts: at least half a percent of the mean loss (for counts, deviance) of
+            the constant, and 8 s / n, because a rule may explain that by chance; s is twice the
+            variance of numbers, and the variance of counts over their mean, times the share of the
+            loss that a model leaves, at first half of it for numbers: the search continues with
+            another gamma if that falls below .8, or rises above 1.1, of the one before, and
+            ``details["chosen"]`` says so. With gamma = 0, every rule joins that lowers the loss, or
+            that holds for fewer rows than the average rule of the model; only `max_rules`,
+            `max_iterations` and `time_limit` then end the fit.
         local_penalty: lambda, the penalty on mean coverage, at least 0. None: 2 gamma, as in the
             paper's experiments. With lambda = 0, this is L0-penalised selection.
         search: "combo": closed-form moves and full-refit moves in turn, from the empty model, from
