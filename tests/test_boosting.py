@@ -675,6 +675,9 @@ def test_many_columns_two_of_which_matter_only_together(classes: int) -> None:
     assert all(stage.counts["pairs_left_out"] > 0 for stage in fit.details["stages"])
     assert all(stage.status == Status.MAX_ITERATIONS for stage in fit.details["stages"])
     assert "pairs of columns; max_evaluations=None compares all." in repr(fit)
+    if classes == 2:
+        signed = boosting.fit(X, y, monotone={0: "increasing"})
+        assert jr.accuracy(signed.model, X, y) > 0.97
 
 
 @pytest.mark.parametrize("max_length", [2, 3, None])

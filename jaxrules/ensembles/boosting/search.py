@@ -96,12 +96,13 @@ def _pairing(
     interactions, as the ensemble began.
     """
     space = state.sides[place].space
-    most, quotients = task.options.pairs(space.activations.n_patterns), objective.quotients()
-    if most is None or quotients is None or not task.leaves_out_pairs(space):
+    most, name = task.options.pairs(space.activations.n_patterns), task.options.objective
+    second_order = name in ("corrective_decrease", "second_order")
+    if most is None or not second_order or not task.leaves_out_pairs(space):
         return None
     if place not in task.interactions:
-        terms = objective.one_row(space)
-        g, h = terms.reshape(quotients[0], -1, terms.shape[1]).transpose(1, 0, 2)[:2]
+        terms, outputs = objective.one_row(space), len(state.intercept)
+        g, h = terms.reshape(outputs, -1, terms.shape[1]).transpose(1, 0, 2)[:2]
         task.interactions[place] = strongest_interactions(
             space.partitions or [], g, h, most // 2, stopped
         )
