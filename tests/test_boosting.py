@@ -676,7 +676,7 @@ def test_many_columns_two_of_which_matter_only_together(classes: int) -> None:
     assert all(stage.status == Status.MAX_ITERATIONS for stage in fit.details["stages"])
     assert "pairs of columns; max_evaluations=None compares all." in repr(fit)
     if classes == 2:
-        signed = boosting.fit(X, y, monotone={0: "increasing"})
+        signed = boosting.fit(X, y, monotone={0: 1})
         assert jr.accuracy(signed.model, X, y) > 0.97
 
 
