@@ -576,7 +576,7 @@ def test_little_noise_has_a_small_ridge() -> None:
 
 @pytest.mark.parametrize("classes", [True, False])
 def test_many_columns_raise_the_default_price(classes: bool) -> None:
-    """With a price of 6/n, this noise of classes had 12 rules; of numbers, 16."""
+    """With a price of 6/n, noise of classes of this size had 12 to 15 rules."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 100))
     y = rng.random(500) < 0.4 if classes else X[:, 0] + rng.normal(size=500)

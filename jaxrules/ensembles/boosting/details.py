@@ -88,9 +88,8 @@ class BoostingDetails(Details):
     @property
     def told_of_pool(self) -> str:
         left_out = max((stage.counts.get("pairs_left_out", 0) for stage in self.stages), default=0)
-        pairs = (
-            f"Stages left out up to {left_out} pairs of columns; max_evaluations=None compares all."
-        )
+        advice = "max_evaluations=None compares all."
+        pairs = f"A stage left out up to {left_out} pairs of columns; {advice}"
         return " ".join(filter(None, [super().told_of_pool, pairs * bool(left_out)]))
 
     @property

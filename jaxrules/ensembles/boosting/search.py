@@ -34,7 +34,7 @@ from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
 
 _FEWER_IN_TRIAL = 3
-"""The part of the pairs of columns that a trial for the ridge examines."""
+"""A trial for the ridge examines one in so many of the pairs of columns."""
 
 
 def next_rule(

@@ -55,9 +55,10 @@ def strongest_interactions(
     g, h = g[:, some], h[:, some]
     # Without an interaction, the square of a sum of g u v is about the sum of h.
     g = (g / np.sqrt(np.maximum(h.sum(axis=1, keepdims=True), _TINY))).astype(np.float32)
-    cells = [part.cell[some] for part in partitions]
-    weights = h.sum(axis=0)
-    each = [_centred(one, cell, weights) for one, cell in zip(sets, cells, strict=True)]
+    each = [
+        _centred(one, part.cell[some], total[some])
+        for one, part in zip(sets, partitions, strict=True)
+    ]
     columns = np.concatenate(each, axis=1)
     strength = np.empty((d, d), np.float32)
     for start in range(0, d, _AT_ONCE):
