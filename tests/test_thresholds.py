@@ -74,6 +74,7 @@ def test_blocks_find_what_a_full_pass_finds(seed: int, classes: int, signal: flo
         full = best_threshold(some, objective, terms)
         patch.setattr(Kernels, "pay", lambda *_: True)
         patch.setattr(thresholds, "_BLOCKS", 16)
+        patch.setattr(thresholds, "_AT_ONCE", 700)
         some = {f: (SortedColumn.of(c), (True, True)) for f, c in enumerate(columns)}
         blocks = best_threshold(some, objective, terms)
     assert full is not None

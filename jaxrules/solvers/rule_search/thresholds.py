@@ -305,8 +305,9 @@ def _promising(
     ]
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
+        units = np.ascontiguousarray(wide[:, start : start + _AT_ONCE])  # of several classes
         for (column, _), found in zip(columns.values(), sums, strict=True):
-            add_units(wide[:, start : start + _AT_ONCE], column.blocks, some, found)
+            add_units(units, column.blocks, some, found)
     bounds = [
         bounds_of_column(found, unit, len(rows), column.between, ridge, IN_SPAN, *sides)
         for (column, sides), found in zip(columns.values(), sums, strict=True)
