@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.rules.conditions import propositions_of
-from jaxrules.tools.sorting import ascending
+from jaxrules.tools.sorting import ascending, lexicographic
 
 N = 5000  # more than are sorted as they are
 RANDOM = np.random.default_rng(0)
@@ -46,3 +46,26 @@ def test_cells_by_the_order_are_those_by_the_values(name: str) -> None:
     for kept, anew in zip(pool.cell_codes(table), pool.cell_codes(unsorted), strict=True):
         np.testing.assert_array_equal(kept, anew)
     assert unsorted.sorted_before(0) is None
+
+
+@given(
+    st.integers(0, 30).flatmap(
+        lambda n: st.lists(
+            st.lists(
+                st.sampled_from([0.0, 1.0, -3.0, 0.5, 1e-20, 65536.0, 2.0**60, np.nan]),
+                min_size=n,
+                max_size=n,
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    )
+)
+def test_lexicographic_order_is_that_of_all_keys(keys: list[list[float]]) -> None:
+    arrays = [np.array(key, float) for key in keys]
+    np.testing.assert_array_equal(lexicographic(arrays), np.lexsort(arrays[::-1]))
+
+
+def test_many_keys_of_few_whole_numbers_make_more_than_one_word() -> None:
+    keys = list(np.random.default_rng(0).integers(0, 3, (60, 500)))
+    np.testing.assert_array_equal(lexicographic(keys), np.lexsort(keys[::-1]))

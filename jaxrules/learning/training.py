@@ -59,7 +59,7 @@ from jaxrules.tools import checks, placement
 from jaxrules.tools.bits import distinct
 from jaxrules.tools.fits import Fit, OneVsRestDetails, Settings, Status
 from jaxrules.tools.runs import Deadline, Run
-from jaxrules.tools.sorting import ascending
+from jaxrules.tools.sorting import ascending, lexicographic
 
 _SECONDS_PER_ENTRY = 1e-6
 """Roughly the time per table entry and class that a learner needs to make its own rules. With less,
@@ -329,10 +329,11 @@ def content_order(
     # Only rows that tie with a neighbour in the first column need the others.
     rises = keys[0][order[1:]] > keys[0][order[:-1]]  # False next to a missing value, too
     tied = ~(np.append(True, rises) & np.append(rises, True))
+    if tied.all():
+        return lexicographic(keys)
     rows = order[tied]  # few if the first column is continuous: it then sorts the others by itself
-    # `lexsort` sorts by its last key first. The first column is among the keys, so that every row
-    # stays within the places of its ties.
-    order[tied] = rows[np.lexsort([key[rows] for key in reversed(keys)])]
+    # The first column is among the keys, so that every row stays within the places of its ties.
+    order[tied] = rows[lexicographic([key[rows] for key in keys])]
     return order
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 _FEW = 4096
 """So few numbers are sorted as they are."""
+_SMALL = 1 << 16
+"""The range of whole numbers that are codes in a lexicographic order."""
 
 
 def ascending(values: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -41,3 +46,40 @@ def ascending(values: NDArray[np.float64]) -> NDArray[np.int32]:
         rows = order[tied]
         order[tied] = rows[np.argsort(values[rows], kind="stable")]
     return order
+
+
+def lexicographic(keys: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
+    """The order by the first of some numeric keys, ties by the second, and so on; missing values
+    last.
+
+    >>> lexicographic([np.array([1, 0, 1, 0]), np.array([2.0, np.nan, 1.5, 3.0])]).tolist()
+    [3, 1, 2, 0]
+    """
+    words: list[NDArray[Any]] = []
+    sizes: list[int] = []  # the number of values that a word may have; 0 for any numbers
+    for key in keys:
+        codes, size = _small_codes(key)
+        if size and sizes and sizes[-1] and sizes[-1] * size < 2**63:
+            # Neighbouring keys of few whole numbers are the digits of one number.
+            words[-1] = words[-1] * size + codes
+            sizes[-1] *= size
+        else:
+            words.append(codes)
+            sizes.append(size)
+    return np.lexsort(words[::-1])  # which sorts by its last key first
+
+
+def _small_codes(key: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The key as codes from 0 and their number, if it has whole numbers of a small range, else the
+    key itself and 0.
+    """
+    if not len(key):
+        return key, 0
+    missing = np.isnan(key)
+    low, high = np.fmin.reduce(key), np.fmax.reduce(key)
+    if missing.all() or high - low > _SMALL:
+        return key, 0
+    known = np.where(missing, high + 1, key)
+    if (np.floor(known) != known).any():
+        return key, 0
+    return (known - low).astype(np.int64), int(high - low) + 1 + int(missing.any())

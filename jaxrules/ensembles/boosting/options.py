@@ -33,6 +33,8 @@ CUT_POINTS = 20
 """The default number of cut points per column."""
 _SOME_VISITS = 50_000_000
 """Default limit on rows times evaluations of the search for one rule: a fraction of a second."""
+_SOME_PRODUCTS = 4_000_000_000
+"""The same for rows times triples of propositions that products of matrices compare."""
 _MOST_PAIRS, _MOST_PAIRED = 2500, 400_000_000
 """By default, limits per rule on the number of pairs of columns examined, and on pairs times rows.
 """
@@ -151,8 +153,9 @@ class _BoostingShared(ScoreOptions):
         approximation: alpha in (0, 1]: each rule's objective is at least alpha times the optimum.
         max_evaluations: limit on objective evaluations per rule, after which the best rule so far
             is added and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
-            second) if rules may be longer than 2; None for no limit. The rule is at least as good
-            as that of a beam search. All pairs of conditions are examined, by histograms, for up to
+            second) if rules may be longer than 2, and 4e9 for three of at most 64 propositions,
+            which products of matrices compare; None for no limit. The rule is at least as good
+            as that of a beam search, or the best pair. All pairs of conditions are examined, by histograms, for up to
             2500 pairs of columns (70 columns) and 4e8 pairs times rows. Beyond that, "auto" pairs
             the columns of the best single conditions with all others, and takes as many pairs with
             the strongest interactions; the status of the stage is then "max_iterations", its bound
@@ -279,14 +282,14 @@ class _BoostingShared(ScoreOptions):
             return 3 if propositions <= _FEW else 2
         return self.max_length
 
-    def evaluations(self, rows: int, share: int = 1) -> int | None:
+    def evaluations(self, rows: int, share: int = 1, visits: int = _SOME_VISITS) -> int | None:
         """The limit on evaluations of one of `share` searches over `rows` merged rows."""
         if self.max_evaluations is None:
             return None
         # An evaluation visits up to all rows: with a fixed number of visits, time stays about the
         # same.
         auto = self.max_evaluations == "auto"
-        limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
+        limit = max(1, visits // rows) if auto else self.max_evaluations
         return max(1, int(limit) // share)
 
     def on_device(self, space: SearchSpace, objective: RuleObjective) -> bool:
@@ -297,6 +300,16 @@ class _BoostingShared(ScoreOptions):
         return self.engine == "jax" or (
             work >= _WORTH_A_DEVICE and placement.device().platform != "cpu"
         )
+
+    def by_products(self, space: SearchSpace, objective: RuleObjective) -> bool:
+        """Whether the host compares all triples of propositions by products of matrices."""
+        few = len(space) <= _FEW and space.partitions is not None
+        return few and objective.formula == "square" and self.max_evaluations in ("auto", None)
+
+    def triples(self, space: SearchSpace, objective: RuleObjective, share: int) -> int | None:
+        """The limit on triples of one of `share` such searches."""
+        rows = space.activations.n_patterns * objective.classes
+        return self.evaluations(rows, share, _SOME_PRODUCTS)
 
     def pairs(self, rows: int) -> int | None:
         """The most pairs of columns to examine for one rule on this many merged rows."""

@@ -132,7 +132,11 @@ def _of_other_rows(
     space, length = side.space, side.space.longest(options.longest(state.n_searched))
     if space.partitions is None or not found.propositions or not repeats(found.propositions):
         return found
-    limit = options.evaluations(space.activations.n_patterns, len(state.sides))
+    limit = (
+        options.triples(space, objective, len(state.sides))
+        if options.by_products(space, objective)
+        else options.evaluations(space.activations.n_patterns, len(state.sides))
+    )
     other = _by_histograms(
         space, objective, options, length if length <= 3 else 2, limit, stopped, pairing, repeats
     )
@@ -163,6 +167,9 @@ def best_rule(
     # and bound below.
     if length <= 2 and options.max_evaluations in ("auto", None) and space.partitions is not None:
         return _by_histograms(space, objective, options, length, None, stopped, pairing)
+    if length == 3 and options.by_products(space, objective):
+        limit = options.triples(space, objective, share)
+        return _by_histograms(space, objective, options, length, limit, stopped)
     if length == 3 and options.engine == "jax" and options.on_device(space, objective):
         return _by_histograms(space, objective, options, length, None, stopped)
     # The orthogonal objective has no compiled class, which depth-first search needs.
@@ -184,7 +191,7 @@ def _by_histograms(
     left_out: LeftOut | None = None,
 ) -> Found:
     """The best of all conjunctions of at most two propositions, or of three within a limit on
-    evaluations, by histograms of pairs of columns.
+    evaluations, by histograms of pairs of columns and products of matrices.
     """
     on_device = options.on_device(space, objective)
     if length == 3:
@@ -211,7 +218,7 @@ def joint_rule(
 ) -> Found:
     """The best conjunction for several classes together, in `best_rule`'s place.
 
-    Rules of more than two conditions come from histograms of all triples, or from best-first search
+    Rules of three conditions come from products for all triples, longer ones from best-first search
     with the bounds of the classes; at its limit it returns the better of its best rule and the best
     pair.
     """
@@ -222,6 +229,8 @@ def joint_rule(
     terms = objective.one_row(space)
     if length == 3 and histograms:  # an evaluation reads sums, no rows
         limit = options.evaluations(len(terms), share)
+        if options.by_products(space, objective):
+            limit = options.triples(space, objective, share)
         return _by_histograms(space, objective, options, length, limit, stopped)
     # An evaluation reads the terms of all classes, which count as so many rows.
     limit = options.evaluations(terms.size, share)

@@ -14,10 +14,11 @@ from jaxrules.solvers.rule_search.objectives import (
     SignedWeights,
     SumOverClasses,
 )
-from jaxrules.solvers.rule_search.pairs import LeftOut, search_pairs, search_triples
+from jaxrules.solvers.rule_search.pairs import LeftOut, search_pairs
 from jaxrules.solvers.rule_search.shortest import shortest_equivalent
 from jaxrules.solvers.rule_search.sides import Side, best_of, search_using, sides_of
 from jaxrules.solvers.rule_search.space import Found, SearchSpace
+from jaxrules.solvers.rule_search.triples import search_triples
 
 __all__ = [
     "CorrectiveDecrease",

@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 DISTANCE_FLOOR = 1e-6
 """What orthogonal boosting adds to a distance."""
 _LARGEST_EXPONENT = 300.0  # compiled searches exclude infinity
+_ENTRIES = 1 << 22
+"""About the most entries of products of terms in memory at once."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -332,12 +334,17 @@ class CorrectiveDecrease(Objective):
         """
         if len(terms) == 2:
             return np.ones(members.shape[1])
-        # h >= 0 and b_i = h_i R'Q_i: where h is 0, so is b.
-        b = np.where(terms[1] > 0, terms[2:] / np.sqrt(np.maximum(terms[1], 1e-300)), 0.0)
-        # The matrices of all sets by one product: b b' of every row, flattened, times the members.
-        outer = (b[:, None] * b).reshape(len(b) ** 2, -1)
-        s = (outer @ members).T.reshape(members.shape[1], len(b), len(b))
-        rho = np.linalg.eigvalsh(s)[:, -1]
+        n_terms, n_rows = len(terms) - 2, len(members)
+        s = np.zeros((n_terms**2, members.shape[1]))
+        step = max(1, _ENTRIES // n_terms**2)
+        for start in range(0, n_rows, step):
+            h, b = terms[1, start : start + step], terms[2:, start : start + step]
+            # h >= 0 and b_i = h_i R'Q_i: where h is 0, so is b.
+            b = np.where(h > 0, b / np.sqrt(np.maximum(h, 1e-300)), 0.0)
+            # The matrices of all sets by one product: b b' of every row, flattened, times the
+            # members.
+            s += (b[:, None] * b).reshape(n_terms**2, -1) @ members[start : start + step]
+        rho = np.linalg.eigvalsh(s.T.reshape(-1, n_terms, n_terms))[:, -1]
         # A rule closer to the span than IN_SPAN has value 0.
         return np.clip(1.0 - rho + 1e-12, IN_SPAN, 1.0)
 
@@ -395,6 +402,11 @@ class SumOverClasses(Objective):
     def sums_of_columns(self, terms: Floats, columns: Floats) -> Floats:
         pairs = zip(self.parts, self._by_class(terms), strict=True)
         return np.concatenate([part.sums_of_columns(one, columns) for part, one in pairs])
+
+    def shares(self, terms: Floats, members: Floats) -> Floats:
+        """Those of every class, (classes, sets)."""
+        pairs = zip(self.parts, self._by_class(terms), strict=True)
+        return np.stack([part.shares(of_class, members) for part, of_class in pairs])
 
     def bounds(self, terms: Floats, members: Floats) -> Floats:
         """The sum over the classes of their bounds, each for its own best subset."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.compiled_pairs import BoundsOfPairs, CompiledPairs
 from jaxrules.solvers.rule_search.counted_pairs import CountedPairs, counted_pairs, keep
-from jaxrules.solvers.rule_search.objectives import Floats, GivenObjective, Objective
+from jaxrules.solvers.rule_search.objectives import Floats, Objective
 from jaxrules.solvers.rule_search.ranking import ranking_of
 from jaxrules.solvers.rule_search.shortest import conclude
 from jaxrules.solvers.rule_search.space import TIE, Found, Partition, SearchSpace, best_first, never
@@ -30,7 +30,6 @@ from jaxrules.tools.kernels import Kernels
 
 LeftOut = Callable[[tuple[int, ...]], bool]
 _MOST = float(np.finfo(np.float64).max)
-_ROUNDING = 1e-14  # of sums over the rows, relative; far less than a tie
 _RANKED, _MOST_RANKED = 64, 1024
 """The number of pairs that a device first reports, and the most that are evaluated one by one."""
 _HISTOGRAMS = Kernels("jaxrules.solvers.rule_search.kernels.pair_bounds", "bounds_of_pairs")
@@ -102,84 +101,11 @@ def search_pairs(
     return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
 
 
-def search_triples(
-    space: SearchSpace,
-    objective: Objective,
-    *,
-    max_evaluations: int | None = None,
-    left_out: LeftOut | None = None,
-    on_device: bool = False,
-    stopped: Callable[[], bool] = never,
-) -> Found:
-    """A best conjunction of at most three propositions: first the best pair; then, for one
-    proposition after another, the best pair of later propositions within its rows, as long as its
-    bound allows a better conjunction.
-
-    Arguments and result as for `search_pairs`; the limit is checked between two propositions. The
-    propositions are taken in descending order of their bounds, so the first one left out bounds all
-    later ones.
-    """
-    terms = objective.one_row(space)
-    masks = space.masks.astype(np.float64)
-    best = search_pairs(space, objective, left_out=left_out, on_device=on_device, stopped=stopped)
-    assert best.bound is not None
-    bound, evaluations, status = best.bound, best.evaluations, best.status
-    length = 3 if status is Status.OPTIMAL else 1  # all shorter ones are examined
-    bounds = np.asarray(objective.worth(objective.bounds(terms, masks), length), np.float64)
-    order = best_first(bounds)
-    # Bounds within a tie keep their order, so that they may rise a little; `left` is the greatest
-    # of a proposition and all later ones.
-    left = np.maximum.accumulate(bounds[order][::-1])[::-1]
-    for rank, proposition in enumerate(order.tolist()):
-        if left[rank] <= best.objective * (1.0 + TIE):
-            break
-        if stopped() or (max_evaluations is not None and evaluations >= max_evaluations):
-            status = Status.TIME_LIMIT if stopped() else Status.MAX_ITERATIONS
-            bound = max(bound, float(left[rank]))
-            break
-        # A triple is found once: from the first of its propositions in this order.
-        inside, later = space.selected_groups((proposition,)), order[rank + 1 :]
-        if not inside.any():  # worth nothing
-            continue
-        if on_device:
-            ranked = ranking_of(space).best(objective, terms, 1, stopped, inside=inside, beside=1)
-            # The device bounds all pairs within these rows, and here the greatest bound is too low.
-            if ranked is not None and ranked[0].worth <= best.objective * (1.0 + TIE):
-                continue
-        found = search_pairs(
-            space.take(later).within(inside), GivenObjective.of(objective, terms[None], inside),
-            left_out=_given(left_out, proposition, later), stopped=stopped,
-        )  # fmt: skip
-        assert found.bound is not None
-        evaluations += found.evaluations
-        # A bound that exceeds that of the best conjunction by rounding alone is of its rows, summed
-        # in another order.
-        if found.bound > best.objective * (1.0 + TIE) * (1.0 + _ROUNDING):
-            bound = max(bound, found.bound)
-        if found.status is not Status.OPTIMAL:
-            status = found.status
-        rule = (proposition, *later[list(found.propositions)].tolist())
-        if found.objective > best.objective * (1.0 + TIE) and not (left_out and left_out(rule)):
-            best = replace(found, propositions=tuple(sorted(rule)))
-    found = conclude(
-        space, objective, terms, best.propositions, status, evaluations, bound, stopped=stopped,
-    )  # fmt: skip
-    assert found.bound is not None
-    return replace(found, bound=max(found.bound, found.objective * (1.0 + TIE)))
-
-
 def work_of(n_rows: int, n_partitions: int, n_propositions: int, longest: int) -> int:
     """The steps of a search, roughly: rows times partitions, or times pairs of them."""
     if longest < 2:
         return n_rows * n_partitions + n_propositions
     return (n_rows * n_partitions**2 + n_propositions**2) // 2
-
-
-def _given(left_out: LeftOut | None, proposition: int, others: NDArray[np.intp]) -> LeftOut | None:
-    """`left_out` for conjunctions of one proposition with some others."""
-    if left_out is None:
-        return None
-    return lambda places: left_out((proposition, *others[list(places)].tolist()))
 
 
 class _Pairs:
