@@ -154,13 +154,13 @@ class _BoostingShared(ScoreOptions):
         max_evaluations: limit on objective evaluations per rule, after which the best rule so far
             is added and its gap reported. "auto" is 5e7 divided by the rows (a fraction of a
             second) if rules may be longer than 2, and 4e9 for three of at most 64 propositions,
-            which products of matrices compare; None for no limit. The rule is at least as good
-            as that of a beam search, or the best pair. All pairs of conditions are examined, by histograms, for up to
-            2500 pairs of columns (70 columns) and 4e8 pairs times rows. Beyond that, "auto" pairs
-            the columns of the best single conditions with all others, and takes as many pairs with
-            the strongest interactions; the status of the stage is then "max_iterations", its bound
-            holds for all rules but is loose, and its counts report the number of pairs left out.
-            Unlike time limits, this limit does not depend on the machine.
+            which products of matrices compare; None for no limit. The rule is at least as good as
+            that of a beam search, or the best pair. All pairs of conditions are examined, by
+            histograms, for up to 2500 pairs of columns (70 columns) and 4e8 pairs times rows.
+            Beyond that, "auto" pairs the columns of the best single conditions with all others, and
+            takes as many pairs with the strongest interactions; the status of the stage is then
+            "max_iterations", its bound holds for all rules but is loose, and its counts report the
+            number of pairs left out. Unlike time limits, this limit does not depend on the machine.
         engine: what examines the pairs of conditions: "numpy", the host's histograms (NumPy and
             numba), or "jax", JAX's device: products of matrices rank all pairs, whatever their
             number, and the host evaluates those that may be the best. Rules and bounds are the
@@ -282,14 +282,14 @@ class _BoostingShared(ScoreOptions):
             return 3 if propositions <= _FEW else 2
         return self.max_length
 
-    def evaluations(self, rows: int, share: int = 1, visits: int = _SOME_VISITS) -> int | None:
+    def evaluations(self, rows: int, share: int = 1) -> int | None:
         """The limit on evaluations of one of `share` searches over `rows` merged rows."""
         if self.max_evaluations is None:
             return None
         # An evaluation visits up to all rows: with a fixed number of visits, time stays about the
         # same.
         auto = self.max_evaluations == "auto"
-        limit = max(1, visits // rows) if auto else self.max_evaluations
+        limit = max(1, _SOME_VISITS // rows) if auto else self.max_evaluations
         return max(1, int(limit) // share)
 
     def on_device(self, space: SearchSpace, objective: RuleObjective) -> bool:
@@ -308,8 +308,10 @@ class _BoostingShared(ScoreOptions):
 
     def triples(self, space: SearchSpace, objective: RuleObjective, share: int) -> int | None:
         """The limit on triples of one of `share` such searches."""
+        if self.max_evaluations is None:
+            return None
         rows = space.activations.n_patterns * objective.classes
-        return self.evaluations(rows, share, _SOME_PRODUCTS)
+        return max(1, _SOME_PRODUCTS // (rows * share))
 
     def pairs(self, rows: int) -> int | None:
         """The most pairs of columns to examine for one rule on this many merged rows."""
