@@ -418,6 +418,26 @@ def test_the_default_limit_leaves_a_true_certificate(
     assert (str(again.model), again.objective) == (str(fit.model), fit.objective)
 
 
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]), st.sampled_from([{}, {"x0": 1}]))
+def test_rules_of_three_of_few_conditions_are_those_of_branch_and_bound(
+    seed: int, classes: int, monotone: dict[str, int]
+) -> None:
+    """Products of matrices, and the search that a number of evaluations chooses."""
+    r = np.random.default_rng(seed)
+    X = (r.random((60, 7)) < 0.4).astype(int)
+    y = r.integers(0, classes, 60) * (X[:, 0] | (X[:, 1] & X[:, 2]))
+    y[:classes] = range(classes)
+    options: dict[str, Any] = {"max_rules": 3, "l2_penalty": 1.0}
+    if classes == 2:
+        options["monotone"] = monotone
+    products = boosting.fit(X, y, **options)
+    searched = boosting.fit(X, y, max_evaluations=10**9, **options)
+    assert all(stage.status == Status.OPTIMAL for stage in products.details["stages"])
+    first, other = (fit.details["stages"][0] for fit in (products, searched))
+    assert first.objective == pytest.approx(other.objective, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "objective", ["second_order", "corrective_decrease", "gradient_sum", "orthogonal"]
 )

@@ -679,6 +679,13 @@ def test_triples_are_exact_for_every_objective(
     ranked = rule_search.search_triples(space, objective, on_device=True)
     assert ranked.propositions == found.propositions
     assert ranked.bound == found.bound
+    with pytest.MonkeyPatch.context() as patch:  # in small steps
+        patch.setattr("jaxrules.solvers.rule_search.triples._ENTRIES", 3)
+        patch.setattr("jaxrules.solvers.rule_search.triples._FIRST", 1)
+        patch.setattr("jaxrules.solvers.rule_search.objectives._ENTRIES", 2)
+        steps = rule_search.search_triples(space, objective)
+    assert steps.objective == pytest.approx(found.objective, rel=1e-9)
+    assert steps.status == Status.OPTIMAL
     assert found.objective == pytest.approx(best, rel=1e-7, abs=scale)
     assert found.status == Status.OPTIMAL
     assert len(found.propositions) <= 3

@@ -53,8 +53,7 @@ def search_triples(
     bounds = _Bounds(space, objective, terms)
     floor = best.objective * (1.0 + TIE)
     found = [_Triples(np.zeros((0, 3), np.intp), np.zeros(0))]
-    order = bounds.order()
-    for rank, place in enumerate(order[:-2].tolist()):
+    for rank, place in enumerate(bounds.order[:-2].tolist()):
         if stopped() or (max_evaluations is not None and evaluations >= max_evaluations):
             status = Status.TIME_LIMIT if stopped() else Status.MAX_ITERATIONS
             any_rows = objective.bounds(terms, np.ones((terms.shape[1], 1)))
@@ -63,7 +62,7 @@ def search_triples(
         sides = [side for side in (0, 1) if bounds.propositions[place, side] >= 0]
         if on_device:
             sides = [side for side in sides if bounds.ranked(place, side, stopped) > floor]
-        later = order[rank + 1 :]  # a triple is found once, from the first of its columns
+        later = bounds.order[rank + 1 :]  # a triple is found once, from the first of its columns
         evaluations += bounds.count(place, later)
         found += bounds.above(floor, place, sides, later)
     triples = _Triples(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
@@ -125,6 +124,7 @@ class _Bounds:
             rows, columns).
         propositions: of every column: the one that holds for these rows, and the one that holds for
             the others, (columns, 2); -1 for none.
+        order: the columns, those of the best single propositions first.
     """
 
     def __init__(self, space: SearchSpace, objective: Objective, terms: Floats) -> None:
@@ -146,8 +146,12 @@ class _Bounds:
             self.everywhere = _products(self.columns, self.g_and_h)
             self.sizes = np.abs(self.g_and_h).sum(axis=1)
 
-    def order(self) -> NDArray[np.intp]:
-        """The columns, those of the best single propositions first."""
+        values, self.shares = self._alone()
+        held = np.where(self.propositions < 0, -np.inf, values[self.propositions])
+        self.order = best_first(held.max(axis=1))
+
+    def _alone(self) -> tuple[Floats, Floats]:
+        """The values of single propositions, and `Objective.shares`, (classes, propositions)."""
         n_rows, n = self.space.masks.shape
         step = max(1, _ENTRIES // (n_rows + 1))
         values, shares = np.zeros(n), np.zeros((self.objective.classes, n))
@@ -157,10 +161,7 @@ class _Bounds:
             values[some] = self.objective.value(self.terms @ members)
             if self.g_and_h is not None:
                 shares[:, some] = self.objective.shares(self.terms, members)
-        # Shares were raised to IN_SPAN.
-        self.shares = np.maximum(shares - IN_SPAN, 0.0)
-        held = np.where(self.propositions < 0, -np.inf, values[self.propositions])
-        return best_first(held.max(axis=1))
+        return values, np.maximum(shares - IN_SPAN, 0.0)  # they were raised to it
 
     def count(self, place: int, later: NDArray[np.intp]) -> int:
         """The number of triples of a proposition of this column and two of later ones."""
@@ -219,7 +220,7 @@ class _Bounds:
             gain = (np.maximum(g, 0.0) if self.objective.one_sided else np.abs(g)) + g_slack
             # A triple selects a subset of the rows of each of its propositions.
             share = np.maximum(of_pairs, self.shares[:, self.propositions[place, side], None, None])
-            with np.errstate(divide="ignore"):  # without a ridge
+            with np.errstate(divide="ignore", invalid="ignore"):  # without a ridge
                 values = gain**2 / (ridge + share * np.maximum(h - h_slack, 0.0))
             yield values.sum(axis=0) * (1.0 + _ROUNDING)
 
