@@ -1043,7 +1043,7 @@ def _host_scores(
         # Not a matrix product, whose order of summation is BLAS's own: the sum of a row is defined
         # by the model alone, as the weights in rule order.
         if table.n_rows <= FEW_ROWS:  # Python adds the same numbers without NumPy's microseconds
-            for row, holds in enumerate(by_rule.T, rows.start):
+            for row, holds in enumerate(by_rule.T, rows.start or 0):
                 held = weights[holds].T.tolist()
                 scores[row] = [
                     functools.reduce(operator.add, column, start)
