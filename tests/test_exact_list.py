@@ -1036,3 +1036,16 @@ def test_a_fold_makes_its_conditions_once_and_searches_briefly(
     jr.exact_list.cross_validate(X, y, literal_penalties=[1.0, 5.0], n_folds=2, **options)
     assert sorted(made) == [100, 100, 200]
     assert limits == [*[10_000.0] * 8, 80_000]  # two sizes for two penalties in two folds; the fit
+
+
+def test_weights_that_are_no_bits_are_searched_rule_by_rule_if_rows_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    r = np.random.default_rng(0)
+    X = (r.random((80, 5)) < 0.4).astype(int)
+    y, weight = (X[:, 0] & X[:, 1]) ^ (r.random(80) < 0.1), r.random(80) + 0.5
+    both = jr.exact_list.fit(X, y, sample_weight=weight, literal_penalty=0.02, max_rules=3)
+    monkeypatch.setattr("jaxrules.lists.prefixes._MOST_ADDED", 0)
+    one = jr.exact_list.fit(X, y, sample_weight=weight, literal_penalty=0.02, max_rules=3)
+    assert one.objective == pytest.approx(both.objective, rel=1e-9)
+    assert one.status == both.status == jr.Status.OPTIMAL

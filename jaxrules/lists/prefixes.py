@@ -52,6 +52,10 @@ _MOST_DENSE = 1 << 24
 """The most groups x conditions for which covers are also kept as numbers: 128 MiB."""
 _MOST_PAIRED = 2048
 """The most conditions for which the last two rules are found together."""
+_MOST_ADDED = 1 << 24
+"""The most pairs of conditions times words of rows for which they are, if weights are no bits: the
+clock waits for a prefix.
+"""
 _FAMILY = 24
 """What pairs have in common is counted on the rows that a prefix leaves if it has at least one
 child for so many conditions and groups: then it takes no longer than what it spares.
@@ -100,11 +104,16 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
 
     def __init__(self, candidates: ListCandidates, max_rules: int) -> None:
         self.candidates, self.max_rules = candidates, max_rules
-        self.pairs = self.by_parents = max_rules > 1 and len(candidates) <= _MOST_PAIRED
-        self.depth = max_rules - 1 if self.pairs else max_rules
+        # If weights are no bits, an examination adds them row by row.
+        words = 1 if len(self.given[3]) else candidates.covers.shape[1]
         # Of a prefix, all second rules are tried for about one of eight first rules.
-        tried = len(candidates) ** 2 // 8 if self.pairs else len(candidates)
-        self.chunk = max(1, _EVALUATED_AT_ONCE // max(1, tried))
+        both = len(candidates) ** 2 // 8
+        self.pairs = self.by_parents = (
+            max_rules > 1 and len(candidates) <= _MOST_PAIRED and both * words <= _MOST_ADDED
+        )
+        self.depth = max_rules - 1 if self.pairs else max_rules
+        tried = both if self.pairs else len(candidates)
+        self.chunk = max(1, _EVALUATED_AT_ONCE // max(1, tried * words))
         self.listed = 1 << 62
         # The free groups of open children take at most 2^26 words, 512 MiB.
         self.max_open = min(self.max_open, (1 << 26) // candidates.covers.shape[1])
