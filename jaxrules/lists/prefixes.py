@@ -53,8 +53,8 @@ _MOST_DENSE = 1 << 24
 _MOST_PAIRED = 2048
 """The most conditions for which the last two rules are found together."""
 _MOST_ADDED = 1 << 24
-"""The most pairs of conditions times words of rows for which they are, if weights are no bits: the
-clock waits for a prefix.
+"""The same for pairs of conditions times words of their rows, if weights are no bits: nothing looks
+at the clock while a prefix is examined.
 """
 _FAMILY = 24
 """What pairs have in common is counted on the rows that a prefix leaves if it has at least one

@@ -307,11 +307,11 @@ class _BoostingShared(ScoreOptions):
         return few and objective.formula == "square" and self.max_evaluations in ("auto", None)
 
     def triples(self, space: SearchSpace, objective: RuleObjective, share: int) -> int | None:
-        """The limit on triples of one of `share` such searches."""
-        if self.max_evaluations is None:
-            return None
-        rows = space.activations.n_patterns * objective.classes
-        return max(1, _SOME_PRODUCTS // (rows * share))
+        """The limit on evaluations of one of `share` searches for three propositions."""
+        rows = space.activations.n_patterns
+        if self.max_evaluations is None or not self.by_products(space, objective):
+            return self.evaluations(rows, share)
+        return max(1, _SOME_PRODUCTS // (rows * objective.classes * share))
 
     def pairs(self, rows: int) -> int | None:
         """The most pairs of columns to examine for one rule on this many merged rows."""

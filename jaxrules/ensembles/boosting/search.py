@@ -132,11 +132,7 @@ def _of_other_rows(
     space, length = side.space, side.space.longest(options.longest(state.n_searched))
     if space.partitions is None or not found.propositions or not repeats(found.propositions):
         return found
-    limit = (
-        options.triples(space, objective, len(state.sides))
-        if options.by_products(space, objective)
-        else options.evaluations(space.activations.n_patterns, len(state.sides))
-    )
+    limit = options.triples(space, objective, len(state.sides))
     other = _by_histograms(
         space, objective, options, length if length <= 3 else 2, limit, stopped, pairing, repeats
     )

@@ -144,8 +144,10 @@ class _Bounds:
             by_class = terms.reshape(objective.classes, -1, n_rows)
             self.g_and_h = by_class[:, :2].reshape(-1, n_rows)
             self.everywhere = _products(self.columns, self.g_and_h)
-            self.sizes = np.abs(self.g_and_h).sum(axis=1)
-
+            self.whole = self.g_and_h.sum(axis=1)
+            # What rounding may take from differences of sums of up to all rows.
+            per_row = 8 * np.finfo(np.float64).eps * np.abs(self.g_and_h).sum(axis=1)
+            self.slack = (n_rows * per_row).reshape(-1, 2, 1, 1).swapaxes(0, 1)
         values, self.shares = self._alone()
         held = np.where(self.propositions < 0, -np.inf, values[self.propositions])
         self.order = best_first(held.max(axis=1))
@@ -200,13 +202,8 @@ class _Bounds:
         terms = self.g_and_h[:, rows]
         # On the rows of the column, and on the others: for pairs, and for all these rows.
         inside = _products(self.columns[rows][:, later], terms), terms.sum(axis=1)
-        outside = (
-            self.everywhere[:, later][:, :, later] - inside[0],
-            self.g_and_h.sum(axis=1) - inside[1],
-        )
-        # What rounding may take from differences of sums of up to all rows.
-        slack = 8 * len(self.columns) * np.finfo(np.float64).eps * self.sizes
-        g_slack, h_slack = slack.reshape(-1, 2, 1, 1).swapaxes(0, 1)
+        outside = self.everywhere[:, later][:, :, later] - inside[0], self.whole - inside[1]
+        g_slack, h_slack = self.slack
         ridge = getattr(self.objective, "ridge", 0.0)
         of_each = self.shares[:, self.propositions[later].T.ravel()]
         of_pairs = np.maximum(of_each[:, :, None], of_each[:, None])
