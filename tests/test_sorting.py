@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import jaxrules as jr
 from jaxrules.rules.conditions import propositions_of
-from jaxrules.tools.sorting import ascending, lexicographic
+from jaxrules.tools.sorting import ascending, different_columns, lexicographic, places_of_equals
 
 N = 5000  # more than are sorted as they are
 RANDOM = np.random.default_rng(0)
@@ -62,10 +63,27 @@ def test_cells_by_the_order_are_those_by_the_values(name: str) -> None:
     )
 )
 def test_lexicographic_order_is_that_of_all_keys(keys: list[list[float]]) -> None:
-    arrays = [np.array(key, float) for key in keys]
-    np.testing.assert_array_equal(lexicographic(arrays), np.lexsort(arrays[::-1]))
+    columns = [np.array(key, float) for key in keys]
+    np.testing.assert_array_equal(lexicographic(columns), np.lexsort(columns[::-1]))
 
 
 def test_many_keys_of_few_whole_numbers_make_more_than_one_word() -> None:
     keys = list(np.random.default_rng(0).integers(0, 3, (60, 500)))
     np.testing.assert_array_equal(lexicographic(keys), np.lexsort(keys[::-1]))
+
+
+@given(arrays(np.int64, st.integers(0, 40), elements=st.integers(-2, 5)))
+def test_places_of_equals_are_those_of_every_value(keys: np.ndarray) -> None:
+    expected = [np.flatnonzero(keys == value).tolist() for value in np.unique(keys)]
+    assert [places.tolist() for places in places_of_equals(keys)] == expected
+
+
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(1, 20), st.integers(1, 12)),
+        elements=st.sampled_from([0.0, 1.0]),
+    )
+)
+def test_different_columns_are_those_of_numpy(matrix: np.ndarray) -> None:
+    np.testing.assert_array_equal(different_columns(matrix), np.unique(matrix, axis=1))

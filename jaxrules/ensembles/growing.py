@@ -41,6 +41,7 @@ from jaxrules.ensembles.oblique import FEWER_COLUMNS, n_encoded
 from jaxrules.learning.training import content_order
 from jaxrules.rules.rows import check_memory
 from jaxrules.tools import checks
+from jaxrules.tools.sorting import places_of_equals
 
 TreeKind = Literal["boosted_trees", "forest", "both"]
 DEFAULT_KIND: TreeKind = "boosted_trees"
@@ -273,7 +274,7 @@ def _boosted(
     target, scores = _targets(y, weight, classification)
     rng, weight = np.random.default_rng(seed), weight / weight.max()
     check = bool(np.isnan(X).any())  # scikit-learn's check takes longer than small splits
-    groups = _groups(y) if classification else [np.arange(len(y))]
+    groups = places_of_equals(y) if classification else [np.arange(len(y))]
     values = _values(X)
     while True:
         if classification:
@@ -321,12 +322,6 @@ def _move_ties(tree: Any, values: list[NDArray[np.float64]]) -> None:
         up, down = above - thresholds[on], thresholds[on] - below
         tied = (up <= 2.0**-23 * np.abs(above)) & (2 * up <= down)
         thresholds[on[tied]] = above[tied]
-
-
-def _groups(y: NDArray[Any]) -> list[NDArray[np.intp]]:
-    """The rows of every class."""
-    codes = np.unique(y, return_inverse=True)[1]
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
 
 
 def _drawn(

@@ -38,11 +38,12 @@ from jaxrules.rules.lowered import (
     rises,
 )
 from jaxrules.tools import checks, display
-from jaxrules.tools.bits import Words, n_words, pack
+from jaxrules.tools.bits import Words, distinct, n_words, pack
 from jaxrules.tools.checks import require
 from jaxrules.tools.kept import Keeps
 from jaxrules.tools.pytrees import check_arrays, concrete_arrays, pytree
 from jaxrules.tools.runs import checkpoint
+from jaxrules.tools.sorting import places_of_equals
 
 _MOST_ROWS_PER_BATCH = 1 << 15
 _CELLS_PER_BATCH = 1 << 24
@@ -890,10 +891,10 @@ class Conjunctions(Keeps):
         """The axes of the (chosen) conditions, cut at the ends of their intervals, each with its
         conditions.
         """
-        for index in np.unique(self.feature if chosen is None else self.feature[chosen]).tolist():
-            on = np.flatnonzero(
-                self.feature == index if chosen is None else chosen & (self.feature == index)
-            )
+        places = np.arange(len(self.feature)) if chosen is None else np.flatnonzero(chosen)
+        for some in places_of_equals(self.feature[places]):
+            on = places[some]
+            index = int(self.feature[on[0]])
             if index < len(self.schema.features) and not self.schema.features[index].is_numeric:
                 # As many cells as the feature with most categories has, then "unseen" and
                 # "missing".
@@ -1092,13 +1093,11 @@ class PropositionPool(Conjunctions):
                     - below[first]
                     + self.missing[on, None] * of_cell[-1]
                 )
-        some = np.flatnonzero((sums[:, 0] > 0) & (sums[:, 0] < n_rows)).tolist()
+        some = np.flatnonzero((sums[:, 0] > 0) & (sums[:, 0] < n_rows))
         if tags is not None:
             sums = np.concatenate([sums, tags], axis=1)
-        kept: dict[bytes, int] = {}
-        for i in some:
-            kept.setdefault(sums[i].tobytes(), i)
-        return self.take(list(kept.values()))
+        first, _ = distinct(sums[some].view(np.uint64))
+        return self.take(some[first])
 
     def cell_codes(self, table: Table) -> CellCodes:
         """The propositions as comparisons of integer codes.
@@ -1243,7 +1242,7 @@ def _readable(
     ascending: NDArray[np.float64], values: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """`readable_quantiles` of a sorted column, which are quick, and of each of its values once."""
-    cuts = np.unique(np.quantile(ascending, shares))
+    cuts = _values(np.sort(np.quantile(ascending, shares)))
     for i, k in enumerate(np.minimum(np.searchsorted(values, cuts), len(values) - 1).tolist()):
         low, high = float(values[max(k - 1, 0)]), float(values[k])
         rounding = 1e-12 * max(abs(low), abs(high))
@@ -1251,4 +1250,4 @@ def _readable(
             cuts[i] = low if cuts[i] - low < high - cuts[i] else high
             continue
         cuts[i] = display.shortest_number(float(cuts[i]), low, math.nextafter(high, low))
-    return np.unique(cuts)
+    return _values(np.sort(cuts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,3 +84,24 @@ def _small_codes(key: NDArray[Any]) -> tuple[NDArray[Any], int]:
     if (np.floor(known) != known).any():
         return key, 0
     return (known - low).astype(np.int64), int(high - low) + 1 + int(missing.any())
+
+
+def places_of_equals(keys: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """The places of every value that occurs, values and places ascending.
+
+    >>> [places.tolist() for places in places_of_equals(np.array([7, 2, 7, 3]))]
+    [[1], [3], [0, 2]]
+    """
+    order = np.argsort(keys, kind="stable")
+    of_order = keys[order]
+    ends = np.flatnonzero(np.append(of_order[1:] != of_order[:-1], True)[: len(keys)]) + 1
+    return [order[i:j] for i, j in itertools.pairwise([0, *ends.tolist()])]
+
+
+def different_columns(matrix: NDArray[Any]) -> NDArray[Any]:
+    """``np.unique(matrix, axis=1)`` of zeros and ones, many times faster for few rows."""
+    octets = np.packbits(matrix > 0, axis=0)  # the first row is the highest bit
+    order = np.lexsort(octets[::-1])
+    octets = octets[:, order]
+    new = (octets[:, 1:] != octets[:, :-1]).any(axis=0)
+    return matrix[:, order[np.append(True, new)[: len(order)]]]

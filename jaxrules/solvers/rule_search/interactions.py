@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from jaxrules.solvers.blas import one_blas_thread
 from jaxrules.solvers.rule_search.objectives import Floats
 from jaxrules.solvers.rule_search.space import Partition
+from jaxrules.tools.sorting import different_columns
 
 _SHARES = 0.25, 0.5, 0.75
 """A partition of many propositions is represented by those nearest to these shares of the rows."""
@@ -80,7 +81,7 @@ def _representatives(part: Partition, weights: Floats, one: bool) -> Floats:
     # Of a proposition and its complement, the one without the last cell.
     sets = np.where(part.members[-1] > 0, 1.0 - part.members, part.members)
     if not one and sets.shape[1] <= 4 * _FEW:
-        different = np.unique(sets, axis=1)
+        different = different_columns(sets)
         if different.shape[1] <= _FEW:
             return different
     share = np.bincount(part.cell, weights, len(sets)) @ sets / max(weights.sum(), _TINY)

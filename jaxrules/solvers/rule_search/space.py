@@ -19,6 +19,7 @@ from jaxrules.solvers.limits import never as never
 from jaxrules.tools.bits import distinct, n_words, pack, unpack
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import checkpoint
+from jaxrules.tools.sorting import places_of_equals
 
 if TYPE_CHECKING:
     from jaxrules.solvers.rule_search.kernels.class_pairs import Chain
@@ -27,6 +28,8 @@ _BLOCK = 1 << 22
 """Rows x propositions between two checks of the clock."""
 _WORTH_THREADS = 100_000
 """From this many groups on, columns are packed in several threads."""
+_CACHED = 1 << 16
+"""Groups x propositions that are compared at once, which stay in the cache."""
 _BYTES = 6.0
 """The memory that a search takes per row and proposition, roughly."""
 
@@ -125,7 +128,7 @@ class SearchSpace:
             ValueError: if a search would not fit in memory.
         """
         check_memory(len(codes), len(column))
-        columns = [np.flatnonzero(column == one) for one in np.unique(column)]
+        columns = places_of_equals(column)
         # A row's key has a digit per column, the cell of its code, in a system of mixed radix. A
         # further word begins before the product of the radices reaches 2^63.
         keys = [np.zeros(len(codes), np.uint64)]
@@ -152,11 +155,14 @@ class SearchSpace:
         if len(first) < len(codes):
             of_groups = np.take(by_column.T, first, axis=1).T
         bits = np.zeros((len(column), n_words(len(first))), np.uint64)
+        at_once = max(1, _CACHED // len(first))  # propositions
 
         def fill(some: NDArray[np.intp]) -> None:
             of_group = of_groups[:, column[some[0]]]
-            for p in some.tolist():
-                bits[p] = pack((of_group >= cell[p] if above[p] else of_group <= cell[p])[None])[0]
+            for compare, side in ((np.greater_equal, True), (np.less_equal, False)):
+                of_side = some[above[some] == side]
+                for block in np.split(of_side, range(at_once, len(of_side), at_once)):
+                    bits[block] = pack(compare(of_group, cell[block, None]))
 
         # Every call fills rows of `bits` of its own. Results come in the order of the columns, so
         # that this thread can check the clock in between.
@@ -213,8 +219,7 @@ class SearchSpace:
         for histograms.
         """
         groups: list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]] = []
-        order = np.argsort(self.column, kind="stable")
-        for together in np.split(order, np.flatnonzero(np.diff(self.column[order])) + 1):
+        for together in places_of_equals(self.column):
             checkpoint()
             # Thresholds of one column are nested: the number of those that hold identifies the
             # cell.

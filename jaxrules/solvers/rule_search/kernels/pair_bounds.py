@@ -27,6 +27,7 @@ import numpy as np
 from jaxrules.solvers.rule_search.kernels.class_pairs import Cells, Chain, Floats, Indices
 from jaxrules.solvers.rule_search.kernels.vectors import LANES, add_by_pair
 from jaxrules.tools.compiling import FROM_KERNELS, from_python
+from jaxrules.tools.sorting import different_columns
 
 _OPTIONS: Any = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _compiled: Any = from_python(**_OPTIONS)
@@ -85,7 +86,7 @@ def halves_of(members: Floats) -> Chain:
     # Of a set and its complement, the one without the last cell: thresholds are then prefixes,
     # each of which adds a few cells to a shorter one.
     sets = np.where(members[-1] > 0, 1.0 - members, members)
-    return Chain.of(np.append(np.unique(sets, axis=1), np.ones((len(members), 1)), axis=1))
+    return Chain.of(np.append(different_columns(sets), np.ones((len(members), 1)), axis=1))
 
 
 class Units(NamedTuple):
