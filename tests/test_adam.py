@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from compiling import compilations
+from jaxrules.solvers import adam as adam_module
 from jaxrules.solvers.adam import adam
 
 
@@ -49,6 +50,26 @@ def test_steps_are_those_of_a_plain_loop() -> None:
     np.testing.assert_allclose(found[-1].parameters["a"][:, 0], point[:2], rtol=1e-9)
     np.testing.assert_allclose(found[-1].parameters["b"], point[2:], rtol=1e-9)
     np.testing.assert_allclose(found[-1].values, np.mean(values[50:], axis=0), rtol=1e-9)
+
+
+def test_many_parameters_ask_within_a_chunk_and_descend_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lanes, rows = problem()
+    options = {"n_rows": 40, "iterations": 60, "learning_rate": 0.1, "batch_size": 7}
+    whole = list(adam(Squares(), lanes, rows, np.ones(2), **options))
+    monkeypatch.setattr(adam_module, "_WORTH_ASKING", 4 * 4)
+    parts = list(adam(Squares(), lanes, rows, np.ones(2), **options))
+    for one, other in zip(whole, parts, strict=True):
+        assert one.steps == other.steps
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.parameters["a"], other.parameters["a"])
+    asked: list[bool] = []
+    short = adam(
+        Squares(), lanes, rows, np.ones(2), stopped=lambda: asked.append(True) or len(asked) > 3,
+        **options,
+    )  # fmt: skip
+    assert [one.steps for one in short] == [12]
 
 
 def test_every_step_ends_within_the_ends() -> None:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -126,6 +127,27 @@ def test_rows_next_to_the_threshold_are_tried_first_and_change_nothing(
             condition, _ = readable(columns, table, w, 0.3 * rng.normal(), False, among)
             found.append(condition.describe(table.schema))
     assert found[:20] == found[20:40] == found[40:]
+
+
+@pytest.mark.parametrize(("k", "written"), [(50, 50), (100, 40), (5000, 1)])
+def test_many_weights_are_tried_in_few_units(
+    k: int, written: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(k)
+    table = jr.as_table(rng.normal(size=(60, k)))
+    columns = Standardised.of(table, ONES)
+    w, units = rng.normal(size=k), []
+    made = oblique._direction
+
+    def counted(*arguments: Any) -> Any:
+        units.append(arguments[-2:])
+        return made(*arguments)
+
+    monkeypatch.setattr(oblique, "_direction", counted)
+    condition, rows = readable(columns, table, w, 0.3, False, np.ones(60, bool))
+    np.testing.assert_array_equal(rows, w @ columns.values + 0.3 >= 0)
+    assert 1.0 in np.abs(condition.feature.weights)
+    assert len({unit for unit, digits in units if digits == 0}) == written
 
 
 def year_like(rng: np.random.Generator) -> np.ndarray:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -670,6 +670,12 @@ class _Training:
         # The first class falls when the last rises; a single output is the last: 1.
         self.effects[0], self.effects[-1] = -1, 1
 
+    @cached_property
+    def constants(self) -> Floats:
+        """The best network without rules, (outputs,)."""
+        target = self.target.T if len(self.target) > 1 else self.target[0]
+        return np.atleast_1d(best_constant(self.loss, target, self.weights))
+
     def starts(self) -> Net:
         """Random networks: most rows satisfy every proposition, so that conjunctions hold
         somewhere.
@@ -686,15 +692,13 @@ class _Training:
         # t is the quantile of w'x that 5 to 50 % of the rows of a sample fall below.
         place = (share * _SAMPLE).astype(int)
         t = np.take_along_axis(np.sort(w @ sample, axis=-1), place, axis=-1)[..., 0]
-        target = self.target.T if outputs > 1 else self.target[0]
-        constants = np.atleast_1d(best_constant(self.loss, target, self.weights))
         v = random.uniform(size=shape)
         b = random.normal(scale=0.3, size=(options.restarts, outputs, options.max_rules))
         if self.directions.any():
             sides = self.sides[:, None]
             b = np.where(sides, np.abs(b) * sides * self.effects[:, None], b)
         more = bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns
-        b0 = np.tile(constants, (options.restarts, 1))
+        b0 = np.tile(self.constants, (options.restarts, 1))
         return Net(np.pad(w, [(0, 0)] * 3 + [(0, more)]), t, v, b, b0)
 
     def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
@@ -1049,7 +1053,7 @@ class _Training:
 
     def one_rule(self) -> _Rules:
         """The best cut of a single column, if any; used if there was no time to train."""
-        b0 = self.starts().b0[0]
+        b0 = self.constants
         # Residuals of the constant: a rule's weight has the sign of their sum.
         gradients = self.weights * (self.target - (self.target @ self.weights)[:, None])
         signs = self.effects[:, None] * self.directions

@@ -32,6 +32,8 @@ Rows = NDArray[np.bool_]
 
 FEWER_COLUMNS = "group categories, or use fewer rows or columns"
 """The remedy if the columns, with an indicator per category, do not fit in memory."""
+_MOST_TERMS = 4096
+"""Terms that are written with each number of digits, unless there are more in one."""
 _ENOUGH_DIGITS = 17
 """Significant digits that distinguish all float64 numbers."""
 _QUICK = 1 << 20
@@ -260,8 +262,13 @@ def readable(
 
 
 def _units(weights: Floats) -> list[float]:
-    """The absolute weights by which all weights can be divided without overflow."""
+    """The absolute weights by which all weights can be divided without overflow; of many weights,
+    some of all sizes.
+    """
     sizes = np.unique(np.abs(weights))
+    most = max(1, _MOST_TERMS // len(weights))
+    if len(sizes) > most:
+        sizes = sizes[np.linspace(0, len(sizes) - 1, most).astype(int)]
     with np.errstate(over="ignore", under="ignore"):
         kept = [u for u in sizes.tolist() if np.isfinite(weights / u).all() and (weights / u).all()]
     return kept or [1.0]

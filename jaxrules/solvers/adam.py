@@ -20,6 +20,8 @@ from jaxrules.solvers.patience import Patient
 from jaxrules.tools.float64 import on_device, x64_kernel
 
 _STEPS_PER_CHUNK = 25
+_WORTH_ASKING = 10_000_000
+"""Parameters x steps between two questions whether to stop."""
 _DECAYS = (0.9, 0.99)
 """The decay rates of Adam's two running means; the second forgets faster than usual, because there
 are only a few hundred steps.
@@ -78,7 +80,7 @@ def adam(
         ends: lower and upper bounds on the parameters: two pytrees like them, of arrays with the
             same axes or axes of length 1. Every step ends with a projection onto the bounds. The
             start must satisfy them.
-        stopped: whether to stop; asked before every chunk.
+        stopped: whether to stop; asked before every chunk, and within it for many parameters.
 
     Yields:
         A `Descent` per chunk.
@@ -90,6 +92,8 @@ def adam(
     nothing = jax.tree.map(np.zeros_like, parameters)
     state = optax.ScaleByAdamState(np.zeros((), np.int32), nothing, nothing)
     rows, (fixed, ends) = on_device(rows, rows=-1), on_device((fixed, ends))
+    # By size, not by the clock: the processes of a mesh must take the same steps.
+    at_once = max(1, _WORTH_ASKING // sum(part.size for part in jax.tree.leaves(parameters)))
     done = 0
     while done < iterations and not stopped():
         steps = min(_STEPS_PER_CHUNK, iterations - done)
@@ -97,15 +101,21 @@ def adam(
         # is repeated.
         order = random.permutation(n_rows).astype(np.int32) if size else np.zeros(0, np.int32)
         batches = np.resize(order, _STEPS_PER_CHUNK * size).reshape(_STEPS_PER_CHUNK, size)
-        answer = _compiled_in_time(
-            stopped, objective, parameters, state, rows, fixed, batches, np.array([done, steps]),
-            np.array([learning_rate, iterations if cosine else np.inf]), float(n_rows), ends,
-        )  # fmt: skip
-        if answer is None:
-            return
-        parameters, state, total = answer
-        done += steps
-        yield Descent(done, parameters, total / steps)
+        n, sums = 0, np.zeros(jax.tree.leaves(parameters)[0].shape[0])
+        while n < steps and not (n and stopped()):
+            some = min(at_once, steps - n)
+            answer = _compiled_in_time(
+                stopped, objective, parameters, state, rows, fixed, np.roll(batches, -n, axis=0),
+                np.array([done + n, some]),
+                np.array([learning_rate, iterations if cosine else np.inf]), float(n_rows), ends,
+                sums,
+            )  # fmt: skip
+            if answer is None:
+                return
+            parameters, state, sums = jax.block_until_ready(answer)
+            n += some
+        done += n
+        yield Descent(done, parameters, np.asarray(sums) / n)
 
 
 @x64_kernel(static=("objective",))
@@ -120,9 +130,10 @@ def _chunk(
     schedule: Array,
     n_rows: Array,
     ends: Tree,
+    sums: Array,
 ) -> tuple[Tree, Tree, Array]:
     """The steps ``span[0], ..., span[0] + span[1] - 1``: parameters, state of the optimiser,
-    sums of the values.
+    `sums` plus the values.
     """
     import optax
 
@@ -149,7 +160,6 @@ def _chunk(
             moved = jax.tree.map(jnp.clip, moved, *ends)
         return moved, state, sums + values
 
-    sums = jnp.zeros(jax.tree.leaves(parameters)[0].shape[0])
     return lax.fori_loop(0, span[1], step, (parameters, state, sums))
 
 
