@@ -207,6 +207,39 @@ def test_noise_of_many_columns_has_few_rules() -> None:
     assert len(jr.boosting.fit(noise, rng.random(2000) < 0.4).model.weights) <= 2
 
 
+@pytest.mark.parametrize("columns", [20, 300])
+@pytest.mark.parametrize("classes", [None, 2, 3])
+def test_noise_of_few_rows_is_told_from_signal_by_a_permuted_target(
+    columns: int, classes: int | None
+) -> None:
+    rng = np.random.default_rng(columns)
+    X = rng.normal(size=(100, columns))
+    noise = rng.normal(size=100) if classes is None else rng.integers(0, classes, 100)
+    fit = jr.boosting.fit(X, noise)
+    assert len(fit.model.weights) <= 2
+    assert "of that of a permuted target" in fit.details.chosen
+    # Weights so small that predictions are nearly the constant's
+    scores = np.asarray(jr.decision_function(fit.model, rng.normal(size=(500, columns))))
+    assert scores.std(axis=0).max() < 0.3
+    signal = X[:, 0] if classes is None else np.digitize(X[:, 0], [0.0, 0.7][: classes - 1])
+    step = jr.boosting.fit(X, signal)
+    assert "permuted" not in step.details.chosen
+
+
+def test_a_permuted_target_takes_weights_as_repeated_rows() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 9, (120, 6)).astype(float), rng.integers(0, 2, 120)
+    weights = np.where(np.arange(120) < 12, 2, 1)
+    weighted = jr.boosting.fit(X, y, sample_weight=weights)
+    repeated = jr.boosting.fit(X.repeat(weights, axis=0), y.repeat(weights))
+    assert "permuted" in weighted.details.chosen
+    assert weighted.details.chosen == repeated.details.chosen
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-6)
+    # Rows that are nearly all repeated say nothing about chance among as many rows.
+    tenfold = jr.boosting.fit(X, y, sample_weight=np.full(120, 10))
+    assert "permuted" not in tenfold.details.chosen
+
+
 def test_noise_has_few_rules() -> None:
     y = RNG.integers(0, 2, 200)
     assert jr.support(jr.boosting.fit(X, y, max_rules=None, **SMALL).model) <= 5

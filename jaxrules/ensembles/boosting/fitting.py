@@ -34,6 +34,7 @@ from jaxrules.learning.training import (
     at_most,
     by_content,
     columns_in_work,
+    equal_rows,
     loss_for,
     model_loss,
     one_against_rest,
@@ -61,6 +62,10 @@ _ROWS_OF_FEW = 2000
 MANY_CLASSES = 20
 """More classes than this take too long for a few rules without a limit."""
 _TINY = np.finfo(np.float64).tiny
+_WORTH_A_FIT = 0.03
+"""Where rules explain this share of the loss by chance, a fit to permuted targets measures it."""
+_MOST_EQUAL = 1.5
+"""It does if the rows equal to a row have, on average, at most this weight together."""
 _FEW_SECONDS = 0.1
 """The least time for a few rules of as many classes as possible."""
 
@@ -173,11 +178,16 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     # q' = q + min(30 / rows, .2) for ten rules of few columns (docs/defaults.md); for classes
     # together, q alone.
     left, n_found = share_left(some, task.options, tried.fits()[-1]), tried.n_stages
-    chance = 0.0
-    if not task.joint:
-        chance = by_chance(max(1, n_found), some.weights, task.nats_of_choice)
-    ridge = ridge_for(data, task.options, left + chance)
+    chance = by_chance(max(1, n_found), some.weights, task.nats_of_choice)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
+    permuted = 0.0
+    if chance >= _WORTH_A_FIT and n_found and not run.stopped():
+        permuted = _share_of_permuted(some, first, run.child(0.5, trial.task, few))
+    chance = 0.0 if task.joint else chance
+    if permuted and chance < (more := min(left / permuted, 1.0) ** 2 - left):
+        chance = more
+        why += f", and {permuted:.0%} of that of a permuted target"
+    ridge = ridge_for(data, task.options, left + chance)
     # Without refits no weights have a ridge of their own: if the least ridge is the ridge, nothing
     # grows.
     growing = DefaultRidge.by_noise(
@@ -199,6 +209,22 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     # that are asked for: these are dropped.
     kept = first.with_options(growing._replace(value=least, why=why, growth=0.0), l2_penalty=least)
     return replace(tried, task=kept, grown=tried.grown[: len(smaller) + (sizes[-1] >= few)])
+
+
+def _share_of_permuted(data: TrainingData, task: BoostingTask, run: Run) -> float:
+    """The share of the constant's loss that as many rules leave of targets in random order, which
+    they explain by chance; 0 if this would not be chance, as many rows are equal.
+    """
+    # Equal rows count as one with their weight, so that weights are repeated rows. Heavy rows in
+    # random order vary by more than noise does.
+    first, equal = equal_rows(data)
+    weights = np.bincount(equal, data.weights)
+    if weights @ weights > _MOST_EQUAL * weights.sum():
+        return 0.0
+    order = np.random.default_rng(task.options.seed).permutation(first)
+    permuted = replace(data[first], target=data.target[order], weights=weights)
+    found = boosted(permuted, task.on(permuted), run, [len(task.candidates.first) + FEW_RULES])
+    return share_left(permuted, task.options, found.fits()[-1])
 
 
 def task_of(
