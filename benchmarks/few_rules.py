@@ -1,7 +1,7 @@
 """As few rules as the data need: what defaults make of noise and of a step, and what it costs.
 
     JAXRULES_DATA=/folder/with/manifest.json python benchmarks/few_rules.py
-        [--parts tries price lire lists] [--splits 2] [--learners boosting ...]
+        [--parts tries price lire lists chance] [--splits 2] [--learners boosting ...]
 
 - tries: the number of rules that `fit(X, y)` finds for noise, and for a step in one column (numbers
   with noise of a tenth), eight normal columns, four draws.
@@ -11,6 +11,8 @@
   by default: there, with much noise, a literal must also gain what the best gains by chance.
 - lire: LIRE for numbers with the penalty of classes, 6 / rows of the constant's loss, and with the
   default, which follows the noise.
+- chance: boosting on few rows of many normal columns, and on few rows of the sets, without and with
+  the fit to a permuted target that tells noise from signal.
 
 Risks are test log-loss or squared error, as geometric means of ratios over sets, with standard
 errors.
@@ -27,6 +29,8 @@ from unittest import mock
 import numpy as np
 
 import jaxrules as jr
+from jaxrules.data.datasets import Dataset
+from jaxrules.ensembles.boosting import fitting
 from jaxrules.ensembles.size import PER_RULE, nats
 from jaxrules.lists.noise import Penalty
 
@@ -194,11 +198,60 @@ def lists(learners: Sequence[str], splits: int) -> None:
         print(f"| {learner} | {count} | {' | '.join(cells)} |", flush=True)
 
 
+def generated(target: str, rows: int, columns: int, seed: int) -> tuple[Any, Any]:
+    """Training rows, and 2000 test rows, of normal columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows + 2000, columns))
+    y: Any = rng.normal(size=len(X))
+    if target != "numbers":
+        y = (y if target == "noise" else X[:, 0] + X[:, 1] + 0.5 * y) > 0
+    data = Dataset(target, jr.as_table(X), y, "regression" if target == "numbers" else "binary")
+    return data[np.arange(rows)], data[np.arange(rows, len(X))]
+
+
+def chance(splits: int) -> None:
+    print("\n| target | rows | columns | risk: before | rules | now | rules |")
+    print("|---|---|---|---|---|---|---|")
+    sizes = ((100, 20), (100, 500), (100, 2000), (300, 20), (500, 100), (500, 300))
+    for target in ("noise", "numbers", "signal"):
+        for rows, columns in sizes:
+            found = [by_chance(*generated(target, rows, columns, seed)) for seed in range(5)]
+            cells = " | ".join(
+                f"{risk:.3f} | {rules:.1f}" for risk, rules in np.mean(found, axis=0).tolist()
+            )
+            print(f"| {target} | {rows} | {columns} | {cells} |", flush=True)
+    print("\n| rows | sets | risk | rules |\n|---|---|---|---|")
+    for rows in (60, 100, 300):
+        changes: list[tuple[str, float, float]] = []
+        counts = []
+        for name, train, test in tasks(("binary", "regression"), False, splits):
+            some = train[np.arange(0, len(train), max(1, len(train) // rows))[:rows]]
+            if len(some) == rows < len(train) and len(np.unique(some.y)) > 1:
+                (before, many), (now, few) = by_chance(some, test)
+                changes.append((name, before, now))
+                counts.append((many, few))
+        before, now = np.mean(counts, axis=0)
+        count = len({name for name, *_ in changes})
+        print(f"| {rows} | {count} | {ratio(changes)} | {before:.1f}, now {now:.1f} |", flush=True)
+
+
+def by_chance(train: Any, test: Any) -> list[tuple[float, int]]:
+    """Risk over the constant's and rules, without and with a permuted target."""
+    given: dict[str, Any] = {"missing": "own_category"}
+    constant = risk(jr.boosting.fit(train.X, train.y, time_limit=0, **given).model, train, test)
+    found = []
+    for worth in (np.inf, fitting._WORTH_A_FIT):
+        with mock.patch.object(fitting, "_WORTH_A_FIT", worth):
+            model = jr.boosting.fit(train.X, train.y, **given).model
+        found.append((risk(model, train, test) / constant, jr.support(model)))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("tries", "price", "lire", "lists")
+    parts = ("tries", "price", "lire", "lists", "chance")
     parser.add_argument("--parts", nargs="*", default=parts, choices=parts)
     every = sorted({*LEARNERS, *OF_NUMBERS})
     parser.add_argument("--learners", nargs="*", default=every, choices=every)
@@ -210,7 +263,7 @@ def main() -> None:
         elif part == "lists":
             lists(given.learners, given.splits)
         else:
-            (prices if part == "price" else lire)(given.splits)
+            {"price": prices, "lire": lire, "chance": chance}[part](given.splits)
 
 
 if __name__ == "__main__":

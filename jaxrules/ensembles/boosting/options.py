@@ -332,14 +332,15 @@ class BoostingOptions(_BoostingShared):
             `path` returns the fits of all sizes.
         l2_penalty: the paper's lambda >= 0, relative to sums over rows. None: a first fit of ten
             rules with a small ridge leaves a share q of the constant's loss (to which 30 / rows is
-            added, at most .2, as ten rules explain that much by chance). The ridge is then 32 q /
+            added, at most .2, as ten rules explain that much by chance; on few rows, rules for a
+            permuted target tell how much it is, see docs/defaults.md). The ridge is then 32 q /
             (1 - q), but at least 4, times the mean curvature of the loss at the constant: 1 to 72
             for two equal classes, 8 to 576 for the squared loss. Rules are found with it, whatever
             `max_rules` is; refitted weights of more than ten rules have a larger ridge where there
             is noise, for 40 rules up to 4.6 times as large. Those of fewer rules by choice of the
             data may have a smaller one. ``details["chosen"]`` says why it was chosen. Several
             classes fitted together have twice this ridge, with which two classes are the binary
-            problem; nothing is added to q then, and l2_penalty is at least 1. Fitted one-vs-rest,
+            problem; 30 / rows is not added then, and l2_penalty is at least 1. Fitted one-vs-rest,
             each class has its own. With 0, curvatures are raised to 1e-8 of the largest, because
             saturated rows of the logistic loss have almost none.
     """
