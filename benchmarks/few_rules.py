@@ -12,7 +12,8 @@
 - lire: LIRE for numbers with the penalty of classes, 6 / rows of the constant's loss, and with the
   default, which follows the noise.
 - chance: boosting on few rows of many normal columns, and on few rows of the sets, without and with
-  the fit to a permuted target that tells noise from signal.
+  the fit to a permuted target that tells noise from signal; LTRNet without and with networks that
+  are trained in folds.
 
 Risks are test log-loss or squared error, as geometric means of ratios over sets, with standard
 errors.
@@ -30,6 +31,7 @@ import numpy as np
 
 import jaxrules as jr
 from jaxrules.data.datasets import Dataset
+from jaxrules.ensembles import ltrnet
 from jaxrules.ensembles.boosting import fitting
 from jaxrules.ensembles.size import PER_RULE, nats
 from jaxrules.lists.noise import Penalty
@@ -209,40 +211,49 @@ def generated(target: str, rows: int, columns: int, seed: int) -> tuple[Any, Any
     return data[np.arange(rows)], data[np.arange(rows, len(X))]
 
 
-def chance(splits: int) -> None:
-    print("\n| target | rows | columns | risk: before | rules | now | rules |")
-    print("|---|---|---|---|---|---|---|")
-    sizes = ((100, 20), (100, 500), (100, 2000), (300, 20), (500, 100), (500, 300))
-    for target in ("noise", "numbers", "signal"):
-        for rows, columns in sizes:
-            found = [by_chance(*generated(target, rows, columns, seed)) for seed in range(5)]
-            cells = " | ".join(
-                f"{risk:.3f} | {rules:.1f}" for risk, rules in np.mean(found, axis=0).tolist()
-            )
-            print(f"| {target} | {rows} | {columns} | {cells} |", flush=True)
-    print("\n| rows | sets | risk | rules |\n|---|---|---|---|")
-    for rows in (60, 100, 300):
-        changes: list[tuple[str, float, float]] = []
-        counts = []
-        for name, train, test in tasks(("binary", "regression"), False, splits):
-            some = train[np.arange(0, len(train), max(1, len(train) // rows))[:rows]]
-            if len(some) == rows < len(train) and len(np.unique(some.y)) > 1:
-                (before, many), (now, few) = by_chance(some, test)
-                changes.append((name, before, now))
-                counts.append((many, few))
-        before, now = np.mean(counts, axis=0)
-        count = len({name for name, *_ in changes})
-        print(f"| {rows} | {count} | {ratio(changes)} | {before:.1f}, now {now:.1f} |", flush=True)
+BEFORE = {"boosting": (fitting, "_WORTH_A_FIT", np.inf), "ltrnet": (ltrnet, "_FEW_ROWS", 0)}
+"""What takes the look at noise on few rows away."""
 
 
-def by_chance(train: Any, test: Any) -> list[tuple[float, int]]:
-    """Risk over the constant's and rules, without and with a permuted target."""
+def chance(learners: Sequence[str], splits: int) -> None:
+    for learner in sorted(set(learners) & set(BEFORE)):
+        print(f"\n{learner}\n\n| target | rows | columns | risk: before | rules | now | rules |")
+        print("|---|---|---|---|---|---|---|")
+        for target in ("noise", "numbers", "signal"):
+            for rows, columns in ((100, 20), (100, 500), (100, 2000), (300, 20), (500, 100)):
+                found = [
+                    by_chance(learner, *generated(target, rows, columns, seed)) for seed in range(5)
+                ]
+                cells = " | ".join(
+                    f"{risk:.3f} | {rules:.1f}" for risk, rules in np.mean(found, axis=0).tolist()
+                )
+                print(f"| {target} | {rows} | {columns} | {cells} |", flush=True)
+        print("\n| rows | sets | risk | rules | risk above 1.02 |\n|---|---|---|---|---|")
+        for rows in (60, 100, 300):
+            changes: list[tuple[str, float, float]] = []
+            counts, harmful = [], []
+            for name, train, test in tasks(("binary", "regression"), False, splits):
+                some = train[np.arange(0, len(train), max(1, len(train) // rows))[:rows]]
+                if len(some) == rows < len(train) and len(np.unique(some.y)) > 1:
+                    (before, many), (now, few) = by_chance(learner, some, test)
+                    changes.append((name, before, now))
+                    counts.append((many, few))
+                    harmful.append((before > 1.02, now > 1.02))
+            (before, now), (bad, less) = np.mean(counts, axis=0), np.sum(harmful, axis=0)
+            count = len({name for name, *_ in changes})
+            cells = f"{ratio(changes)} | {before:.1f}, now {now:.1f} | {bad}, now {less}"
+            print(f"| {rows} | {count} | {cells} |", flush=True)
+
+
+def by_chance(learner: str, train: Any, test: Any) -> list[tuple[float, int]]:
+    """Risk over the constant's and rules, without and with the look at noise."""
     given: dict[str, Any] = {"missing": "own_category"}
     constant = risk(jr.boosting.fit(train.X, train.y, time_limit=0, **given).model, train, test)
+    module, name, off = BEFORE[learner]
     found = []
-    for worth in (np.inf, fitting._WORTH_A_FIT):
-        with mock.patch.object(fitting, "_WORTH_A_FIT", worth):
-            model = jr.boosting.fit(train.X, train.y, **given).model
+    for value in (off, getattr(module, name)):
+        with mock.patch.object(module, name, value):
+            model = getattr(jr, learner).fit(train.X, train.y, **given).model
         found.append((risk(model, train, test) / constant, jr.support(model)))
     return found
 
@@ -260,10 +271,10 @@ def main() -> None:
     for part in given.parts:
         if part == "tries":
             tries(given.learners)
-        elif part == "lists":
-            lists(given.learners, given.splits)
+        elif part in ("lists", "chance"):
+            {"lists": lists, "chance": chance}[part](given.learners, given.splits)
         else:
-            {"price": prices, "lire": lire, "chance": chance}[part](given.splits)
+            {"price": prices, "lire": lire}[part](given.splits)
 
 
 if __name__ == "__main__":

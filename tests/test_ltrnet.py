@@ -5,6 +5,8 @@ Most problems have 80 rows and 4 columns, so that few programs are compiled.
 """
 
 import dataclasses
+import math
+import re
 from typing import Any
 
 import jax
@@ -26,6 +28,7 @@ from jaxrules.ensembles.ltrnet import Net, forward, modified_sigmoid, penalty, w
 from jaxrules.learning.cross_validation import folds
 from jaxrules.learning.training import training_data
 from jaxrules.losses import logistic
+from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import needed
 from jaxrules.solvers.linear.refit import refit_softmax
 from jaxrules.tools.float64 import full_precision
@@ -282,8 +285,66 @@ def test_without_a_ridge_a_rule_that_holds_nowhere_has_no_weight() -> None:
     assert np.isfinite(weights).all()
 
 
+@pytest.mark.parametrize("classes", [None, 2, 3])
+def test_noise_of_few_rows_is_harmless(
+    classes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Networks of 100 rows explain noise in full: only rows that they have not seen tell."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2100, 20))
+    y = rng.normal(size=2100) if classes is None else rng.integers(0, classes, 2100)
+    (train, test), risks = ((X[:100], y[:100]), (X[100:], y[100:])), []
+    constant = jr.risk(jr.ltrnet.fit(*train, time_limit=0).model, *test)
+    for most in (ltrnet._FEW_ROWS, 0):
+        monkeypatch.setattr(ltrnet, "_FEW_ROWS", most)
+        risks.append(jr.risk(jr.ltrnet.fit(*train, restarts=3).model, *test) / constant)
+    assert risks[0] < min(1.05, risks[1])
+
+
+def training(X: Any, y: Any, sample_weight: Any = None, **given: Any) -> ltrnet._Training:
+    options = dataclasses.replace(ltrnet.LTRNetOptions(), **SMALL, **given)
+    read = options.data(X, y, sample_weight)
+    constraints = Constraints.of(read.table.schema, (), (), None)
+    return ltrnet._Training(read, constraints, options, options.run())
+
+
+def test_networks_of_a_fold_do_not_see_its_rows() -> None:
+    X, y = data()
+    whole = training(X, y, iterations=30)
+    assert whole.few_rows
+    assert whole.folds is not None
+    out, found = whole.folds.of == 0, []
+    for shift in (0.0, 5.0):
+        whole.target[:, out] += shift
+        part = whole.without(out, 2, whole.run)
+        assert len(part.weights) == 80
+        assert part.weights.sum() == pytest.approx(1)
+        weights = np.tile(part.weights, (2, 1))
+        *_, last = part.descents(part.starts(1), [whole.options], weights, lambda: False)
+        found.append(last.parameters)
+    jax.tree.map(np.testing.assert_array_equal, *found)
+    assert whole.held_out([whole.options])[0].shape == (3, 80)  # type: ignore[index]
+
+
+def test_few_rows_are_distinct_ones_for_each_column() -> None:
+    X, y = data()
+    assert training(X, y).few_rows
+    assert not training(X[:, :3], y).few_rows  # 80 rows and 3 columns
+    assert not training(np.repeat(X, 2, axis=0), np.repeat(y, 2)).few_rows
+    assert not training(X, y, np.full(80, 2.0)).few_rows
+    for off in ({"refit": False}, {"combine_starts": False}, {"training": "soft"}):
+        assert not training(X, y, **off).few_rows
+    alone = np.append(np.zeros(79, int), 1)  # a class with one row, which no fold can hold out
+    assert not training(X, alone).few_rows
+    assert jr.ltrnet.fit(X, alone, **SMALL).status is jr.Status.CONVERGED
+
+
+@pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
-def test_the_last_refit_has_a_ridge_by_the_noise(loss: str) -> None:
+def test_the_last_refit_has_a_ridge_by_the_noise(
+    loss: str, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ltrnet, "_FEW_ROWS", 80 if few else 79)
     X, y = data()
     y = y + np.random.default_rng(0).normal(size=len(y))
     target = {"squared": y, "logistic": labels(y), "softmax": three(y)}[loss]
@@ -295,10 +356,14 @@ def test_the_last_refit_has_a_ridge_by_the_noise(loss: str) -> None:
     constant = y.var() if loss == "squared" else -(shares @ np.log(shares))
     curvature = 2.0 if loss == "squared" else np.mean(shares * (1 - shares))
     left = jr.risk(given.model, X, target) / constant
-    q = left + 3 * len(given.model.conjunctions) / 80
+    assert f"leave {left:.0%} of the constant's loss" in fit.chosen
+    unseen = re.search(r"(\d+)% of that of rows that they have not seen", fit.chosen)
+    assert (unseen is not None) == few
+    if unseen is not None:
+        left = math.sqrt(left * int(unseen[1]) / 100)
+    q = min(left + 3 * len(given.model.conjunctions) / 80, 0.9)
     ridge = fit.details.l2_penalty
     assert ridge == pytest.approx(10 * q / (1 - q) * curvature / 80, rel=0.05)  # two digits
-    assert f"leave {left:.0%} of the constant's loss" in fit.chosen
     assert (given.details.l2_penalty, given.chosen) == (1e-3, "")
     assert np.linalg.norm(fit.model.weights) < np.linalg.norm(given.model.weights)
     kept = jr.ltrnet.fit(X, target, refit=False, **SMALL)

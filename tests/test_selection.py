@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxrules as jr
-from jaxrules.ensembles.selection import gains, smallest_close
+from jaxrules.ensembles.selection import close_to_best, gains
 from jaxrules.losses import derivatives, squared
 from jaxrules.solvers.linear.refit import refit_weights
 
@@ -48,14 +48,14 @@ def test_chosen_rules_and_wrong_signs_have_no_gain() -> None:
     assert (found > 0).tolist() == [False, True, False, False, True, True]
 
 
-def test_the_smallest_close_model_by_hand() -> None:
+def test_the_models_close_to_the_best_by_hand() -> None:
     weights, best = np.full(4, 0.25), np.zeros(4)
     rows = (weights, weights**2, 4)
     # The excess of 0.1 has an error of 0; that of a mean of 0.25 one of 0.25.
-    assert smallest_close(np.stack([best + 0.1, best]), *rows) == 1
-    assert smallest_close(np.array([[1, 0, 0, 0], best]), *rows) == 0
-    assert smallest_close(np.array([[1.01, 0.01, 0.01, 0.01], best]), *rows) == 1
-    assert smallest_close(np.full((2, 4), np.nan), *rows) == 0
+    assert close_to_best(np.stack([best + 0.1, best]), *rows).tolist() == [1]
+    assert close_to_best(np.array([[1, 0, 0, 0], best]), *rows).tolist() == [0, 1]
+    assert close_to_best(np.array([[1.01, 0.01, 0.01, 0.01], best]), *rows).tolist() == [1]
+    assert close_to_best(np.full((2, 4), np.nan), *rows).tolist() == [0]
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:

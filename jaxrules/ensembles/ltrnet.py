@@ -35,7 +35,8 @@ rule, which uses no constrained column and contributes to all classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
@@ -49,9 +50,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxrules.data.table import EncodedColumn, Schema, TableLike, conform
 from jaxrules.ensembles.finetune import FinetuneOptions, finetune
-from jaxrules.ensembles.noise import Ridge, first_ridge
+from jaxrules.ensembles.noise import Ridge, first_ridge, mostly_repeated
 from jaxrules.ensembles.oblique import Standardised, n_encoded, readable
-from jaxrules.ensembles.selection import gains, per_complexity, smallest_close
+from jaxrules.ensembles.selection import close_to_best, gains, per_complexity
 from jaxrules.ensembles.size import (
     PER_RULE,
     Worth,
@@ -86,7 +87,7 @@ from jaxrules.models.rule_models import RuleEnsemble
 from jaxrules.rules.conditions import Condition, Conjunctions
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import needed
-from jaxrules.solvers.adam import adam
+from jaxrules.solvers.adam import Descent, adam
 from jaxrules.solvers.linear.refit import refit_outputs
 from jaxrules.solvers.shapes import bucket
 from jaxrules.tools import checks
@@ -105,7 +106,11 @@ _SMALL_ENTRIES = 0.1
 """Entries of w below this share of the largest become 0."""
 _TINY = float(np.finfo(float).tiny)
 _FOLDS = 5
-"""For the cross-fitted weights that say how many rules of all starts to take."""
+"""For the held-out losses that say how many rules of all starts to take."""
+_FEW_ROWS, _ROWS_OF_COLUMN = 1000, 25
+"""Up to so many rows, and so many for each column, folds train networks of their own."""
+_SHARE_OF_FOLDS = 0.8
+"""Of the time that is left after training, for these networks."""
 _BLOCK = 4096
 """Rows of which propositions are evaluated at a time, for the processor's cache."""
 _SAMPLE = 256
@@ -173,8 +178,10 @@ class _LTRNetShared(ScoreOptions):
         learning_rate: of the first step; it falls to 0 along a cosine. None is 0.03.
         batch_size: rows drawn for each step, at most; None for all.
         restarts: random starts.
-        combine_starts: choose at most `max_rules` rules among those of all starts. False takes the
-            rules of one start, as the paper does; so do training="soft" and refit=False.
+        combine_starts: choose at most `max_rules` rules among those of all starts, as many as lower
+            the loss of rows that their weights have not seen; with few rows for each column, of
+            rows that their networks have not seen, either (docs/defaults.md, "Few rows"). False
+            takes the rules of one start, as the paper does; so do training="soft" and refit=False.
         prune: drop what changes no training prediction: propositions that the rest of their rule
             implies, rules that hold everywhere or nowhere, and the longer of two rules that hold on
             the same rows. False drops only rules without propositions or weight, as the paper does.
@@ -494,12 +501,13 @@ class _LTRNetObjective:
     def __call__(self, nets: Net, rows: Array, fixed: Array, step: Array) -> Array:
         weights, columns, target = rows
 
-        def risk(net: Net, l1: Array, binary: Array, steepness: Array) -> Array:
+        def risk(net: Net, weights: Array, l1: Array, binary: Array, steepness: Array) -> Array:
             scores = forward(net, columns, steepness, self.straight_through)
             losses = of_rows(self.loss, target.T, scores.T)
             return jnp.sum(jnp.where(weights > 0, weights * losses, 0)) + penalty(net, l1, binary)
 
-        return jax.vmap(risk)(nets, *fixed)
+        own = None if weights.ndim == 1 else 0
+        return jax.vmap(risk, in_axes=(0, own, 0, 0, 0))(nets, weights, *fixed)
 
 
 @jax.tree_util.register_dataclass
@@ -594,6 +602,8 @@ class _Rules:
         rows: (rules, rows), where the rules hold.
         weights, intercept: (rules, outputs) and (outputs,).
         risk: the penalised training risk.
+        held_out: the mean loss of as many rules on rows that their networks have not seen, if it
+            is known.
     """
 
     rules: list[list[_Proposition]]
@@ -601,6 +611,7 @@ class _Rules:
     weights: Floats
     intercept: Floats
     risk: float
+    held_out: float | None = None
 
     @property
     def sizes(self) -> NDArray[np.int_]:
@@ -640,6 +651,21 @@ class _Groups:
         return self.target, self.weights
 
 
+class _Folds(NamedTuple):
+    """Equal rows share a fold, and count as one: copies of a row in several folds would show the
+    rules the rows that they are judged by.
+
+    Attributes:
+        first: a row of each set of equal ones, (sets,).
+        weights: of the sets, with a total of one.
+        of: the fold of every row.
+    """
+
+    first: NDArray[np.intp]
+    weights: Floats
+    of: NDArray[np.int64]
+
+
 class _Training:
     """Data in the form of the network, training and discretisation. Targets of the squared loss are
     standardised.
@@ -676,9 +702,9 @@ class _Training:
         target = self.target.T if len(self.target) > 1 else self.target[0]
         return np.atleast_1d(best_constant(self.loss, target, self.weights))
 
-    def starts(self) -> Net:
-        """Random networks: most rows satisfy every proposition, so that conjunctions hold
-        somewhere.
+    def starts(self, n_pairs: int) -> Net:
+        """Random networks, the same for each pair of penalties: most rows satisfy every
+        proposition, so that conjunctions hold somewhere.
         """
         options, random = self.options, np.random.default_rng(self.options.seed)
         shape = (options.restarts, options.max_rules, options.max_length)
@@ -699,7 +725,8 @@ class _Training:
             b = np.where(sides, np.abs(b) * sides * self.effects[:, None], b)
         more = bucket(max(n_columns, _SMALLEST_SHAPE[1])) - n_columns
         b0 = np.tile(self.constants, (options.restarts, 1))
-        return Net(np.pad(w, [(0, 0)] * 3 + [(0, more)]), t, v, b, b0)
+        nets = Net(np.pad(w, [(0, 0)] * 3 + [(0, more)]), t, v, b, b0)
+        return Net(*(np.concatenate([part] * n_pairs) for part in nets))
 
     def ends(self, n_pairs: int, width: int) -> tuple[Net, Net] | None:
         """Lower and upper bounds of the parameters of all networks, for `adam`; None if there are
@@ -722,51 +749,72 @@ class _Training:
 
     def fits(self, each: Sequence[LTRNetOptions]) -> list[Fit[RuleEnsemble]]:
         """The best start under the penalties of each."""
-        options, run, n = self.options, self.run, len(self.weights)
-        nets = Net(*(np.concatenate([part] * len(each)) for part in self.starts()))
-        more = [(0, bucket(max(n, _SMALLEST_SHAPE[0])) - n)]
-        wider = nets.w.shape[-1] - len(self.columns.values)
-        columns = np.pad(self.columns.values, [(0, wider), *more])
-        rows = (np.pad(self.weights, more), columns, np.pad(self.target, [(0, 0), *more]))
-        training = run.child(_TRAINING_SHARE)
-        # Networks are in the order of the pairs of penalties, all starts of a pair together.
-        pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
-        l1, binary = np.repeat(pairs, options.restarts, axis=0).T
-        histories: list[list[Step]] = [[] for _ in each]
-        values, limited = np.full(len(l1), np.nan), bool(run.deadline.seconds)
+        run, starts = self.run, self.options.restarts
         # A positive time limit, however short, leaves time for one rule; a limit of 0, or Ctrl-C
         # before any work, gives the constant model.
-        self.began = run.shortened or limited or not run.stopped()
+        self.began = run.shortened or bool(run.deadline.seconds) or not run.stopped()
+        training, values = run.child(_TRAINING_SHARE), np.full(len(each) * starts, np.nan)
+        histories: list[list[Step]] = [[] for _ in each]
+        nets = self.starts(len(each))
+        # Of each network, as in folds
+        weights = np.tile(self.weights, (len(values), 1)) if self.few_rows else self.weights
         with run:
             run.phase = "search"
-            descents = adam(
-                _LTRNetObjective(self.loss, options.straight_through), nets, rows,
-                (l1, binary, np.full(len(l1), options.steepness)), n_rows=n,
-                iterations=options.iterations, learning_rate=options.learning_rate or 0.03,
-                batch_size=options.batch_size, seed=options.seed,
-                ends=self.ends(len(each), nets.w.shape[-1]), stopped=training.stopped,
-            )  # fmt: skip
-            for descent in descents:
+            for descent in self.descents(nets, each, weights, training.stopped):
                 nets, values = descent.parameters, descent.values
                 # From losses of the standardised target to those of the user's.
                 risks = self.scale**2 * values.reshape(len(each), -1).min(axis=1)
                 for history, risk in zip(histories, risks.tolist(), strict=True):
-                    history.append(Step(risk, options.max_rules, run.seconds()))
-                run.report(descent.steps, float(risks.min()), options.max_rules)
+                    history.append(Step(risk, self.options.max_rules, run.seconds()))
+                run.report(descent.steps, float(risks.min()), self.options.max_rules)
         run.shortened |= training.stopped()
         run.preparing("rules")
+        held_out = self.held_out(each) if self.few_rows and not run.stopped() else None
+        run.shortened |= self.few_rows and held_out is None
         lanes = [Net(*parts) for parts in zip(*nets, strict=True)]
         fits = []
         for p, one in enumerate(each):
-            own = slice(p * options.restarts, (p + 1) * options.restarts)
-            fits.append(self.finish(lanes[own], values[own], one, histories[p]))
+            own = slice(p * starts, (p + 1) * starts)
+            known = None if held_out is None else held_out[p]
+            fits.append(self.finish(lanes[own], values[own], one, histories[p], known))
         return fits
 
+    def descents(
+        self,
+        nets: Net,
+        each: Sequence[LTRNetOptions],
+        weights: Floats,
+        stopped: Callable[[], bool],
+    ) -> Iterator[Descent]:
+        """The training of networks, pair by pair of penalties, with all starts of each; `weights`
+        of the rows, for all networks or (networks, rows).
+        """
+        options, n = self.options, len(self.weights)
+        more = [(0, bucket(max(n, _SMALLEST_SHAPE[0])) - n)]
+        wider = nets.w.shape[-1] - len(self.columns.values)
+        columns = np.pad(self.columns.values, [(0, wider), *more])
+        weights = np.pad(weights, [(0, 0)] * (weights.ndim - 1) + more)
+        rows = (weights, columns, np.pad(self.target, [(0, 0), *more]))
+        pairs = np.array([(one.l1_penalty, one.binary_penalty) for one in each])
+        l1, binary = np.repeat(pairs, options.restarts, axis=0).T
+        return adam(
+            _LTRNetObjective(self.loss, options.straight_through), nets, rows,
+            (l1, binary, np.full(len(l1), options.steepness)), n_rows=n,
+            iterations=options.iterations, learning_rate=options.learning_rate or 0.03,
+            batch_size=options.batch_size, seed=options.seed,
+            ends=self.ends(len(each), nets.w.shape[-1]), stopped=stopped,
+        )  # fmt: skip
+
     def finish(
-        self, nets: Sequence[Net], values: Floats, options: LTRNetOptions, history: list[Step]
+        self,
+        nets: Sequence[Net],
+        values: Floats,
+        options: LTRNetOptions,
+        history: list[Step],
+        held_out: Floats | None,
     ) -> Fit[RuleEnsemble]:
         """The rules of the best network on the user's own scale; without time, of the network of
-        least `values`, or one rule if that is better.
+        least `values`, or one rule if that is better. `held_out`: see `combined`.
         """
         data = self.data
         candidates: dict[int, _Rules] = {}
@@ -779,7 +827,7 @@ class _Training:
         chosen = min(candidates, key=lambda i: (candidates[i].risk, i), default=0)
         combined = None
         if options.combines and len(candidates) > 1:
-            combined = self.combined(list(candidates.values()))
+            combined = self.combined(list(candidates.values()), held_out)
         if not history or (self.run.shortened and combined is None):
             short = self.one_rule()
             if not history or short.risk < candidates[chosen].risk:
@@ -840,17 +888,100 @@ class _Training:
             columns.encoded, self.data.schema, options.steepness, options.straight_through,
         )  # fmt: skip
 
-    def combined(self, candidates: Sequence[_Rules]) -> _Rules | None:
-        """Rules chosen among those of all starts, at least one, with their weights; None if there
-        are none, no time, or a class with a single row, which no fold can hold out. Equal rows
-        share a fold, and count as one.
-        """
-        pool, (first_rows, equal) = self.distinct(candidates), equal_rows(self.data)
-        n, labels = len(first_rows), None
+    @cached_property
+    def folds(self) -> _Folds | None:
+        """None if a class has a single row, which no fold can hold out."""
+        first, equal = equal_rows(self.data)
+        n, labels = len(first), None
         if self.data.classes is not None:
-            labels = self.data.codes[first_rows]
-        if not pool.rules or (n if labels is None else int(np.bincount(labels).min())) < 2:
+            labels = self.data.codes[first]
+        if (n if labels is None else int(np.bincount(labels).min())) < 2:
             return None
+        fold_of = spread(n, labels, min(_FOLDS, n), self.options.seed)[equal]
+        return _Folds(first, np.bincount(equal, self.weights), fold_of)
+
+    @property
+    def few_rows(self) -> bool:
+        """Whether so few rows are left for each column that networks learn noise."""
+        if self.folds is None or not self.options.combines:
+            return False
+        most = min(_FEW_ROWS, _ROWS_OF_COLUMN * len(self.columns.values))
+        weights = self.folds.weights * self.data.weights.sum()
+        return len(weights) <= most and not mostly_repeated(weights)
+
+    def held_out(self, each: Sequence[LTRNetOptions]) -> list[Floats] | None:
+        """The losses of 1, 2, ... rules of networks that were trained without the row's fold, for
+        each of these options, (rules, rows); None if there is no time.
+        """
+        assert self.folds is not None
+        run, folds = self.run.child(_SHARE_OF_FOLDS), range(int(self.folds.of.max()) + 1)
+        # As many networks as in the whole training, so that they share its program
+        starts = max(1, self.options.restarts // len(folds))
+        parts = [self.without(self.folds.of == fold, starts, run) for fold in folds]
+        begin = [part.starts(len(each)) for part in parts]
+        nets = Net(*(np.concatenate(same) for same in zip(*begin, strict=True)))
+        weights = np.repeat([part.weights for part in parts], len(each) * starts, axis=0)
+        all_ = [*each] * len(folds)
+        for descent in parts[0].descents(nets, all_, weights, run.stopped):
+            nets = descent.parameters
+        lanes = (Net(*lane) for lane in zip(*nets, strict=True))
+        losses = np.empty((len(each), self.options.max_rules, len(self.weights)))
+        for fold, part in zip(folds, parts, strict=True):
+            out = self.folds.of == fold
+            for of_size, one in zip(losses, each, strict=True):
+                own = [part.discretised(net, one.l1_penalty) for net in islice(lanes, starts)]
+                found = None if run.stopped() else part.steps(own)
+                if found is None:
+                    return None
+                for k in range(self.options.max_rules):
+                    rules = found[0][min(k + 1, len(found[0]) - 1)]
+                    scores = rules.rows[:, out].T @ rules.weights + rules.intercept
+                    of_size[k, out] = of_rows(self.loss, self.target.T[out], scores)
+        return [*losses]
+
+    def without(self, out: Rows, starts: int, run: Run) -> _Training:
+        """The same with other rows of weight 0, and fewer starts."""
+        part, kept = copy(self), self.weights * ~out
+        for name in ("constants", "folds"):
+            vars(part).pop(name, None)
+        part.weights, part.run, part.sides = kept / kept.sum(), run, self.sides[:starts]
+        part.options = replace(self.options, restarts=starts)
+        return part
+
+    def combined(self, candidates: Sequence[_Rules], held_out: Floats | None) -> _Rules | None:
+        """Rules chosen among those of all starts, at least one, with their weights; None if there
+        are none, no folds, or no time.
+
+        Args:
+            held_out: the losses of 1, 2, ... rules of networks that have not seen a row, if known.
+        """
+        found = self.steps(candidates) if self.folds is not None else None
+        if found is None or self.folds is None or len(found[0]) == 1:
+            return None
+        (steps, groups), (first, weights, fold_of) = found, self.folds
+        # One loss per distinct row, with the weight of all its copies: these are no further
+        # evidence, and must not shrink the standard error.
+        if held_out is not None:
+            losses = held_out[: len(steps) - 1, first]
+            # The largest, as networks of four fifths of few rows are worse than those of all.
+            place = close_to_best(losses, weights, weights**2, len(first))[-1]
+            kept = min(place, self.worth_keeping(steps, groups))
+            return replace(steps[1 + kept], held_out=float(losses[kept] @ weights))
+        parted = self.groups(steps[-1].rows, fold_of)
+        fitted = self.cross_fitted(steps[1:], parted, fold_of[parted.first])
+        if fitted is None:
+            return None
+        totals, squares = (
+            np.bincount(parted.of[first], w, len(parted.first)) for w in (weights, weights**2)
+        )
+        place = close_to_best(fitted, totals, squares, len(first))[0]
+        return steps[1 + min(place, self.worth_keeping(steps, groups))]
+
+    def steps(self, candidates: Sequence[_Rules]) -> tuple[list[_Rules], _Groups] | None:
+        """The best 0, 1, ... of the rules of all starts, chosen one at a time, and the groups of
+        the most; None if there is no time.
+        """
+        pool = self.distinct(candidates)
         ridge, sides = self.first_ridge, self.signs(pool.rules)
         signs = np.where(sides.free, sides.signs, 2)
         sizes, order = pool.sizes, list[int]()
@@ -876,20 +1007,7 @@ class _Training:
             held, before = groups.held(begin.rows), steps[-1].intercept
             b, b0 = self.refitted(begin.rules, held, weights, before, groups.among)
             steps.append(replace(begin, weights=b, intercept=b0))
-        if len(steps) == 1:
-            return None
-        # Copies of a row in several folds would show the rules the rows that they are judged by.
-        fold_of = spread(n, labels, min(_FOLDS, n), self.options.seed)[equal]
-        parted = self.groups(steps[-1].rows, fold_of)
-        losses = self.cross_fitted(steps[1:], parted, fold_of[parted.first])
-        if losses is None:
-            return None
-        # One loss per distinct row, with the weight of all its copies: these are no further
-        # evidence, and must not shrink the standard error.
-        weights, group = np.bincount(equal, self.weights), parted.of[first_rows]
-        totals, squares = (np.bincount(group, w, len(parted.first)) for w in (weights, weights**2))
-        close = smallest_close(losses, totals, squares, n)
-        return steps[1 + min(close, self.worth_keeping(steps, groups))]
+        return steps, groups
 
     def worth_keeping(self, steps: Sequence[_Rules], groups: _Groups) -> int:
         """The place, among the steps with rules, of the last whose rules gain more than a smaller
@@ -1101,7 +1219,7 @@ class _Training:
             return b, b0, Ridge(self.first_ridge)
         target = self.target.T if len(b0) > 1 else self.target[0]
         risk = self.risk(held, b, b0, groups.among)
-        ridge = Ridge.of_rules(self.loss, target, self.data.weights, risk, len(held))
+        ridge = Ridge.of_rules(self.loss, target, self.data.weights, risk, len(held), best.held_out)
         return *self.refitted(best.rules, held, b, b0, groups.among, ridge.value), ridge
 
     def risk(self, rows: Rows, b: Floats, b0: Floats, among: tuple[Floats, Floats]) -> float:

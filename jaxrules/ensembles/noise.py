@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ _PER_NAT = 1.5
 """The share of the constant's loss of one row that a nat is: 1 / ln 2 for two equal classes, 2 for
 squares.
 """
+_MOST_EQUAL = 1.5
+"""Rows are mostly repeated if those equal to a row have, on average, more than this weight."""
 _MOST_NOISE = 0.9
 """A larger share of noise counts as this one."""
 
@@ -82,6 +85,11 @@ def by_chance(rules: int, weights: Floats, more: float = 0.0) -> float:
     return min(of_rule * rules / float(weights.sum()), _MOST_CHANCE)
 
 
+def mostly_repeated(weights: Floats) -> bool:
+    """Whether most rows repeat others, given the weights of distinct rows."""
+    return float(weights @ weights) > _MOST_EQUAL * float(weights.sum())
+
+
 def share_of(nats: float) -> float:
     """The share of the constant's loss that so many nats are, on one row."""
     return _PER_NAT * nats
@@ -110,7 +118,13 @@ class Ridge(NamedTuple):
 
     @classmethod
     def by_noise(
-        cls, left: float, curvature: float, weights: Floats, rules: int, unit: float = 1.0
+        cls,
+        left: float,
+        curvature: float,
+        weights: Floats,
+        rules: int,
+        unit: float = 1.0,
+        held_out: float | None = None,
     ) -> Ridge:
         """The default ridge for the last refit of the weights of rules.
 
@@ -120,24 +134,41 @@ class Ridge(NamedTuple):
             weights: of the rows.
             rules: the number of rules.
             unit: of the small ridge, see `unit`.
+            held_out: the share that they leave on rows that they have not seen, if it is known.
         """
+        small = _SMALL_RIDGE * unit
+        why = f"rules fitted with a ridge of {small:g} leave {left:.0%} of the constant's loss"
+        if held_out is not None:
+            why += f", and {held_out:.0%} of that of rows that they have not seen"
+            # Between what is too little, on seen rows, and too much, as fewer rows were seen
+            left = math.sqrt(max(left * held_out, 0.0))
         # The ridge acts like so many rows on which no rule has an effect, each of mean curvature.
         # Divided by all rows, it is relative to the mean loss.
         rows = _ROWS * noise_over_signal(left + by_chance(rules, weights))
-        small = _SMALL_RIDGE * unit
         value = max(small, rounded(rows * curvature / float(weights.sum()), unit))
-        why = f"rules fitted with a ridge of {small:g} leave {left:.0%} of the constant's loss"
         return cls(value, f"l2_penalty={value:g}: {why}")
 
     @classmethod
-    def of_rules(cls, loss: Loss, y: Floats, weights: Floats, risk: float, rules: int) -> Ridge:
+    def of_rules(
+        cls,
+        loss: Loss,
+        y: Floats,
+        weights: Floats,
+        risk: float,
+        rules: int,
+        held_out: float | None = None,
+    ) -> Ridge:
         """The default ridge for the rules of one output, or of classes together, that have this
-        mean loss.
+        mean loss, and perhaps this one on rows that they have not seen.
         """
         constant = best_constant(loss, y, weights)
-        left = share_left(loss, y, weights, risk, constant)
+        left, unseen = (
+            None if mean is None else share_left(loss, y, weights, mean, constant)
+            for mean in (risk, held_out)
+        )
+        assert left is not None
         of_row = curvature(loss, y, weights, constant)
-        return cls.by_noise(left, of_row, weights, rules, unit(loss, y, weights))
+        return cls.by_noise(left, of_row, weights, rules, unit(loss, y, weights), unseen)
 
     def kept(self, settings: Settings) -> Settings:
         """The settings of the model, with the ridge if it was chosen."""

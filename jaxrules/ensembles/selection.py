@@ -73,19 +73,23 @@ def per_complexity(gains: Floats, sizes: NDArray[np.int_]) -> Floats:
     return np.asarray(gains / sizes**_EXPONENT)
 
 
-def smallest_close(losses: Floats, weights: Floats, squares: Floats, n_rows: int) -> int:
-    """The first of some models whose mean loss exceeds the least by no more than a standard error.
+def close_to_best(
+    losses: Floats, weights: Floats, squares: Floats, n_rows: int
+) -> NDArray[np.intp]:
+    """The places of those models whose mean loss exceeds the least by no more than a standard
+    error.
 
     Args:
-        losses: of each model on each group of rows, cross-fitted, (models, groups).
+        losses: of each model on each group of rows, held out, (models, groups).
         weights: of the rows, summed over each group, with a total of one.
         squares: of these weights, likewise.
         n_rows: the number of rows in all groups.
     """
     means = losses @ weights
+    if not math.isfinite(means.min()):
+        return np.arange(1)
     excess = losses - losses[int(means.argmin())]
     mean = excess @ weights
     # The standard error of the paired difference, per row: what is hard for both models cancels.
     errors = ((excess - mean[:, None]) ** 2) @ squares * n_rows / max(n_rows - 1, 1)
-    # There is always one: the best model has an excess of 0 and no error.
-    return int(np.flatnonzero(mean <= np.sqrt(errors))[0]) if math.isfinite(means.min()) else 0
+    return np.flatnonzero(mean <= np.sqrt(errors))  # the best has an excess of 0 and no error

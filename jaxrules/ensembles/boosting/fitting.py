@@ -23,7 +23,7 @@ from jaxrules.ensembles.boosting.stages import Boosted, boosted
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.noise import by_chance, unit
+from jaxrules.ensembles.noise import by_chance, mostly_repeated, unit
 from jaxrules.ensembles.size import check_likelihood
 from jaxrules.ensembles.split_points import MOST_ROWS, split_points
 from jaxrules.learning.cross_validation import arguments_of
@@ -64,8 +64,6 @@ MANY_CLASSES = 20
 _TINY = np.finfo(np.float64).tiny
 _WORTH_A_FIT = 0.03
 """Where rules explain this share of the loss by chance, a fit to permuted targets measures it."""
-_MOST_EQUAL = 1.5
-"""It does if the rows equal to a row have, on average, at most this weight together."""
 _FEW_SECONDS = 0.1
 """The least time for a few rules of as many classes as possible."""
 
@@ -219,7 +217,7 @@ def _share_of_permuted(data: TrainingData, task: BoostingTask, run: Run) -> floa
     # random order vary by more than noise does.
     first, equal = equal_rows(data)
     weights = np.bincount(equal, data.weights)
-    if weights @ weights > _MOST_EQUAL * weights.sum():
+    if mostly_repeated(weights):
         return 0.0
     order = np.random.default_rng(task.options.seed).permutation(first)
     permuted = replace(data[first], target=data.target[order], weights=weights)
