@@ -910,8 +910,8 @@ class _Training:
         return len(weights) <= most and not mostly_repeated(weights)
 
     def held_out(self, each: Sequence[LTRNetOptions]) -> list[Floats] | None:
-        """The losses of 1, 2, ... rules of networks that were trained without the row's fold, for
-        each of these options, (rules, rows); None if there is no time.
+        """The losses of 0, 1, ... rules of networks that were trained without the row's fold, for
+        each of these options, (rules + 1, rows); None if there is no time.
         """
         assert self.folds is not None
         run, folds = self.run.child(_SHARE_OF_FOLDS), range(int(self.folds.of.max()) + 1)
@@ -925,7 +925,7 @@ class _Training:
         for descent in parts[0].descents(nets, all_, weights, run.stopped):
             nets = descent.parameters
         lanes = (Net(*lane) for lane in zip(*nets, strict=True))
-        losses = np.empty((len(each), self.options.max_rules, len(self.weights)))
+        losses = np.empty((len(each), self.options.max_rules + 1, len(self.weights)))
         for fold, part in zip(folds, parts, strict=True):
             out = self.folds.of == fold
             for of_size, one in zip(losses, each, strict=True):
@@ -933,8 +933,8 @@ class _Training:
                 found = None if run.stopped() else part.steps(own)
                 if found is None:
                     return None
-                for k in range(self.options.max_rules):
-                    rules = found[0][min(k + 1, len(found[0]) - 1)]
+                for k in range(self.options.max_rules + 1):
+                    rules = found[0][min(k, len(found[0]) - 1)]
                     scores = rules.rows[:, out].T @ rules.weights + rules.intercept
                     of_size[k, out] = of_rows(self.loss, self.target.T[out], scores)
         return [*losses]
@@ -953,7 +953,7 @@ class _Training:
         are none, no folds, or no time.
 
         Args:
-            held_out: the losses of 1, 2, ... rules of networks that have not seen a row, if known.
+            held_out: the losses of 0, 1, ... rules of networks that have not seen a row, if known.
         """
         found = self.steps(candidates) if self.folds is not None else None
         if found is None or self.folds is None or len(found[0]) == 1:
@@ -962,11 +962,13 @@ class _Training:
         # One loss per distinct row, with the weight of all its copies: these are no further
         # evidence, and must not shrink the standard error.
         if held_out is not None:
-            losses = held_out[: len(steps) - 1, first]
-            # The largest, as networks of four fifths of few rows are worse than those of all.
-            place = close_to_best(losses, weights, weights**2, len(first))[-1]
-            kept = min(place, self.worth_keeping(steps, groups))
-            return replace(steps[1 + kept], held_out=float(losses[kept] @ weights))
+            losses = held_out[: len(steps), first]
+            means, place = losses @ weights, 0
+            if means.argmin():  # not the constant: then the most rules that are close to the best,
+                # as networks of four fifths of few rows are worse than those of all
+                place = close_to_best(losses[1:], weights, weights**2, len(first))[-1]
+            size = 1 + min(place, self.worth_keeping(steps, groups))
+            return replace(steps[size], held_out=float(means[size]))
         parted = self.groups(steps[-1].rows, fold_of)
         fitted = self.cross_fitted(steps[1:], parted, fold_of[parted.first])
         if fitted is None:
