@@ -4,6 +4,8 @@ certificates cannot take.
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -178,3 +180,18 @@ def test_rows_of_equal_rules_are_merged_and_nothing_else_changes(name: str, sign
     )
     np.testing.assert_allclose(merged[0], whole[0], atol=1e-6)
     assert merged[1] == pytest.approx(whole[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["logistic", "poisson", "exponential", "squared"])
+@settings(max_examples=20)
+@given(away=st.floats(-60, 60), seed=st.integers(0, 3))
+def test_a_refit_does_not_depend_on_its_start(name: str, away: float, seed: int) -> None:
+    """Where all scores are far from the target, curvature and slopes vanish."""
+    rows, y, weight = counts(seed, 2)
+    y = np.where(y > np.median(y), 1.0, -1.0) if name in ("logistic", "exponential") else y
+    given: dict[str, Any] = {"l2_penalty": 0.1, "intercept": True, "sample_weight": weight}
+    (w, b), (w0, b0) = (
+        refit_weights(loss_by_name(name), y, rows, start=start, **given)
+        for start in ((np.full(2, away / 10), away), (np.zeros(2), 0.0))
+    )
+    np.testing.assert_allclose([*w, b], [*w0, b0], rtol=1e-5, atol=1e-6)

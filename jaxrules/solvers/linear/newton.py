@@ -42,6 +42,8 @@ _ROUNDING = 4.0
 """Units of rounding by which the objective may rise: near the minimum, decreases are smaller than
 that.
 """
+_NO_ROUNDING = 1e-9
+"""A decrease by more than this share of the objective is none of rounding."""
 _SHORTEST = 1e-10
 """The search for a shorter step ends below this length."""
 
@@ -151,7 +153,8 @@ def newton_on_host(
         target: (rows,), in the loss's coding.
         weights: (rows,), at least 0.
         penalties: (k,), at least 0.
-        start: (k,); replaced with 0 if its objective is not finite.
+        start: (k,); replaced with 0 if its objective is not finite, or if it is worse and no steps
+            lead below that of 0.
         offset: a fixed part of the scores, (rows,).
         ends: the least and the greatest coefficients, (k,) each, at most and at least 0; None for
             none.
@@ -202,6 +205,14 @@ def newton_on_host(
             if not trial.value < now.value:
                 break
             point, now = following, trial
+        lower = now.value - _NO_ROUNDING * abs(now.value)
+        if not reached and first.any() and at(np.zeros_like(first)).value < lower:
+            # So far from the minimum that the curvature, and with it all decreases, is rounding
+            return newton_on_host(
+                loss, columns, target, weights, penalties, np.zeros_like(first), offset=offset,
+                ends=ends, relative=relative, absolute=absolute, goal=goal, max_steps=max_steps,
+                widen=widen,
+            )  # fmt: skip
     if not (np.isfinite(now.gradient).all() and now.curvature.min(initial=0.0) >= 0):
         derivatives(loss, target, point @ columns + offset)  # says what is wrong
     if widen and not reached and len(point):
