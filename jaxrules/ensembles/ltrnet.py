@@ -18,7 +18,8 @@ below a tenth of the largest become 0. Parts that change no training prediction 
 weights b are refitted: the paper does not refit, and this helps most of all. The paper's model is
 the start of least penalised training risk after this. By default, the rules are instead chosen
 among those of all starts, as many as cross-fitted weights call for
-(`jaxrules.ensembles.selection`): the model then depends less on the seed.
+(`jaxrules.ensembles.selection`): the model then depends less on the seed. On few rows networks fit
+noise, which no weights undo; there, networks of every fold say how many rules to take.
 
 Under `monotone` half of the rules may only raise the score, the others only lower it. A projection
 after every step gives w of constrained columns and b the signs for that, and keeps v >= 0. The
