@@ -904,9 +904,10 @@ class _Training:
     @property
     def few_rows(self) -> bool:
         """Whether so few rows are left for each column that networks learn noise."""
-        if self.folds is None or not self.options.combines:
-            return False
         most = min(_FEW_ROWS, _ROWS_OF_COLUMN * len(self.columns.values))
+        many = len(self.weights) > 2 * most  # repeated rows, if few are distinct
+        if many or not self.options.combines or self.folds is None:
+            return False
         weights = self.folds.weights * self.data.weights.sum()
         return len(weights) <= most and not mostly_repeated(weights)
 
@@ -922,8 +923,8 @@ class _Training:
         begin = [part.starts(len(each)) for part in parts]
         nets = Net(*(np.concatenate(same) for same in zip(*begin, strict=True)))
         weights = np.repeat([part.weights for part in parts], len(each) * starts, axis=0)
-        all_ = [*each] * len(folds)
-        for descent in parts[0].descents(nets, all_, weights, run.stopped):
+        of_folds = [*each] * len(folds)
+        for descent in parts[0].descents(nets, of_folds, weights, run.stopped):
             nets = descent.parameters
         lanes = (Net(*lane) for lane in zip(*nets, strict=True))
         losses = np.empty((len(each), self.options.max_rules + 1, len(self.weights)))
