@@ -205,33 +205,38 @@ def newton_on_host(
             if not trial.value < now.value:
                 break
             point, now = following, trial
-        lower = now.value - _NO_ROUNDING * abs(now.value)
-        if not reached and first.any() and at(np.zeros_like(first)).value < lower:
-            # So far from the minimum that the curvature, and with it all decreases, is rounding
-            return newton_on_host(
-                loss, columns, target, weights, penalties, np.zeros_like(first), offset=offset,
-                ends=ends, relative=relative, absolute=absolute, goal=goal, max_steps=max_steps,
-                widen=widen,
-            )  # fmt: skip
     if not (np.isfinite(now.gradient).all() and now.curvature.min(initial=0.0) >= 0):
         derivatives(loss, target, point @ columns + offset)  # says what is wrong
-    if widen and not reached and len(point):
-        return _by_wider(
-            loss, (columns, target, weights, penalties), first, (point, float(now.value)), goal,
-            offset=offset, ends=ends, relative=relative, absolute=absolute, max_steps=max_steps,
-        )  # fmt: skip
-    return point, float(now.value)
+    found = point, float(now.value)
+    if reached or not len(point):
+        return found
+    return _again(
+        loss, (columns, target, weights, penalties), first, found, goal, widen, offset=offset,
+        ends=ends, relative=relative, absolute=absolute, max_steps=max_steps,
+    )  # fmt: skip
 
 
-def _by_wider(
+def _again(
     loss: Loss,
     rows: tuple[Floats, Floats, Floats, Floats],
     start: Floats,
     found: tuple[Floats, float],
     goal: float,
+    widen: bool,
     **given: Any,
 ) -> tuple[Floats, float]:
-    """The better of the minimum found and the one that steps from that of a wider loss reach."""
+    """The minimum from 0, if that is below what was found; else the better of this and the one that
+    steps from the minimum of a wider loss reach.
+    """
+    nothing, lower = np.zeros_like(start), found[1] - _NO_ROUNDING * abs(found[1])
+    with np.errstate(all="ignore"):
+        fixed = np.broadcast_to(given["offset"], rows[1].shape)
+        at_nothing = evaluate(loss, *rows, nothing, fixed).value
+    if start.any() and at_nothing < lower:
+        # The start was so far away that its curvature, and with it all decreases, was rounding
+        return newton_on_host(loss, *rows, nothing, goal=goal, widen=widen, **given)
+    if not widen:
+        return found
     scores = np.broadcast_to(start @ rows[0] + given["offset"], rows[1].shape)
     wider = widened(loss, rows[1], scores)
     if wider is None:
