@@ -215,12 +215,15 @@ BEFORE = {"boosting": (fitting, "_WORTH_A_FIT", np.inf), "ltrnet": (ltrnet, "_FE
 """What takes the look at noise on few rows away."""
 
 
+SIZES = ((100, 20), (100, 500), (100, 2000), (300, 20), (500, 100), (500, 300))
+
+
 def chance(learners: Sequence[str], splits: int) -> None:
     for learner in sorted(set(learners) & set(BEFORE)):
         print(f"\n{learner}\n\n| target | rows | columns | risk: before | rules | now | rules |")
         print("|---|---|---|---|---|---|---|")
         for target in ("noise", "numbers", "signal"):
-            for rows, columns in ((100, 20), (100, 500), (100, 2000), (300, 20), (500, 100)):
+            for rows, columns in SIZES:
                 found = [
                     by_chance(learner, *generated(target, rows, columns, seed)) for seed in range(5)
                 ]

@@ -323,7 +323,9 @@ def test_networks_of_a_fold_do_not_see_its_rows() -> None:
         *_, last = part.descents(part.starts(1), [whole.options], weights, lambda: False)
         found.append(last.parameters)
     jax.tree.map(np.testing.assert_array_equal, *found)
-    assert whole.held_out([whole.options])[0].shape == (4, 80)  # type: ignore[index]
+    losses = whole.held_out([whole.options])
+    assert losses is not None
+    assert losses[0].shape == (4, 80)
 
 
 def test_few_rows_are_distinct_ones_for_each_column() -> None:

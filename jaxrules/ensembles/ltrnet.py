@@ -966,8 +966,9 @@ class _Training:
         if held_out is not None:
             losses = held_out[: len(steps), first]
             means, place = losses @ weights, 0
-            if means.argmin():  # not the constant: then the most rules that are close to the best,
-                # as networks of four fifths of few rows are worse than those of all
+            # If the constant is best, one rule; else the most rules that are close to the best, as
+            # networks of four fifths of few rows are worse than those of all.
+            if means.argmin() > 0:
                 place = close_to_best(losses[1:], weights, weights**2, len(first))[-1]
             size = 1 + min(place, self.worth_keeping(steps, groups))
             return replace(steps[size], held_out=float(means[size]))

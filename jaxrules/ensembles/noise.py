@@ -162,11 +162,9 @@ class Ridge(NamedTuple):
         mean loss, and perhaps this one on rows that they have not seen.
         """
         constant = best_constant(loss, y, weights)
-        left, unseen = (
-            None if mean is None else share_left(loss, y, weights, mean, constant)
-            for mean in (risk, held_out)
-        )
-        assert left is not None
+        left, unseen = share_left(loss, y, weights, risk, constant), None
+        if held_out is not None:
+            unseen = share_left(loss, y, weights, held_out, constant)
         of_row = curvature(loss, y, weights, constant)
         return cls.by_noise(left, of_row, weights, rules, unit(loss, y, weights), unseen)
 

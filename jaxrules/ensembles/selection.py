@@ -87,7 +87,7 @@ def close_to_best(
     """
     means = losses @ weights
     if not math.isfinite(means.min()):
-        return np.arange(1)
+        return np.arange(1)  # nothing is known: the first
     excess = losses - losses[int(means.argmin())]
     mean = excess @ weights
     # The standard error of the paired difference, per row: what is hard for both models cancels.
