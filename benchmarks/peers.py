@@ -69,7 +69,7 @@ PEERS = {
         "from aix360.algorithms.rbm import LogisticRuleRegression",
     ),
     "aix360_0.2": Peer(  # begins with one condition of a binary column, where 0.3 has both
-        ("numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.2.2"),
+        ("numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.2.2", "cvxpy", "matplotlib"),
         ("aix360==0.2.1",),
         "from aix360.algorithms.rbm import LogisticRuleRegression",
     ),

@@ -50,7 +50,7 @@ authors_glrm = Experiment("aix360", cells, measure, protocol.files, lambda cell:
 
 LARGE = (0.1, 0.05, 0.01, 0.005, 0.001, 0.0005)
 """Of the grid, from the largest: what takes seconds to minutes."""
-LARGE_SETS = ("compas", "fico")
+LARGE_SETS = ("compas", "fico", "bank", "heart")
 
 
 def measure_by_lambda(cell: Cell, settings: Settings) -> list[Row]:
