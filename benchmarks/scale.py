@@ -20,8 +20,8 @@
   with JAX.
 
 Data and given rules are those of `large.py`. Every cell runs in its own process, where a fit of
-5000 rows comes first: it imports what the learner needs, and loads or compiles numba's kernels, also
-those that would wait until they repay it.
+5000 rows comes first: it imports what the learner needs, and loads or compiles numba's kernels,
+also those that would wait until they repay it.
 
 - `CPU s`: of the measured call, all threads; `clock s` beside it is longer on a busy machine.
 - `compile s`: how much of the clock JAX spent lowering and compiling programs for these shapes.

@@ -39,7 +39,7 @@ def cells(settings: Settings) -> list[Cell]:
         for name, problem in PROBLEMS.items()
         if not (settings.quick and name.startswith("adult"))
         for split in settings.first_folds(problem.splits)
-        for method in methods.LEARNERS
+        for method in methods.GRID
         if problem.measure != "R2" or method not in methods.CLASSIFIERS
         for setting in methods.SETTINGS
     ]
@@ -70,7 +70,9 @@ def measure(cell: Cell, settings: Settings) -> Row:
     }  # fmt: skip
 
 
-known = Experiment("known_splits", cells, measure, lambda cell: (PROBLEMS[cell["problem"]].file,))
+known = Experiment(
+    "known_splits", cells, measure, lambda cell: (PROBLEMS[cell["problem"]].file,), version=2
+)
 
 
 def fold_cells(settings: Settings) -> list[Cell]:
@@ -99,7 +101,11 @@ def measure_on_folds(cell: Cell, settings: Settings) -> Row:
 
 
 on_folds = Experiment(
-    "chosen_on_folds", fold_cells, measure_on_folds, lambda cell: (PROBLEMS[cell["problem"]].file,)
+    "chosen_on_folds",
+    fold_cells,
+    measure_on_folds,
+    lambda cell: (PROBLEMS[cell["problem"]].file,),
+    version=2,
 )
 
 

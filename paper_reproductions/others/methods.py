@@ -18,28 +18,8 @@ Options = dict[str, Any]
 MISSING: Any = "own_category"
 
 
-def _learner(fit: Callable[..., Fit[Any]], **fixed: Any) -> Callable[[Dataset, Options], Fit[Any]]:
-    """With the penalties that were defaults when the archive was measured, unless options differ."""
-    return lambda train, options: fit(train.X, train.y, missing=MISSING, **{**fixed, **options})
-
-
-def _lire(train: Dataset, options: Options) -> Fit[Any]:
-    """By default with a ridge of 1, and from that model on with one of .15 and a smaller penalty if it leaves less than
-    a quarter of the constant's loss.
-    """
-    fit = jr.lire.fit(train.X, train.y, missing=MISSING, **{"l2_penalty": 1.0, **options})
-    shares = np.unique(train.y, return_counts=True)[1] / len(train.y)
-    constant = -float(shares @ np.log(shares))
-    if options or fit.details.loss >= 0.25 * constant:
-        return fit
-    return jr.lire.fit(
-        train.X,
-        train.y,
-        missing=MISSING,
-        start=fit,
-        l2_penalty=0.15,
-        global_penalty=0.005 * constant,
-    )
+def _learner(fit: Callable[..., Fit[Any]]) -> Callable[[Dataset, Options], Fit[Any]]:
+    return lambda train, options: fit(train.X, train.y, missing=MISSING, **options)
 
 
 def _rulefit(train: Dataset, options: Options) -> Fit[Any]:
@@ -64,16 +44,22 @@ def boosted_rules(train: Dataset, trees: int, leaves: int) -> jr.Conjunctions:
 
 
 LEARNERS: dict[str, Callable[[Dataset, Options], Fit[Any]]] = {
-    "boosting": _learner(jr.boosting.fit, l2_penalty=1.0, multiclass="one_vs_rest"),
-    "GLRM": _learner(jr.glrm.fit, max_cut_points=9, eliminate=False, standard_errors=1.6),
+    "boosting": _learner(jr.boosting.fit),
+    "GLRM": _learner(jr.glrm.fit),
     "RuleFit": _rulefit,
-    "LIRE": _lire,
-    "rule list": _learner(jr.ssrl.fit, literal_penalty=1.0, max_cut_points=9),
+    "LIRE": _learner(jr.lire.fit),
+    "rule list": _learner(jr.ssrl.fit),
+    "exact list": _learner(jr.exact_list.fit),
+    "regression list": _learner(jr.regression_list.fit),
+    "LLTBoost": _learner(jr.lltboost.fit),
+    "LTRNet": _learner(jr.ltrnet.fit),
 }
-CLASSIFIERS = ("LIRE", "rule list")
-"""Learners that are run on classes only."""
+CLASSIFIERS = ("LIRE", "rule list", "exact list")
+REGRESSORS = ("regression list",)
+"""Learners that are run on classes only, and on numbers only."""
 
 TUTORIAL: Options = {
+    "max_cut_points": 9,
     "linear_terms": True,
     "rule_penalty": 0.005,
     "condition_penalty": 0.001,

@@ -33,15 +33,11 @@ SETTING = "the source's"
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """The source's program, GLRM at the source's settings, and our learners at both of ours."""
+    """GLRM at the source's settings, and our learners at both of ours."""
     asked = []
-    for name, (program, _) in SOURCES.items():
+    for name in SOURCES:
         ours = [m for m in OURS if PROBLEMS[name].measure != "R2" or m not in methods.CLASSIFIERS]
-        run = [
-            (program, SETTING),
-            ("GLRM", SETTING),
-            *((m, s) for m in ours for s in methods.SETTINGS),
-        ]
+        run = [("GLRM", SETTING), *((m, s) for m in ours for s in methods.SETTINGS)]
         for split in settings.first_folds(SPLITS, quick=2):
             asked += [Cell.of(problem=name, split=split, method=m, setting=s) for m, s in run]
     return asked
@@ -51,9 +47,6 @@ def measure(cell: Cell, settings: Settings) -> Row:
     """Scores and size on the test rows; seconds of the final fit, ``inside`` as in Table 1."""
     name, method = cell["problem"], cell["method"]
     train, test = rows_of(name, cell["split"])
-    program, theirs = SOURCES[name]
-    if method == program:
-        return _theirs(train, test, theirs)
     options: methods.Options = {}
     inside: dict[str, float] = {}
     if cell["setting"] == "chosen":
@@ -61,7 +54,7 @@ def measure(cell: Cell, settings: Settings) -> Row:
         options, inside["inside"] = methods.chosen(method, train, PROBLEMS[name].measure)
         inside["choosing"] = time.process_time() - began
     elif cell["setting"] == SETTING:
-        options = _as_ours(theirs, train)
+        options = _as_ours(SOURCES[name][1], train)
     fit, seconds = methods.timed(method, train, options)
     return {
         **methods.scores(fit.model, test),
@@ -77,6 +70,7 @@ def _as_ours(theirs: dict[str, Any], train: Dataset) -> methods.Options:
     """
     scale = float(np.abs(train.y - train.y.mean()).mean()) if train.task == "regression" else 1.0
     return {
+        "max_cut_points": 9,
         "rule_penalty": theirs["lambda0"] * scale, "condition_penalty": theirs["lambda1"] * scale,
         "linear_terms": theirs.get("useOrd", False), "debias": True,
     }  # fmt: skip
@@ -100,12 +94,29 @@ def _theirs(train: Dataset, test: Dataset, options: dict[str, Any]) -> Row:
     return {"R2" if test.task == "regression" else "accuracy": score, **sizes}
 
 
+def program_cells(settings: Settings) -> list[Cell]:
+    """The source's program."""
+    return [
+        Cell.of(problem=name, split=split, method=program, setting=SETTING)
+        for name, (program, _) in SOURCES.items()
+        for split in settings.first_folds(SPLITS, quick=2)
+    ]
+
+
+def measure_program(cell: Cell, settings: Settings) -> Row:
+    """As `measure`."""
+    return _theirs(*rows_of(cell["problem"], cell["split"]), SOURCES[cell["problem"]][1])
+
+
 splits = Experiment(
+    "ours on its splits", cells, measure, lambda cell: (PROBLEMS[cell["problem"]].file,)
+)
+programs = Experiment(
     "rule_regression",
-    cells,
-    measure,
+    program_cells,
+    measure_program,
     lambda cell: (PROBLEMS[cell["problem"]].file,),
-    elsewhere=lambda cell: cell["method"] not in OURS,
+    elsewhere=lambda cell: True,
 )
 
 
@@ -141,12 +152,16 @@ def measure_lengths(cell: Cell, settings: Settings) -> Row:
 
 
 lengths = Experiment(
-    "rule_lengths", length_cells, measure_lengths, lambda cell: (PROBLEMS[cell["problem"]].file,)
+    "rule_lengths",
+    length_cells,
+    measure_lengths,
+    lambda cell: (PROBLEMS[cell["problem"]].file,),
+    version=2,
 )
 
 
 def show_table_3(results: Results, canvas: Canvas) -> Section:
-    measured = Rows([*results[splits], *results[lengths]])
+    measured = Rows([*results[programs], *results[splits], *results[lengths]])
     tables = [_table(name, rows) for name in SOURCES if (rows := measured.where(problem=name))]
     return Section(
         "AIX360's programs at the settings of their notebooks (on HELOC with iterations for the "
@@ -215,5 +230,11 @@ def _beside(part: Rows, theirs: Rows, score: str) -> dict[str, str]:
 
 
 EXHIBITS = (
-    Exhibit("table", 3, "Rule regression of AIX360 on ten splits", (splits, lengths), show_table_3),
+    Exhibit(
+        "table",
+        3,
+        "Rule regression of AIX360 on ten splits",
+        (programs, splits, lengths),
+        show_table_3,
+    ),
 )

@@ -138,7 +138,8 @@ def test_the_report_of_what_is_there(tmp_path):
             }
             for k in (0, 1)
         ]
-        store.write(peers.peers, Cell.of(data="liver", method=method), rows, 1.0)
+        run = peers.peers if method == "imodels" else peers.ours
+        store.write(run, Cell.of(data="liver", method=method), rows, 1.0)
     results = Results(store, Settings())
     summary, liver = peers.show_table_2(results, Canvas(tmp_path)).tables
     assert summary.values["FIGS", "accuracy below the best"] == "0.1000 (1 sets)"
@@ -217,7 +218,8 @@ def test_rule_regression_is_compared_split_by_split(tmp_path):
                 "conditions": 6.0,
                 "seconds": 1.0,
             }
-            store.write(rule_regression.splits, cell, row, 1.0)
+            run = rule_regression.splits if method == "GLRM" else rule_regression.programs
+            store.write(run, cell, row, 1.0)
     (table,) = rule_regression.show_table_3(Results(store, Settings()), Canvas(tmp_path)).tables
     assert table.values[f"GLRM, {rule_regression.SETTING}", "at least theirs"] == "2 of 3"
     assert table.values[f"GLRM, {rule_regression.SETTING}", "beside theirs"] == "-0.0020 ± 0.0041"
