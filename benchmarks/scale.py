@@ -373,8 +373,12 @@ def drawn(part: str, folder: Path) -> None:
         ends = []
         for k, name in enumerate(names):
             points = sorted(
-                (int(row["size"]), float(row[field])) for row in rows if row["learner"] == name
+                (int(row["size"]), float(row[field]))
+                for row in rows
+                if row["learner"] == name and float(row[field]) > 0
             )
+            if not points:
+                continue
             panel.plot(*zip(*points, strict=True), color=f"C{k}", marker="o", ms=3, lw=1.3)
             ends.append((points[-1], name, f"C{k}"))
         labelled(panel, ends)
