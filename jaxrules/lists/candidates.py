@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.data.table import Schema, Table
+from jaxrules.lists.weighed_bits import WeighedBits, weighed_bits
 from jaxrules.rules.conditions import Conjunctions, PropositionPool
 from jaxrules.rules.constraints import Constraints
 from jaxrules.rules.rows import Activations, check_memory
@@ -48,6 +49,7 @@ class ListCandidates:
         required: the bits of all required features.
         local_penalty: of a rule that a row reads, times the weight of the row.
         complete: whether there was time for all conditions.
+        kept: what copies with other penalties share.
     """
 
     parts: Conjunctions
@@ -63,6 +65,7 @@ class ListCandidates:
     required: np.uint64
     local_penalty: float = 0.0
     complete: bool = True
+    kept: dict[str, WeighedBits] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.covers)
@@ -79,6 +82,13 @@ class ListCandidates:
     def prices(self) -> Floats:
         """The penalty of each condition, (conditions,)."""
         return self.penalty * self.lengths
+
+    @property
+    def bits(self) -> WeighedBits:
+        """The conditions by the bits that weigh them."""
+        if "bits" not in self.kept:
+            self.kept["bits"] = weighed_bits(self.covers, self.counts)
+        return self.kept["bits"]
 
     def covered(self, conditions: Any) -> Bools:
         """Which groups some conditions cover, bool (conditions, groups)."""

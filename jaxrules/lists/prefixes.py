@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from jaxrules.lists.candidates import ListCandidates
 from jaxrules.lists.pair_tables import PairTables
-from jaxrules.lists.weighed_bits import weighed_bits
 from jaxrules.solvers import layered
 from jaxrules.solvers.layered import Children, LayeredCertificate, never
 from jaxrules.tools.bits import Words, pack, unpack
@@ -130,7 +129,7 @@ class Prefixes(layered.LayeredProblem[Layer, Choice]):
         return (
             c.covers,
             counts,
-            *weighed_bits(c.covers, c.counts),
+            *c.bits,
             c.prices,
             np.ascontiguousarray(c.labels.T),
             c.defaults,

@@ -12,18 +12,20 @@ where sums of floats round.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxrules.tools.bits import Words, pack, unpack
+from jaxrules.tools.bits import Words, transposed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_WORDS = 1 << 26
-"""The most words that the conditions may take: 512 MiB."""
+_MOST_WORDS = 1 << 27
+"""The most words that the conditions may take: a GiB, as do those of the largest default pool."""
 _MOST_DIGITS = 40
 """Weights of more binary digits are summed as numbers: then most groups have most digits, which
 count as slowly. Sums must fit in 64 bits, too.
@@ -34,7 +36,6 @@ of all weights then errs by this share at most, below `prefixes.TOLERANCE`.
 """
 _NOTHING = 1e-9
 """A remainder below this share of the greatest weight is rounding."""
-_UNPACKED_AT_ONCE = 1 << 24
 
 
 class WeighedBits(NamedTuple):
@@ -108,9 +109,11 @@ def weighed_bits(covers: Words, counts: Floats) -> WeighedBits:
     places = np.concatenate(place)
     bits = np.empty((len(covers), n_words), np.uint64)
     word = 0
+    # The last is empty: -1 is its place, too.
+    by_group = functools.cache(lambda: np.pad(transposed(covers, len(counts)), ((0, 1), (0, 0))))
     for groups in place:
         end = word + len(groups) // 64
-        bits[:, word:end] = _taken(covers, len(counts), groups)
+        bits[:, word:end] = _taken(covers, by_group, groups)
         word = end
     return WeighedBits(
         bits, places, np.array(powers, np.uint64), np.array(parts, np.int64),
@@ -118,17 +121,16 @@ def weighed_bits(covers: Words, counts: Floats) -> WeighedBits:
     )  # fmt: skip
 
 
-def _taken(covers: Words, n_groups: int, groups: Ints) -> Words:
-    """The bits of some groups, -1 for none, (conditions, groups / 64)."""
+def _taken(covers: Words, by_group: Callable[[], Words], groups: Ints) -> Words:
+    """The bits of some groups, -1 for none, (conditions, groups / 64).
+
+    Args:
+        by_group: the conditions that cover each group, and an empty row, (groups + 1, words).
+    """
     some = groups[groups >= 0]
     first, n_words = int(some[0]), len(groups) // 64
     if int(some[-1]) - first != len(some) - 1:
-        size = max(1, _UNPACKED_AT_ONCE // n_groups)
-        found = np.empty((len(covers), n_words), np.uint64)
-        for start in range(0, len(covers), size):
-            covered = unpack(covers[start : start + size], n_groups)
-            found[start : start + size] = pack(covered[:, groups] & (groups >= 0))
-        return found
+        return transposed(by_group()[groups], len(covers))
     # Groups in a row, as those of a class are where each has one: their words, shifted
     word, shift = divmod(first, 64)
     found = covers[:, word : word + n_words] >> np.uint64(shift)
