@@ -358,32 +358,35 @@ def _conjoined(
             literals.n_patterns, len(members) + len(parent), 0.5, what="conditions",
             remedy="lower max_length, raise min_support, or use fewer cut points",
         )  # fmt: skip
-        longer = _met(covers, parent, keys, added, stopped)
+        longer = _with_met(covers, parent, keys, added, stopped)
         if longer is None:
             return members, covers, False
         grown = np.concatenate([members[parent], added[:, None]], axis=1)
         members = np.concatenate([np.pad(members, ((0, 0), (0, 1)), constant_values=-1), grown])
         # Duplicates come after their firsts, so that conditions before `newest` keep their places.
-        newest = len(covers)
-        covers = np.concatenate([covers, longer])
+        newest, covers = len(covers), longer
         kept = distinct(covers)[0]
-        members, covers = members[kept], covers[kept]
+        if len(kept) < len(covers):
+            members, covers = members[kept], covers[kept]
     return members, covers, True
 
 
-def _met(
+def _with_met(
     covers: Words,
     parent: NDArray[np.int64],
     keys: Words,
     added: NDArray[np.int64],
     stopped: Callable[[], bool],
 ) -> Words | None:
-    """The bits of conditions with one literal more; None if there was no time."""
-    longer = np.empty((len(parent), covers.shape[1]), covers.dtype)
+    """The bits of conditions, then of some with one literal more; None if there was no time."""
+    n = len(covers)
+    both = np.empty((n + len(parent), covers.shape[1]), covers.dtype)
+    both[:n] = covers
     size = max(1, _MET_AT_ONCE // covers.shape[1])
     for start in range(0, len(parent), size):
         if stopped():
             return None
         some = slice(start, start + size)
-        np.bitwise_and(covers[parent[some]], keys[added[some]], out=longer[some])
-    return longer
+        met = both[n + start : n + start + size]
+        np.bitwise_and(covers[parent[some]], keys[added[some]], out=met)
+    return both
