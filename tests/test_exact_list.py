@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 import jaxrules as jr
 from jaxrules.learning.cross_validation import folds
-from jaxrules.lists import exact_list, exact_problem, pair_tables, prefixes, reading, weighed_bits
+from jaxrules.lists import (
+    candidates,
+    exact_list,
+    exact_problem,
+    pair_tables,
+    prefixes,
+    reading,
+    weighed_bits,
+)
 from jaxrules.lists.candidates import ListCandidates, candidates_of
 from jaxrules.lists.in_time import RatedList
 from jaxrules.lists.literals import literals_of
@@ -598,6 +606,20 @@ def test_noise_raises_the_penalty_and_shrinks_probabilities():
         np.testing.assert_array_equal(fit.model.probabilities, near[0].probabilities)
         assert fit.history[-1].objective == fit.objective
     assert not large.chosen
+
+
+def test_searches_at_all_penalties_share_the_bits(monkeypatch):
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return weighed_bits.weighed_bits(*arguments)
+
+    monkeypatch.setattr(candidates, "weighed_bits", counted)
+    X, y = random_problem(0, rows=200, features=6)
+    fit = jr.exact_list.fit(X, np.random.default_rng(0).permutation(y), max_rules=2)
+    assert fit.details.literal_penalty > 1
+    assert len(calls) == 1
 
 
 def test_without_noise_the_first_search_is_the_fit():
