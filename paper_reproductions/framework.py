@@ -443,13 +443,14 @@ class Archive(Store):
         kept = 0
         for experiment in experiments:
             rows: list[tuple[Made, Row]] = []
-            of_before = 0
+            of_before = older = 0
             for cell in experiment.cells(results.settings):
                 store = results.store if results.store.has(experiment, cell) else self
                 origin, measured = store.made(experiment, cell), store.read(experiment, cell)
                 if origin is None or measured is None:
                     continue
                 of_before += store is self
+                older += store is self and not experiment.elsewhere(cell)
                 made.add(origin)
                 for row in measured:  # of seconds, reports have the sum
                     short = {n: _short(v) for n, v in row.items() if n != "cell_seconds"}
@@ -459,7 +460,7 @@ class Archive(Store):
                 stores = results.store, self  # the seconds of as many cells as possible
                 took = [store.seconds(experiment, results.settings) for store in stores]
                 seconds[experiment.name] = max(took, key=lambda one: one[1])
-            if of_before and experiment.name in before.get("Stale", {}):
+            if older and experiment.name in before.get("Stale", {}):
                 stale[experiment.name] = before["Stale"][experiment.name]
             kept += of_before
         if kept:

@@ -754,3 +754,6 @@ def test_new_results_replace_their_cells_of_an_archive_only(toy, shipped, tmp_pa
     assert list(shipped.stale) == ["size"], "path has no old cell left"
     assert shipped.about == {"Versions": "jaxrules 10", "Earlier cells": "jaxrules 9"}
     assert shipped.seconds(toy.size, FULL) == (5.0, 1)
+    object.__setattr__(toy.size, "elsewhere", lambda cell: True)
+    shipped.pack(Results(store, FULL), [toy.size, toy.path], {"Versions": "jaxrules 10"})
+    assert not shipped.stale, "programs of others do not change with the library"

@@ -290,7 +290,7 @@ def _draw(axis, rows: Rows, name: str, programs: list[str]) -> None:
         best = max(score for _, score in points)
         axis.set_ylim(bottom=max(min(score for _, score in points), best - 0.4) - 0.02)
     axis.set_xscale("log")
-    axis.set_xlim(5, 8000)
+    axis.set_xlim(3, 8000)
     axis.set_title(name, fontsize=10)
     axis.set_xlabel("rules + conditions")
     axis.set_ylabel("accuracy" if name in CLASSES else "R2")
