@@ -457,9 +457,13 @@ class Archive(Store):
                     rows.append((origin, short))
             if rows:
                 tables[experiment.name] = rows
-                stores = results.store, self  # the seconds of as many cells as possible
-                took = [store.seconds(experiment, results.settings) for store in stores]
-                seconds[experiment.name] = max(took, key=lambda one: one[1])
+                # The seconds of as many cells as possible; of more than there are, they are of an
+                # experiment that had others.
+                took = [
+                    store.seconds(experiment, results.settings) for store in (results.store, self)
+                ]
+                known = [one for one in took if one[1] <= len(experiment.cells(results.settings))]
+                seconds[experiment.name] = max(known, key=lambda one: one[1], default=(0.0, 0))
             if older and experiment.name in before.get("Stale", {}):
                 stale[experiment.name] = before["Stale"][experiment.name]
             kept += of_before
