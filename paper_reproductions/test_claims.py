@@ -254,6 +254,7 @@ def test_curves_of_accuracy_are_compared_where_both_have_models():
 def test_targets_that_are_not_reached_count_against_their_method():
     inf = math.inf
     assert lltboost.ratios([inf, inf, 2.0, 3.0], [inf, 4.0, inf, 6.0]) == [1.0, inf, 0.0, 0.5]
+    assert lltboost.ratios([2.0, 0.0], [0.0, 0.0]) == [inf, 1.0]
     assert lltboost.differences([inf, inf, 2.0, 3.0], [inf, 4.0, inf, 6.0]) == [0, inf, -inf, -3]
 
 

@@ -37,10 +37,14 @@ def risk(measure: str) -> Score:
 
 def ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """By repetition; 1 where neither is finite, so that no method reaches the target."""
-    return [
-        1.0 if math.isinf(a) and math.isinf(b) else a / b if not math.isinf(b) else 0.0
-        for a, b in zip(first, second, strict=True)
-    ]
+    return list(map(_ratio, first, second))
+
+
+def _ratio(a: float, b: float) -> float:
+    """Of two complexities; a model without rules, which may reach a target, has 0."""
+    if a == b:
+        return 1.0
+    return a / b if b > 0 else math.inf
 
 
 def differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
