@@ -227,7 +227,7 @@ def measure(part: str, learner: str, size: int) -> dict[str, Any]:
             else calls(min(WARM_ROWS, n_rows), min(n_rules, 100))
         )
         if part != "caches":
-            kernels._REPAYS = 0.0
+            kernels._REPAYS = 0.0  # a fit of 5000 rows would not wait for them
             first()
         elif learner.endswith(" jax"):  # NumPy imports what both engines need
             call(part, learner.removesuffix(" jax"), *problem(n_rows, n_rules))
