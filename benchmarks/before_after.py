@@ -134,6 +134,16 @@ def default_boosting(rows: int, columns: int) -> Job:
     return lambda: jr.boosting.fit(X, y).objective
 
 
+def default_rulefit(rows: int, classes: int) -> Job:
+    import jaxrules as jr
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 20))
+    scores = 1.5 * X[:, :classes] + 1.2 * (X[:, classes : 2 * classes] > 0.3)
+    y = (scores + random.gumbel(size=scores.shape)).argmax(axis=1)
+    return lambda: jr.rulefit.fit(X, y).objective
+
+
 JOBS: dict[str, Callable[[], Job]] = {
     "lire adult": lambda: lire("adult_train", 0.001),
     "lire heart": lambda: lire("heart", 0.001),
@@ -142,6 +152,10 @@ JOBS: dict[str, Callable[[], Job]] = {
     "rulefit path heart": lambda: rulefit("heart"),
     "rulefit path fico": lambda: rulefit("fico_lire"),
     "rulefit path magic": lambda: rulefit("magic"),
+    "rulefit default 1e4 x 20": lambda: default_rulefit(10_000, 2),
+    "rulefit default 1e5 x 20": lambda: default_rulefit(100_000, 2),
+    "rulefit five classes 1e4 x 20": lambda: default_rulefit(10_000, 5),
+    "rulefit five classes 3e4 x 20": lambda: default_rulefit(30_000, 5),
     "boosting wine": lambda: boosting("wine", "logistic", 1.0, 10),
     "boosting titanic": lambda: boosting("titanic_orb", "logistic", 1.0, 10),
     "boosting diabetes": lambda: boosting("diabetes", "squared", 2.0, 4),

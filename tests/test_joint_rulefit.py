@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp, softmax
 from test_joint import CODES, NAMES, SIGNS, X, Y, rows_of, three
 
 import jaxrules as jr
@@ -119,6 +120,57 @@ def test_limits_of_the_solver() -> None:
     ended = softmax_problem(HOLDS, SIGNS).solve(penalty, run=Run("test", 0))
     assert ended.status is Status.TIME_LIMIT
     assert not ended.coefficients.any()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_solution_in_other_coefficients_is_a_start_without_evaluation(classes: int) -> None:
+    holds = np.column_stack([HOLDS[:, :6], ~HOLDS[:, 0]])
+    ones = np.ones(len(X)), np.ones(7)
+    problem: Any = softmax_problem(holds, SIGNS)
+    if classes == 2:
+        logistic = jr.losses.logistic
+        problem = sparse_glm.SparseProblem.of(
+            Design.of(holds), SIGNS[:, 0], logistic, ones[0], True, ones[1]
+        )
+    found = problem.solve(0.05 * problem.max_penalty())
+    # Half of a rule's weight moves to its complement.
+    b, half = found.coefficients.copy(), found.coefficients[0] / 2
+    assert np.any(half != 0)
+    b[0], b[6] = half, b[6] - half
+    renamed = problem.renamed(found, b, found.intercept + half)
+    kept = problem.start(renamed)
+    assert kept is problem.latest.position
+    again = problem.start((b, renamed.intercept))
+    np.testing.assert_allclose(kept.coefficients, again.coefficients, atol=1e-12)
+    n = problem.design.n_patterns  # the rows stored beyond them have no weight
+    scores = kept.point.score[..., :n], again.point.score[..., :n]
+    for one, other in ((kept.intercept, again.intercept), scores):
+        difference = np.asarray(one - other)  # a number added to all classes changes nothing
+        np.testing.assert_allclose(difference, difference.mean(), atol=1e-9)
+    assert kept.point.loss == pytest.approx(again.point.loss)
+    lower = 0.01 * problem.max_penalty()
+    value = problem.solve(lower, start=renamed).objective
+    assert value == pytest.approx(problem.solve(lower).objective, rel=1e-5)
+
+
+def test_the_best_intercepts_end_where_rounding_hides_what_is_gained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n, random = 3000, np.random.default_rng(0)
+    target = random.dirichlet(np.ones(5), n).T
+    weights, score = random.dirichlet(np.ones(n)), random.normal(size=(5, n))
+    near = sparse_softmax._best_shift(weights, target, score) + 1e-8 * random.normal(size=5)
+    calls: list[int] = []
+    log_loss = sparse_softmax._log_loss
+    monkeypatch.setattr(
+        sparse_softmax, "_log_loss", lambda *given: calls.append(1) or log_loss(*given)
+    )
+    shift = sparse_softmax._best_shift(weights, target, score + near[:, None])
+    p = softmax(score + (near + shift)[:, None], axis=0)
+    assert np.abs((weights * (p - target)).sum(axis=1)).max() <= 1e-14
+    assert len(calls) == 1  # no step is compared
+    expected = weights @ (logsumexp(score, axis=0) - (target * score).sum(axis=0))
+    assert log_loss(weights, target, score) == pytest.approx(expected, rel=1e-13)
 
 
 def test_paths_folds_starts_and_limits() -> None:

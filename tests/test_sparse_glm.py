@@ -744,6 +744,12 @@ def test_products_of_bits_are_those_of_numbers(
         np.testing.assert_allclose(bits.gram(values**2, dtype=np.float64), expected, atol=1e-10)
         np.testing.assert_allclose(bits.gram(values**2, some), expected[some], rtol=1e-5, atol=1e-5)
         assert bits.gram(values**2, stopped=lambda: True) is None
+        squares = of_classes.T**2
+        each = np.stack([(whole * one) @ whole.T for one in squares])
+        for left, wanted in ((None, each), (some, each[:, some])):
+            found = bits.grams(squares, left, np.float64)
+            np.testing.assert_allclose(found, wanted, atol=1e-10)
+            assert bits.grams(squares, left, stopped=lambda: True) is None
     np.testing.assert_allclose(bits.take(some) @ values, (whole @ values)[some], atol=1e-12)
 
 
@@ -764,8 +770,10 @@ def test_rounded_products_leave_the_model_convex(
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(on_host, "_LARGE", 0)
     columns = np.sort(rng.random(3008)) > 0.1 * np.sort(rng.random((300, 1)), axis=0)
-    model = on_host.Curvature(rng.random(3008) / 3008).model(
+    models = on_host.Curvature(rng.random((1, 3008)) / 3008).models(
         BitColumns.of(columns), np.arange(len(columns)), True, lambda: False
     )
-    assert model is not None
-    np.linalg.cholesky(model.hessian.astype(np.float64))  # raises if it is not positive definite
+    assert models is not None
+    np.linalg.cholesky(
+        models[0].hessian.astype(np.float64)
+    )  # raises if it is not positive definite

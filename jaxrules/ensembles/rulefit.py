@@ -684,8 +684,8 @@ class _RuleFitProblem:
         for k, (master, begin) in enumerate(zip(self.masters, starts, strict=True)):
             part = run.child(1 / (len(self.masters) - k))
             found = master.solve(l1_penalty, start=begin, tolerance=tolerance, run=part)
-            solutions.append(found)
-        return _Solved(l1_penalty, tuple(map(self._named, solutions)))
+            solutions.append(self._named(master, found))
+        return _Solved(l1_penalty, tuple(solutions))
 
     @cached_property
     def twins(self) -> tuple[NDArray[np.intp], Floats] | None:
@@ -705,7 +705,11 @@ class _RuleFitProblem:
         twin = first[number]
         return twin, np.where(other[twin] == other, 1.0, -1.0)
 
-    def _named(self, solution: Any) -> Any:
+    def _named(
+        self,
+        master: sparse_glm.SparseProblem | sparse_softmax.SoftmaxProblem,
+        solution: sparse_glm.SparseSolution,
+    ) -> sparse_glm.SparseSolution:
         """The same solution, or the one with the same scores and objective that has, of rules with
         the same or exactly the other rows, only the first; without negligible weights.
         """
@@ -723,7 +727,7 @@ class _RuleFitProblem:
         # Factors take the unit out of the weights of linear terms, as rules have none.
         size *= np.where(self.factors > 0, self.factors, 1.0)
         b[size <= _NEGLIGIBLE * size.max(initial=0.0)] = 0.0
-        return replace(solution, coefficients=b, intercept=intercept)
+        return master.renamed(solution, b, intercept)
 
     def model(self, solved: _Solved) -> RuleEnsemble:
         """The rules and terms with nonzero weight."""

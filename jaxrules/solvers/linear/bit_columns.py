@@ -69,6 +69,8 @@ class BitColumns:
         if not self.compiled:
             sums = np.array([self._numbers(j) @ rows for j in range(len(self))])
             return sums.reshape(len(self), *rows.shape[1:])
+        if rows.ndim == 2 and rows.shape[1] == 1:
+            return (self @ rows[:, 0])[:, None]
         if rows.ndim == 2:
             from jaxrules.solvers.linear.kernels.bit_products_of_classes import add_sums_of_classes
 
@@ -140,21 +142,64 @@ class BitColumns:
             numbers = np.array([self._numbers(j) for j in range(len(self))])
             some = numbers if left is None else numbers[left]
             return None if stopped() else np.asarray((some * weights) @ numbers.T)
-        from jaxrules.solvers.linear.kernels.bit_products import scaled
-
         # Half of the weight on either side: a matrix times its own transpose, of which BLAS
         # computes one triangle.
-        root, octets = np.sqrt(weights).astype(dtype), self._octets
-        entries = _ENTRIES.astype(dtype)
+        root = np.sqrt(weights).astype(dtype)
+        size = len(self) if left is None else len(left)
+
+        def product(block: Floats, rows: slice) -> Floats:
+            return (block if left is None else block[left]) @ block.T
+
+        return self._summed(product, root, (size, len(self)), stopped)
+
+    def grams(
+        self,
+        weights: Floats,
+        left: NDArray[np.intp] | None = None,
+        dtype: type[np.floating] | np.dtype[np.floating] = np.float32,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Floats | None:
+        """`gram` for each of several weights, (outputs, rows); (outputs, columns in `left`,
+        columns).
+        """
+        if left is None or len(weights) == 1 or not self.compiled:
+            each = [self.gram(one, left, dtype, stopped) for one in weights]
+            known = [one for one in each if one is not None]
+            return np.stack(known) if len(known) == len(each) else None
+        weights = weights.astype(dtype)
+
+        def product(block: Floats, rows: slice) -> Floats:
+            # The bits become numbers once for all outputs.
+            weighted = weights[:, None, rows] * block[left]
+            return weighted.reshape(-1, weighted.shape[2]) @ block.T
+
+        ones = np.ones(weights.shape[1], dtype)
+        total = self._summed(product, ones, (len(weights) * len(left), len(self)), stopped)
+        return None if total is None else total.reshape(len(weights), len(left), len(self))
+
+    def _summed(
+        self,
+        product: Callable[[Floats, slice], Floats],
+        factors: NDArray[np.floating],
+        shape: tuple[int, int],
+        stopped: Callable[[], bool],
+    ) -> Floats | None:
+        """The sum over blocks of rows of a product, which takes the entries of the block times the
+        factors of their rows, and these rows; None if it was stopped.
+        """
+        from jaxrules.solvers.linear.kernels.bit_products import scaled
+
+        octets, entries = self._octets, _ENTRIES.astype(factors.dtype)
 
         def strand(first: int) -> Floats:
-            total = np.zeros((len(self) if left is None else len(left), len(self)))
+            total = np.zeros(shape)
             for start in range(first * _BLOCK, octets.shape[1], _STRANDS * _BLOCK):
                 if stopped():
                     break
-                block = np.empty((len(self), 8 * min(_BLOCK, octets.shape[1] - start)), dtype)
-                scaled(octets, start, entries, root, block)
-                total += (block if left is None else block[left]) @ block.T
+                width = 8 * min(_BLOCK, octets.shape[1] - start)
+                block = np.empty((len(self), width), factors.dtype)
+                scaled(octets, start, entries, factors, block)
+                total += product(block, slice(8 * start, 8 * start + width))
             return total
 
         if octets.shape[1] <= _BLOCK:

@@ -75,31 +75,32 @@ class Curvature:
     Products of pairs of columns are kept, so that along a path each pair is multiplied about once.
 
     Attributes:
-        rows: the second derivatives times the row weights, (rows,); None at the start.
+        rows: the second derivatives times the row weights, (outputs, rows); None at the start.
         columns: (k,) indices of the columns whose products are known.
-        products: (k, k).
+        products: (outputs, k, k).
     """
 
     rows: Floats | None = None
     columns: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
-    products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    products: Floats = field(default_factory=lambda: np.zeros((1, 0, 0)))
 
     def renew(self, rows: Floats) -> None:
         """Start again at another score, without products."""
-        self.rows, self.columns, self.products = rows, self.columns[:0], self.products[:0, :0]
+        self.rows, self.columns = rows, self.columns[:0]
+        self.products = np.zeros((len(rows), 0, 0))
 
     def keep(self, some: NDArray[np.bool_]) -> None:
         """Forget the products of the other columns."""
-        self.columns, self.products = self.columns[some], self.products[np.ix_(some, some)]
+        self.columns, self.products = self.columns[some], self.products[:, some][:, :, some]
 
-    def model(
+    def models(
         self,
         matrix: Floats | BitColumns,
         columns: NDArray[np.intp],
         fit_intercept: Flag,
         stopped: Callable[[], bool],
-    ) -> SecondOrderModel[Floats] | None:
-        """The second-order model of some columns; None if it was stopped.
+    ) -> list[SecondOrderModel[Floats]] | None:
+        """The second-order model of some columns for every output; None if it was stopped.
 
         Args:
             matrix: the columns, (k, rows).
@@ -117,29 +118,33 @@ class Curvature:
         left = new if 2 * len(new) <= len(columns) else None
         kind = np.float32 if matrix.size > _LARGE else np.float64
         if isinstance(matrix, BitColumns):
-            found = matrix.gram(self.rows, left, kind, stopped)
+            found = matrix.grams(self.rows, left, kind, stopped)
         else:
             rough = matrix.astype(kind, copy=False)
-            weighted = (rough if left is None else rough[left]) * self.rows.astype(kind)
-            found = (weighted @ rough.T).astype(np.float64, copy=False)
+            some = rough if left is None else rough[left]
+            each = [(some * rows) @ rough.T for rows in self.rows.astype(kind)]
+            found = np.stack(each).astype(np.float64, copy=False)
         if found is None:
             return None
         if left is not None:
             # Known pairs are copied; new ones are computed against all columns and stand for both
             # triangles.
-            products = np.empty((len(columns),) * 2)
-            products[np.ix_(place, place)] = self.products[np.ix_(known, known)]
-            products[new], products[:, new] = found, found.T
+            products = np.empty((len(found), len(columns), len(columns)))
+            products[:, place[:, None], place] = self.products[:, known[:, None], known]
+            products[:, new], products[:, :, new] = found, found.transpose(0, 2, 1)
             found = products
         self.columns, self.products = columns, found
-        coupling, total = matrix @ self.rows, intercept_curvature(self.rows, fit_intercept)
-        hessian = without_intercept(found, coupling, total)
-        if kind is np.float32:
-            # Nested rules are nearly collinear, so rounding can make the smallest eigenvalues
-            # negative; on a model without a minimum, the minimiser would use up all its rounds.
-            diagonal = np.diag_indices_from(hessian)
-            hessian[diagonal] += _ROUNDING32 * np.linalg.norm(hessian)
-        return SecondOrderModel(hessian, coupling, total)
+        couplings, models = matrix @ self.rows.T, []
+        for products, rows, coupling in zip(found, self.rows, couplings.T, strict=True):
+            total = intercept_curvature(rows, fit_intercept)
+            hessian = without_intercept(products, coupling, total)
+            if kind is np.float32:
+                # Nested rules are nearly collinear, so rounding can make the smallest eigenvalues
+                # negative; on a model without a minimum, the minimiser would use up all its rounds.
+                diagonal = np.diag_indices_from(hessian)
+                hessian[diagonal] += _ROUNDING32 * np.linalg.norm(hessian)
+            models.append(SecondOrderModel(hessian, coupling, total))
+        return models
 
 
 class HostNewtonState(NamedTuple):
@@ -226,13 +231,14 @@ class ProximalNewton:
         fresh = self.curvature.rows is None or ((at.short or at.slow) and not loss.quadratic)
         if fresh:
             second = np.asarray(loss.curvature(data.target, at.score))
-            self.curvature.renew(data.weights * second)
+            self.curvature.renew((data.weights * second)[None])
         model = at.model
         if fresh or model is None:
             given = self.names, data.fit_intercept, self.limits.stopped
-            model = self.curvature.model(data.columns, *given)
-            if model is None:
+            models = self.curvature.models(data.columns, *given)
+            if models is None:
                 return at._replace(ended=True)
+            model = models[0]
         inner = max(INEXACT * at.violation, self.limits.tolerance / 2)
         goal = subproblem(model, at, penalty).minimum(inner)
         direction, by = line(model, at, goal)

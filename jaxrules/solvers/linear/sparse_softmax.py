@@ -26,15 +26,15 @@ the mean entropy of t is a lower bound on the minimum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, xlogy
 from scipy.special import softmax as shares_of
+from scipy.special import xlogy
 
 from jaxrules.losses import logistic, merge_rows
 from jaxrules.solvers.blas import one_blas_thread
@@ -43,7 +43,6 @@ from jaxrules.solvers.linear.bit_columns import BitColumns
 from jaxrules.solvers.linear.design import Design, Floats
 from jaxrules.solvers.linear.on_host import Curvature, NewtonPoint
 from jaxrules.solvers.linear.penalties import Group, feasible_share
-from jaxrules.solvers.linear.proximal_newton import SecondOrderModel
 from jaxrules.solvers.linear.working_sets import Latest, Position, SparseSolution, WorkingSets
 from jaxrules.tools.runs import Run
 
@@ -62,6 +61,8 @@ _HALVINGS = 30  # of the line search
 _ROUNDING = 1e-15  # of the objective
 _ZERO = 1e-14  # of a share that rounding made negative
 _SHIFT_STEPS = 50  # of Newton's method towards the best intercepts
+_UNSEEN = 1e-13  # a gain of this share of the loss is lost in its rounding
+_BLOCK = 2048  # rows of a sum over all
 _FREE = Limits(1e-14, 100)  # of the columns without a penalty alone
 
 
@@ -84,7 +85,14 @@ def _times_hessian(p: Floats, u: Floats) -> Floats:
 
 
 def _log_loss(weights: Floats, target: Floats, score: Floats) -> float:
-    return float(weights @ (logsumexp(score, axis=0) - (target * score).sum(axis=0)))
+    """In blocks of rows that stay in the cache."""
+    total = 0.0
+    for start in range(0, len(weights), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        below = score[:, rows] - score[:, rows].max(axis=0)
+        linear = (target[:, rows] * below).sum(axis=0)  # a row's shares sum to 1
+        total += float(weights[rows] @ (np.log(np.exp(below, out=below).sum(axis=0)) - linear))
+    return total
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ class SoftmaxProblem(WorkingSets):
     penalty: Group
     least: float
     worth: float
-    curvatures: list[Curvature] = field(default_factory=list)
+    curvature: Curvature = field(default_factory=Curvature)
     latest: Latest = field(default_factory=Latest)
     constant = 0.0
 
@@ -128,16 +136,14 @@ class SoftmaxProblem(WorkingSets):
         # Merged rows of several classes cannot be fitted perfectly: what is left is the entropy of
         # their shares. At score 0 every row loses log K.
         least = -float(weights @ xlogy(shares, shares).sum(axis=0))
-        curvatures = [Curvature() for _ in range(k)]
-        return cls(design, weights, shares, penalty, least, float(np.log(k)), curvatures)
+        return cls(design, weights, shares, penalty, least, float(np.log(k)))
 
     def with_columns(self, design: Design, penalty_factors: Floats, same: int) -> SoftmaxProblem:
         """The problem on the same rows with other columns from the one with index `same` on; it
         takes over the products of those before.
         """
         penalty = Group(penalty_factors / design.scale)
-        for one in self.curvatures:
-            one.keep(one.columns < same)
+        self.curvature.keep(self.curvature.columns < same)
         return replace(self, design=design, penalty=penalty, latest=Latest())
 
     def solve(
@@ -195,7 +201,7 @@ class SoftmaxProblem(WorkingSets):
     def solver(self, working: NDArray[np.intp], strength: float, limits: Limits) -> BlockDescent:
         columns, penalty = self.design.take(working), self.penalty.take(working).times(strength)
         return BlockDescent(
-            self.weights, self.target, columns, penalty, self.curvatures, working, limits
+            self.weights, self.target, columns, penalty, self.curvature, working, limits
         )
 
     def bound(self, penalty: Group, point: NewtonPoint[Floats]) -> float:
@@ -249,6 +255,8 @@ def _best_shift(weights: Floats, target: Floats, score: Floats) -> Floats:
         step, length = -np.linalg.solve(hessian, gradient), 2.0
         step *= min(1.0, 3.0 / np.abs(step).max())
         moved = np.inf
+        if -(gradient @ step) <= _UNSEEN * value:
+            length, moved, tried = 1.0, value, score + (shift + step)[:, None]
         while not moved <= value * (1 + _ROUNDING) and length > 0.5**_HALVINGS:
             length /= 2
             tried = score + (shift + length * step)[:, None]
@@ -339,8 +347,8 @@ class BlockDescent:
         weights, target: as of `SoftmaxProblem`.
         columns: the working set.
         penalty: of these columns.
-        curvatures: one per class; may be those of an earlier score.
-        names: the indices of the columns in them.
+        curvature: of every class; may be that of an earlier score.
+        names: the indices of the columns in it.
         limits: when it ends.
     """
 
@@ -348,7 +356,7 @@ class BlockDescent:
     target: Floats
     columns: Columns
     penalty: Group
-    curvatures: Sequence[Curvature]
+    curvature: Curvature
     names: NDArray[np.intp]
     limits: Limits
 
@@ -372,12 +380,11 @@ class BlockDescent:
         # Models are costly: they are renewed only at the start, where they no longer help, or if
         # several steps have gained little.
         slow = at.age >= _AGE and at.violation > _SLOW * at.begun
-        if self.curvatures[0].rows is None or at.stuck or slow:
-            for curvature, own in zip(self.curvatures, at.shares, strict=True):
-                curvature.renew(self.weights * own * (1 - own))
+        if self.curvature.rows is None or at.stuck or slow:
+            self.curvature.renew(self.weights * at.shares * (1 - at.shares))
             at = at._replace(models=None, scale=1.0, age=0, idle=0, fresh=True)
         models = at.models or _Models.of(
-            self.columns, self.curvatures, self.names, self.limits.stopped
+            self.columns, self.curvature, self.names, self.limits.stopped
         )
         if models is None:
             return at._replace(ended=True)
@@ -404,8 +411,9 @@ class BlockDescent:
         shares = np.asarray(shares_of(score, axis=0))
         # The models omit the second derivatives between classes. The curvature of the loss along
         # this step, relative to that of the models, scales the next one (Barzilai and Borwein).
-        pairs = zip(self.curvatures, along, strict=True)
-        said = sum(float(one.rows @ own**2) for one, own in pairs)
+        assert self.curvature.rows is not None
+        pairs = zip(self.curvature.rows, along, strict=True)
+        said = sum(float(rows @ own**2) for rows, own in pairs)
         bent = float(((shares - at.shares) * along).sum(axis=0) @ self.weights) / length
         gradient, by_intercept, violation = self._slopes(coefficients, shares)
         scale = float(np.clip(bent / said, _LEAST_SCALE, 1 / _LEAST_SCALE)) if said > 0 else 1.0
@@ -442,16 +450,13 @@ class _Models(NamedTuple):
     def of(
         cls,
         columns: Columns,
-        curvatures: Sequence[Curvature],
+        curvature: Curvature,
         names: NDArray[np.intp],
         stopped: Callable[[], bool],
     ) -> _Models | None:
-        models: list[SecondOrderModel[Floats]] = []
-        for one in curvatures:
-            model = one.model(columns, names, True, stopped)
-            if model is None:
-                return None
-            models.append(model)
+        models = curvature.models(columns, names, True, stopped)
+        if models is None:
+            return None
         hessians = np.stack([model.hessian for model in models])
         diagonals = np.diagonal(hessians, axis1=1, axis2=2)
         least = _RIDGE * diagonals.max(axis=1, keepdims=True) + np.finfo(np.float64).tiny

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -121,6 +121,7 @@ class WorkingSets(ABC):
         constant: of the loss of merged rows.
         least: the sum of the least losses of the single rows: no objective is below.
         worth: the objective at score 0, above the floor: the scale for a nearly perfect fit.
+        latest: the latest solution.
     """
 
     design: Design
@@ -128,6 +129,7 @@ class WorkingSets(ABC):
     constant: float
     least: float
     worth: float
+    latest: Latest
 
     @abstractmethod
     def at(self, coefficients: Floats, intercept: Any, score: Floats, all_free: bool) -> Position:
@@ -157,6 +159,21 @@ class WorkingSets(ABC):
         """The position of a given start; for None the null model, in which every penalised
         coefficient is zero.
         """
+
+    def renamed(
+        self, solution: SparseSolution, coefficients: Floats, intercept: Any
+    ) -> SparseSolution:
+        """A solution with other coefficients, (columns,) or (columns, classes), of the same scores
+        and objective; as a start, the latest one still costs no evaluation.
+        """
+        renamed, at = replace(solution, coefficients=coefficients, intercept=intercept), self.latest
+        if solution is at.solution and at.position is not None:
+            scaled = (coefficients.T * self.design.scale).T
+            by = self.design.centre @ (coefficients - solution.coefficients)
+            moved = at.position.intercept + (intercept - solution.intercept) + by
+            at.solution = renamed
+            at.position = at.position._replace(coefficients=scaled, intercept=moved)
+        return renamed
 
     @property
     def unpenalised(self) -> NDArray[np.intp]:
