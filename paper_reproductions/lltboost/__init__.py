@@ -31,8 +31,7 @@ PAPER = Paper(
         search over all thresholds, from the best constant, stagewise as in the paper; "tolerance": one more proposition
         has to raise the objective by 30 %, as LLTBoost demands; "corrective": all weights are refitted after every
         rule, as LLTBoost does. "Exact search" has {protocol.EXACT_CUT_POINTS} quantiles per column and at most
-        {protocol.EXACT_SECONDS:g} seconds per rule, and {protocol.FEW_REPEATS} repetitions, all ten with --slow. DRNet
-        is jaxrules'; the log loss of its rule sets, which answer yes or no, is that of the shares of training rows.
+        {protocol.EXACT_SECONDS:g} seconds per rule. DRNet is jaxrules'; the log loss of its rule sets, which answer yes or no, is that of the shares of training rows.
         "LTRNet, to the letter" is the paper's: soft steps in training, the weights as they were trained, and rules that
         change no prediction are kept; steepness, optimiser and step size, which the paper does not name, are jaxrules'.
         "LTRNet" is jaxrules', another method: hard steps in the forward pass, weights refitted after

@@ -32,8 +32,7 @@ without a proof is marked.
 LEAST_PROBABILITY = 1e-3
 """A rule set that says 0 or 1 would have an infinite log loss."""
 SLOW = ("TGB, exact search", "TGB, all, exact search")
-"""Not in the quick version, and without --slow in few repetitions."""
-FEW_REPEATS = 3
+"""Not in the quick version."""
 
 Models = Iterator[tuple[dict[str, Any], list[Any]]]
 """Of one method: what was chosen freely, and the models of different sizes; the
@@ -251,7 +250,7 @@ def cells(methods: Iterable[str], settings: Settings) -> list[Cell]:
         for repeat in settings.first_folds(published.REPEATS, quick=3)
         for name in sets(settings)
         for method in applicable(methods, name)
-        if method not in SLOW or (not settings.quick and (settings.slow or repeat < FEW_REPEATS))
+        if method not in SLOW or not settings.quick
     ]
 
 
