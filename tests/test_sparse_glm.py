@@ -746,7 +746,12 @@ def test_products_of_bits_are_those_of_numbers(
         assert bits.gram(values**2, stopped=lambda: True) is None
         squares = of_classes.T**2
         each = np.stack([(whole * one) @ whole.T for one in squares])
-        for left, wanted in ((None, each), (some, each[:, some])):
+        for at_once, left, wanted in (
+            (512, None, each),
+            (512, some, each[:, some]),
+            (2 * len(some), some, each[:, some]),
+        ):
+            patch.setattr(bit_columns, "_WEIGHTED", at_once)
             found = bits.grams(squares, left, np.float64)
             np.testing.assert_allclose(found, wanted, atol=1e-10)
             assert bits.grams(squares, left, stopped=lambda: True) is None

@@ -25,6 +25,8 @@ _BLOCK = 512
 """Octets of a column, eight rows each, that are converted at once to numbers for BLAS."""
 _ENTRIES = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.float64)
 """The eight bits of every octet, (256, 8)."""
+_WEIGHTED = 512
+"""Columns times outputs of a block that are multiplied at once."""
 _STRANDS = 2
 """Threads that share the blocks; sums do not depend on the number of cores."""
 
@@ -166,12 +168,14 @@ class BitColumns:
             each = [self.gram(one, left, dtype, stopped) for one in weights]
             known = [one for one in each if one is not None]
             return np.stack(known) if len(known) == len(each) else None
-        weights = weights.astype(dtype)
+        weights, at_once = weights.astype(dtype), max(1, _WEIGHTED // max(1, len(left)))
+        groups = [weights[k : k + at_once] for k in range(0, len(weights), at_once)]
 
         def product(block: Floats, rows: slice) -> Floats:
             # The bits become numbers once for all outputs.
-            weighted = weights[:, None, rows] * block[left]
-            return weighted.reshape(-1, weighted.shape[2]) @ block.T
+            some, width = block[left], block.shape[1]
+            weighted = ((group[:, None, rows] * some).reshape(-1, width) for group in groups)
+            return np.concatenate([one @ block.T for one in weighted])
 
         ones = np.ones(weights.shape[1], dtype)
         total = self._summed(product, ones, (len(weights) * len(left), len(self)), stopped)

@@ -206,7 +206,7 @@ class ProximalNewton:
     @contextmanager
     def settings(self) -> Iterator[None]:
         """float64, and no warnings of overflow."""
-        with x64(), np.errstate(all="ignore"), _threads(self.data.columns):
+        with x64(), np.errstate(all="ignore"), threads_for(self.data.columns):
             yield
 
     def init(self, coefficients: Floats, intercept: float, score: Floats) -> HostNewtonState:
@@ -289,7 +289,7 @@ def point_at(
         unpenalised: some of them.
     """
     _, weights, target, fit_intercept = data
-    with np.errstate(all="ignore"), _threads(unpenalised):
+    with np.errstate(all="ignore"), threads_for(unpenalised):
         # At the best intercept the gradient sums to zero, as a feasible dual point must.
         shift = best_shift(loss, target, score, weights) if fit_intercept else 0.0
         score = score + shift
@@ -301,6 +301,9 @@ def point_at(
         return NewtonPoint(shift, score, value, gradient, dual, dual_gradient)
 
 
-def _threads(matrix: Floats | BitColumns) -> AbstractContextManager[None]:
-    """One BLAS thread for a small matrix."""
-    return one_blas_thread() if matrix.size <= FEW else nullcontext()
+def threads_for(matrix: Floats | BitColumns) -> AbstractContextManager[None]:
+    """One BLAS thread beside a small matrix, or one of bits, whose own products leave little to
+    BLAS: its other threads would wait, spinning.
+    """
+    few = isinstance(matrix, BitColumns) or matrix.size <= FEW
+    return one_blas_thread() if few else nullcontext()

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -142,7 +143,7 @@ class SparseProblem(WorkingSets):
         if start is not None and self.loss.curvature_bound is None:
             # If the curvatures of rows differ beyond float64 precision, Newton's method does not
             # move.
-            both = position, self.start(None)
+            both = position, self.null
             position = min(both, key=lambda one: self.certificate(one, l1_penalty).objective)
         asked = float(l1_penalty), position, tolerance, max_iterations, run
         if self._stage(position) is None:
@@ -193,12 +194,16 @@ class SparseProblem(WorkingSets):
         coefficients, intercept, point, all_free = position
         return self.at(coefficients, intercept, point.score, all_free)
 
+    @cached_property
+    def null(self) -> Position:
+        nothing, no_score = np.zeros(self.design.n_columns), np.zeros_like(self.data.weights)
+        return self._null_model(self.at(nothing, 0.0, no_score, False))
+
     def start(self, start: SparseSolution | tuple[ArrayLike, float] | None) -> Position:
-        """The position of a given start, or the null model: every penalised coefficient zero."""
+        """The position of a given start, or the null model."""
         design = self.design
         if start is None:
-            nothing, no_score = np.zeros(design.n_columns), np.zeros_like(self.data.weights)
-            return self._null_model(self.at(nothing, 0.0, no_score, False))
+            return self.null
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = self.parts_of(start)

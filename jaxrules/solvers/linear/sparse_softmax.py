@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,13 +168,17 @@ class SoftmaxProblem(WorkingSets):
         self.latest.solution, self.latest.position = solution, position
         return solution
 
+    @cached_property
+    def null(self) -> Position:
+        k = len(self.target)
+        nothing, no_score = np.zeros((self.design.n_columns, k)), np.zeros_like(self.target)
+        return self.null_model(self.at(nothing, np.zeros(k), no_score, False), _FREE)
+
     def start(self, start: SparseSolution | tuple[ArrayLike, ArrayLike] | None) -> Position:
-        """The position of a given start, or the null model: every penalised coefficient zero."""
-        design, k = self.design, len(self.target)
-        coefficients = np.zeros((design.n_columns, k))
+        """The position of a given start, or the null model."""
+        design = self.design
         if start is None:
-            position = self.at(coefficients, np.zeros(k), np.zeros_like(self.target), False)
-            return self.null_model(position, _FREE)
+            return self.null
         if start is self.latest.solution and self.latest.position is not None:
             return self.latest.position
         given, intercept = self.parts_of(start)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jaxrules.solvers.limits import Limits, never
 from jaxrules.solvers.linear.design import Design, Floats
-from jaxrules.solvers.linear.on_host import NewtonPoint
+from jaxrules.solvers.linear.on_host import NewtonPoint, threads_for
 from jaxrules.solvers.linear.penalties import Penalty
 from jaxrules.tools.fits import Status
 from jaxrules.tools.runs import Run
@@ -154,11 +154,14 @@ class WorkingSets(ABC):
             start = start.coefficients, start.intercept
         return np.asarray(start[0], np.float64), np.asarray(start[1], np.float64)
 
+    @property
+    @abstractmethod
+    def null(self) -> Position:
+        """The null model, in which every penalised coefficient is zero."""
+
     @abstractmethod
     def start(self, start: Any) -> Position:
-        """The position of a given start; for None the null model, in which every penalised
-        coefficient is zero.
-        """
+        """The position of a given start; for None the null model."""
 
     def renamed(
         self, solution: SparseSolution, coefficients: Floats, intercept: Any
@@ -231,7 +234,7 @@ class WorkingSets(ABC):
         """The smallest penalty at which every penalised coefficient is zero: max_j |gradient_j| /
         c_j at the null model; 0 if no column has a penalty.
         """
-        factors, gradient = self.penalty.prices, self.start(None).point.gradient
+        factors, gradient = self.penalty.prices, self.null.point.gradient
         pulls, some = self.penalty.pull(gradient), factors > 0
         return float(np.max(pulls[some] / factors[some], initial=0.0))
 
@@ -258,6 +261,17 @@ class WorkingSets(ABC):
         run: Run | None,
     ) -> tuple[SparseSolution, Position]:
         """From a position until the duality gap is small."""
+        with threads_for(self.design.storage):
+            return self._minimise(strength, position, tolerance, max_iterations, run)
+
+    def _minimise(
+        self,
+        strength: float,
+        position: Position,
+        tolerance: float,
+        max_iterations: int,
+        run: Run | None,
+    ) -> tuple[SparseSolution, Position]:
         # Without a penalty the dual point must be orthogonal to all columns; with one, only to
         # those of price 0.
         if position.all_free != (strength == 0):
