@@ -66,7 +66,7 @@ def test_distinct_rows_are_numbered_by_first_appearance(matrix: np.ndarray) -> N
 def test_many_rows_are_hashed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bits, "_HASHED", 1)
     words = np.random.default_rng(0).integers(0, 12, (1300, 3)).astype(np.uint64)
-    assert len(words) > 2 * bits._TILE
+    assert len(words) > 2 * bits._HASHED_ROWS
     first, inverse = bits.distinct(words)
     rows, expected = np.unique(words, axis=0, return_index=True)
     assert first.tolist() == np.sort(expected).tolist()
@@ -259,8 +259,9 @@ def test_bad_input(call, message: str) -> None:
 
 
 def test_wide_rows_are_transposed_in_tiles() -> None:
-    matrix = np.random.default_rng(0).random((70, 5000)) < 0.5
-    columns = bits.transposed(bits.pack(matrix), 5000)
+    matrix = np.random.default_rng(0).random((70, 70_003)) < 0.5
+    assert 2 * bits._SQUARES < 9 * 8751
+    columns = bits.transposed(bits.pack(matrix), 70_003)
     assert (bits.unpack(columns, 70) == matrix.T).all()
 
 

@@ -27,7 +27,7 @@ from jaxrules.rules.constraints import Constraints, rules_for
 from jaxrules.rules.rows import Activations
 from jaxrules.solvers.layered import never
 from jaxrules.tools import checks
-from jaxrules.tools.bits import pack
+from jaxrules.tools.bits import pack, unpack
 from jaxrules.tools.fits import Fit, Settings
 from jaxrules.tools.runs import Run
 
@@ -36,8 +36,8 @@ Floats = NDArray[np.float64]
 _MOST_ENTRIES, _OVERHEAD = 1 << 33, 1 << 13
 """The most conditions of the default pool x distinct rows, and as many rows as a condition costs
 beside its bits: about 4 GiB of memory."""
-_AT_ONCE = 1024
-"""Literals whose classes are counted at once."""
+_AT_ONCE = 1 << 18
+"""Literals times rows that become numbers at once."""
 
 
 @options
@@ -325,14 +325,16 @@ def _best(literals: Activations, weights: Floats, room: int) -> NDArray[np.intp]
     Args:
         weights: of the classes in each pattern, (patterns, classes).
     """
-    totals, worth = weights.sum(axis=0), np.empty(literals.n_rules)
-    for start in range(0, len(worth), _AT_ONCE):
-        block = slice(start, start + _AT_ONCE)
-        inside = literals.holds(block).astype(np.float64) @ weights
-        worth[block] = sum(
-            (side**2).sum(axis=1) / np.maximum(side.sum(axis=1), np.finfo(np.float64).tiny)
-            for side in (inside, totals - inside)
-        )
+    totals, inside = weights.sum(axis=0), np.zeros((literals.n_rules, weights.shape[1]))
+    words = -(-_AT_ONCE // (64 * max(1, literals.n_rules)))
+    for start in range(0, literals.bits.shape[1], words):
+        rows = weights[64 * start : 64 * (start + words)]
+        holds = unpack(literals.bits[:, start : start + words], len(rows))
+        inside += holds.astype(np.float64) @ rows
+    worth = sum(
+        (side**2).sum(axis=1) / np.maximum(side.sum(axis=1), np.finfo(np.float64).tiny)
+        for side in (inside, totals - inside)
+    )
     # A literal and its negation are equally good but for rounding, and stay together.
     ranked = np.argsort(-np.round(worth / totals.sum(), 12), kind="stable")
     return np.sort(ranked[:room])

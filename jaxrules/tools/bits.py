@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 Words = NDArray[np.uint64]
 """Rows of bits, shape (rows, words)."""
 
-_TILE = 512
-"""The number of rows transposed at once: a multiple of 64, small enough to stay in the cache."""
+_SQUARES = 1 << 15
+"""The number of squares of eight by eight bits transposed at once, which stay in the cache."""
+_SWAPS = tuple(
+    (np.uint64(shift), np.uint64(mask))
+    for shift, mask in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0xF0F0F0F0))
+)
 _BLOCK = 1 << 24
 """The number of bits unpacked at once: 16 MiB."""
 _HASHED = 1 << 16
 """The number of words hashed at once, roughly: half a MiB."""
+_HASHED_ROWS = 512
+"""The least number of rows hashed at once."""
 
 
 def n_words(n_bits: int) -> int:
@@ -48,18 +54,26 @@ def unpack(words: Words, n_bits: int) -> NDArray[np.bool_]:
 
 def transposed(words: Words, n_bits: int) -> Words:
     """The transpose of rows of words, as rows of words, (n_bits, words)."""
+    eights, used = -(-len(words) // 8), -(-n_bits // 8)
     result = np.zeros((n_bits, 8 * n_words(len(words))), np.uint8)
-    octets = words.view(np.uint8)
-    for start in range(0, len(words), _TILE):
-        for left in range(0, n_bits, 8 * _TILE):
-            count = min(8 * _TILE, n_bits - left)
-            # Tiles start at whole octets in both directions, so that no two share one.
-            tile = octets[start : start + _TILE, left // 8 : (left + count + 7) // 8]
-            columns = np.ascontiguousarray(
-                np.unpackbits(tile, axis=1, count=count, bitorder="little").T
-            )
-            packed = np.packbits(columns, axis=1, bitorder="little")
-            result[left : left + count, start // 8 : start // 8 + packed.shape[1]] = packed
+    octets, wide = words.view(np.uint8)[:, :used], max(1, _SQUARES // max(1, eights))
+    for start in range(0, used, wide):
+        part = octets[:, start : start + wide]
+        tile = np.zeros((eights, part.shape[1], 8), np.uint8)
+        for k in range(8):
+            some = part[k::8]
+            tile[: len(some), :, k] = some
+        # Eight rows of eight bits are a word. The three swaps exchange bits, pairs and fours of
+        # bits across its diagonal (Warren, "Hacker's Delight", section 7-3).
+        squares = tile.view("<u8")[:, :, 0]
+        for shift, mask in _SWAPS:
+            swap = squares >> shift
+            swap ^= squares
+            swap &= mask
+            squares ^= swap
+            squares ^= swap << shift
+        into = result[8 * start : 8 * (start + wide), :eights]
+        into[:] = tile.transpose(1, 2, 0).reshape(8 * tile.shape[1], eights)[: len(into)]
     return result.view("<u8")
 
 
@@ -73,7 +87,7 @@ def distinct(words: Words) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     key = np.zeros(len(words), np.uint64)
     # A hash of each row, so that one integer sort suffices; of some rows at a time, which stay in
     # the cache.
-    size = max(_TILE, _HASHED // words.shape[1])
+    size = max(_HASHED_ROWS, _HASHED // words.shape[1])
     for start in range(0, len(words), size):
         part = key[start : start + size]
         for word in np.ascontiguousarray(words[start : start + size].T):
