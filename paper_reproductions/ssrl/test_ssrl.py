@@ -173,6 +173,52 @@ def test_peers_see_the_features_that_ours_see(monkeypatch) -> None:
     assert set(peers.measure(cell, QUICK)) == {"candidates", "gigabytes"}
 
 
+def test_programs_of_others_on_folds_see_one_of_each_feature_and_its_complement(
+    monkeypatch,
+) -> None:
+    seen = {}
+
+    def told(environment, script, arrays, *arguments):
+        seen[environment] = arrays
+        return [{"accuracy": 90.0, "rules": 3}]
+
+    monkeypatch.setattr(peers, "said", told)
+    for method in ("CLASSY", "CORELS"):
+        cell = Cell.of(data="WDBC", fold=1, method=method)
+        assert peers.measure_fold(cell, QUICK)["accuracy"] == 90.0
+    arrays = seen["rulelist"]
+    part = protocol.split(protocol.load(protocol.SETS["WDBC"]), 1, 0)
+    assert (len(arrays["X"]), len(arrays["X_test"])) == (len(part.train), len(part.test))
+    np.testing.assert_array_equal(arrays["y_test"] == 1, part.test.y == "malignant")
+    columns = {column.tobytes() for column in arrays["X"].T}
+    assert len(columns) == arrays["X"].shape[1] > 200
+    assert not any((1 - column).tobytes() in columns for column in arrays["X"].T)
+    # CORELS has the most important of them.
+    chosen = seen["corels"]["X"]
+    assert chosen.shape[1] == peers.MOST_COLUMNS
+    assert {column.tobytes() for column in chosen.T} < columns
+    cells = [str(cell) for cell in peers.fold_cells(Settings())]
+    assert "data=cmc fold=9 method=CLASSY" in cells
+    assert not {"data=cmc fold=0 method=RIPPER", "data=magic fold=1 method=CLASSY"} & {*cells}
+
+
+def test_means_of_programs_that_run_here_stand_beside_the_papers(tmp_path) -> None:
+    store = Store(tmp_path)
+    for fold, row in enumerate([
+        {"accuracy": 90.0, "rules": 3, "literals": 5}, {"accuracy": 94.0, "rules": 4, "literals": 5}, {"more_than": 60},
+    ]):  # fmt: skip
+        store.write(peers.folds, Cell.of(data="WDBC", fold=fold, method="CORELS"), row, 1.0)
+    store.write(peers.folds, Cell.of(data="WDBC", fold=0, method="SBRL"), {"more_than": 60}, 1.0)
+    results = Results(store, Settings())
+    accuracies = exhibits.programs_table(exhibits.BINARY, ("accuracy",))(results)
+    assert accuracies.columns == ["SBRL, accuracy", "CORELS*, accuracy"]
+    assert accuracies.values["WDBC", "SBRL, accuracy"] == "not finished"
+    value = accuracies.values["WDBC", "CORELS*, accuracy"]
+    assert (value.ours, value.paper, value.mark) == (92.0, 94.39, "2 of 3 folds")
+    sizes = exhibits.programs_table(exhibits.BINARY, exhibits.SIZE)(results)
+    assert sizes.values["WDBC", "CORELS*, rules"].ours == 4.5  # with the default
+
+
 @pytest.mark.parametrize(
     ("line", "error", "message"),
     [
