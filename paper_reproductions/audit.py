@@ -26,6 +26,7 @@ from paper_reproductions.framework import (
     git,
     library,
     measured,
+    processor,
 )
 from paper_reproductions.papers import archive_of, available_papers, load_paper
 
@@ -54,15 +55,18 @@ class Archived:
 
 
 def archived(paper: str, archive: Archive, experiments: Sequence[Experiment]) -> list[Archived]:
-    """The cells that can be measured again: not those of programs of others, and not those that the
-    clock ended.
+    """The cells that can be measured again: not those of programs of others, those that the clock
+    ended, and those that depend on how another processor rounds.
     """
     found = []
     for experiment in experiments:
         total, known = archive.seconds(experiment, archive.settings)
         for cell in experiment.cells(archive.settings):
             rows = archive.read(experiment, cell)
-            if rows is None or experiment.elsewhere(cell) or _stopped(rows):
+            made = archive.made(experiment, cell)
+            if rows is None or made is None or experiment.elsewhere(cell) or _stopped(rows):
+                continue
+            if experiment.rounding and made.processor != processor():
                 continue
             own = sum({float(row[name]) for row in rows for name in TIMES if name in row})
             seconds = max(own, total / max(known, 1))

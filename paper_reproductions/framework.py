@@ -9,6 +9,7 @@ import datetime
 import functools
 import json
 import os
+import platform
 import signal
 import subprocess
 import threading
@@ -21,6 +22,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import NDArray
 
 import jaxrules
@@ -102,6 +104,8 @@ class Experiment:
         elsewhere: whether a cell runs a program of others, in an environment of its own.
         version: of the protocol, from 1. Raise it with each change after which a cell would
             measure something else: cells of other versions are measured again.
+        rounding: whether a processor that rounds sums in another order may end in another optimum:
+            audits then leave out the cells of other processors.
 
     Raises:
         ValueError: for a version that is no integer from 1.
@@ -113,6 +117,7 @@ class Experiment:
     data: Callable[[Cell], Iterable[str]] = lambda cell: ()
     elsewhere: Callable[[Cell], bool] = lambda cell: False
     version: int = 1
+    rounding: bool = False
 
     def __post_init__(self) -> None:
         if type(self.version) is not int or self.version < 1:
@@ -129,11 +134,13 @@ class Made:
         protocol: the version of its experiment, 0 if it was kept without one.
         version: of jaxrules, with its commit.
         date: of the day, ISO.
+        processor: see `processor`; "" if it was not kept.
     """
 
     protocol: int = 0
     version: str = ""
     date: str = ""
+    processor: str = ""
 
 
 def git(*command: str) -> str:
@@ -158,6 +165,15 @@ def library() -> str:
     commit = git("log", "-1", "--format=%h", "--abbrev=8", "--", ".")
     changed = ", changed" if commit and git("status", "--porcelain", "--", ".") else ""
     return jaxrules.__version__ + (f" ({commit}{changed})" if commit else "")
+
+
+@functools.cache
+def processor() -> str:
+    """The kernels of linear algebra that NumPy takes on this machine, which decide how sums round:
+    such as "x86_64 SkylakeX".
+    """
+    kernels = {str(one.get("architecture", "")) for one in threadpoolctl.threadpool_info()}
+    return " ".join([platform.machine(), *sorted(kernels - {""})])
 
 
 class Rows(Sequence[Row]):
@@ -307,7 +323,7 @@ class Paper:
     claims: tuple[Claim, ...] = ()
 
 
-_MADE = ("cell_protocol", "cell_version", "cell_date")
+_MADE = ("cell_protocol", "cell_version", "cell_date", "cell_processor")
 """The columns that say with what a cell was made; not part of its rows."""
 
 
@@ -334,9 +350,9 @@ class Store:
         path = self.path(experiment, cell)
         if not path.exists():
             return None
-        protocol, version, date = (_read(path)[0].get(name, "") for name in _MADE)
+        protocol, *made = (_read(path)[0].get(name, "") for name in _MADE)
         known = isinstance(protocol, int)  # it was a text before experiments had versions
-        return Made(int(protocol) if known else 0, str(version), str(date))
+        return Made(int(protocol) if known else 0, *map(str, made))
 
     def read(self, experiment: Experiment, cell: Cell) -> list[Row] | None:
         """The rows of a cell, or None if it is not finished."""
@@ -373,7 +389,7 @@ class Store:
             experiment,
             cell,
             full,
-            Made(experiment.version, library(), datetime.date.today().isoformat()),
+            Made(experiment.version, library(), datetime.date.today().isoformat(), processor()),
         )
 
     def adopt(self, experiment: Experiment, cell: Cell, library: str) -> bool:
@@ -393,7 +409,7 @@ class Store:
         return True
 
     def _write(self, experiment: Experiment, cell: Cell, rows: Sequence[Row], made: Made) -> None:
-        columns = dict(zip(_MADE, (made.protocol, made.version, made.date), strict=True))
+        columns = dict(zip(_MADE, dataclasses.astuple(made), strict=True))
         _write(self.path(experiment, cell), [{**row, **columns} for row in rows])
 
 

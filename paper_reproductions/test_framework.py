@@ -43,7 +43,16 @@ from paper_reproductions.__main__ import (
     main,
     reproduce,
 )
-from paper_reproductions.framework import Archive, Made, Store, Task, library, run, unfinished
+from paper_reproductions.framework import (
+    Archive,
+    Made,
+    Store,
+    Task,
+    library,
+    processor,
+    run,
+    unfinished,
+)
 from paper_reproductions.papers import archive_of
 from paper_reproductions.report import total_line, write
 from paper_reproductions.sections import Canvas
@@ -511,7 +520,8 @@ def test_archives_hold_cells_of_the_present_versions(name):
 def test_a_changed_protocol_computes_again(toy, tmp_path, monkeypatch):
     everything(toy, tmp_path)
     store, cell = Store(tmp_path / "toy/full"), Cell.of(data="rose")
-    assert store.made(toy.path, cell) == Made(1, library(), store.made(toy.path, cell).date)
+    date = store.made(toy.path, cell).date
+    assert store.made(toy.path, cell) == Made(1, library(), date, processor())
     assert not unfinished([toy.path, toy.size], FULL, store)
     changed = dataclasses.replace(
         toy.path, measure=lambda cell, settings: {"penalty": 7, "rules": 0}, version=2
@@ -528,7 +538,7 @@ def test_a_changed_protocol_computes_again(toy, tmp_path, monkeypatch):
 def test_cells_without_a_protocol_are_adopted_or_refused(toy, tmp_path, capsys):
     everything(toy, tmp_path)
     for path in (tmp_path / "toy/full/cells").rglob("*.csv"):
-        lines = [row[:-3] for row in csv.reader(path.read_text().splitlines())]
+        lines = [row[:-4] for row in csv.reader(path.read_text().splitlines())]
         with path.open("w", newline="") as file:
             csv.writer(file).writerows(lines)  # as they were kept before cells carried it
     assert everything(toy, tmp_path) == 2
@@ -740,6 +750,23 @@ def test_cells_of_others_and_those_that_the_clock_ended_are_not_audited(tmp_path
     (found,) = audit.archived("toy", archive, [counted])
     assert found.task.cell == Cell.of(k=0)
     assert found.seconds == 70.0
+
+
+def test_cells_that_depend_on_rounding_are_audited_on_processors_like_theirs(
+    toy, tmp_path, monkeypatch
+):
+    store, archive = Store(tmp_path / "cells"), Archive(tmp_path / "archive")
+    rounds = dataclasses.replace(toy.size, rounding=True)
+    here, elsewhere = list(rounds.cells(FULL))[:2]
+    store.write(rounds, here, {"size": 1.0}, 1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("paper_reproductions.framework.processor", lambda: "another")
+        store.write(rounds, elsewhere, {"size": 1.0}, 1.0)
+    archive.pack(Results(store, FULL), [rounds], {})
+    assert archive.made(rounds, elsewhere).processor == "another"
+    assert [one.task.cell for one in audit.archived("toy", archive, [rounds])] == [here]
+    strict = dataclasses.replace(rounds, rounding=False)
+    assert len(audit.archived("toy", archive, [strict])) == 2
 
 
 def test_new_results_replace_their_cells_of_an_archive_only(toy, shipped, tmp_path):

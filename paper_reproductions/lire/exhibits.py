@@ -17,10 +17,14 @@ from paper_reproductions.lire import authors_glrm, protocol, published
 from paper_reproductions.sections import Canvas, ComparisonTable, Quoted, Section, Value
 
 comparison = Experiment(
-    "comparison", protocol.comparison_cells, protocol.measure_comparison, protocol.files
+    "comparison",
+    protocol.comparison_cells,
+    protocol.measure_comparison,
+    protocol.files,
+    rounding=True,
 )
 tradeoff = Experiment(
-    "tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files
+    "tradeoff", protocol.tradeoff_cells, protocol.measure_tradeoff, protocol.files, rounding=True
 )
 published_comparison = Experiment(
     "published comparison",
@@ -44,7 +48,7 @@ intercept = Experiment(
     "intercept", protocol.intercept_cells, protocol.measure_intercept, protocol.files
 )
 tuning = Experiment("tuning", protocol.tuning_cells, protocol.measure_tuning, protocol.files)
-path = Experiment("path", protocol.path_cells, protocol.measure_path, protocol.files)
+path = Experiment("path", protocol.path_cells, protocol.measure_path, protocol.files, rounding=True)
 published_path = Experiment(
     "published path",
     protocol.published_path_cells,
@@ -54,7 +58,11 @@ published_path = Experiment(
 )
 data = Experiment("data", protocol.data_cells, protocol.measure_data, protocol.files)
 demonstration = Experiment(
-    "demonstration", protocol.demonstration_cells, protocol.measure_demonstration, protocol.files
+    "demonstration",
+    protocol.demonstration_cells,
+    protocol.measure_demonstration,
+    protocol.files,
+    rounding=True,
 )
 
 

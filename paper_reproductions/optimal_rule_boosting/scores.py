@@ -403,7 +403,9 @@ def rulefit_area(rows: Rows, column: str, classification: bool) -> float | None:
     return float(np.trapezoid(heights, sizes) / (sizes[-1] - sizes[0]))
 
 
-rulefitted = Experiment("rulefit", lambda settings: _splits(settings), measure_rulefit, data.files)
+rulefitted = Experiment(
+    "rulefit", lambda settings: _splits(settings), measure_rulefit, data.files, rounding=True
+)
 
 
 # What the authors' package does otherwise than our RuleFit.
@@ -496,6 +498,7 @@ rulefit_parts = Experiment(
     ),
     measure_part,
     data.files,
+    rounding=True,
 )
 
 
@@ -535,6 +538,7 @@ unbounded = Experiment(
     lambda settings: [] if settings.quick else _splits(settings),
     measure_unbounded,
     data.files,
+    rounding=True,
 )
 
 

@@ -71,7 +71,12 @@ def measure(cell: Cell, settings: Settings) -> Row:
 
 
 known = Experiment(
-    "known_splits", cells, measure, lambda cell: (PROBLEMS[cell["problem"]].file,), version=2
+    "known_splits",
+    cells,
+    measure,
+    lambda cell: (PROBLEMS[cell["problem"]].file,),
+    version=2,
+    rounding=True,
 )
 
 
@@ -106,6 +111,7 @@ on_folds = Experiment(
     measure_on_folds,
     lambda cell: (PROBLEMS[cell["problem"]].file,),
     version=2,
+    rounding=True,
 )
 
 
@@ -127,7 +133,11 @@ def measure_path(cell: Cell, settings: Settings) -> Row:
 
 
 paths = Experiment(
-    "own_paths", path_cells, measure_path, lambda cell: (PROBLEMS[cell["problem"]].file,)
+    "own_paths",
+    path_cells,
+    measure_path,
+    lambda cell: (PROBLEMS[cell["problem"]].file,),
+    rounding=True,
 )
 
 

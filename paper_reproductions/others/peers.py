@@ -102,7 +102,11 @@ def measure_elsewhere(cell: Cell, settings: Settings) -> list[Row]:
 
 
 ours = Experiment(
-    "defaults", lambda settings: cells(settings, OURS), measure, lambda cell: (cell["data"],)
+    "defaults",
+    lambda settings: cells(settings, OURS),
+    measure,
+    lambda cell: (cell["data"],),
+    rounding=True,
 )
 peers = Experiment(
     "peers",

@@ -109,7 +109,11 @@ def measure_program(cell: Cell, settings: Settings) -> Row:
 
 
 splits = Experiment(
-    "ours on its splits", cells, measure, lambda cell: (PROBLEMS[cell["problem"]].file,)
+    "ours on its splits",
+    cells,
+    measure,
+    lambda cell: (PROBLEMS[cell["problem"]].file,),
+    rounding=True,
 )
 programs = Experiment(
     "rule_regression",
