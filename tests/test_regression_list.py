@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import jaxrules as jr
@@ -203,6 +203,7 @@ def recomputed(fit: Any, X: Any, y: Any, weights: Any) -> float:
     st.integers(0, 10_000), st.sampled_from(["squared", "absolute"]), st.booleans(),
     st.sampled_from([0.0, 0.02]),
 )  # fmt: skip
+@example(69, "squared", True, 0.0)  # a start has a rule for all rows that are left
 def test_a_list_behind_an_experts_rules_and_from_a_start(
     seed: int, loss: Any, two: bool, local: float
 ) -> None:

@@ -662,8 +662,8 @@ class _Task:
 
         for k, rule in enumerate(made):
             decided = left if rule is None else left & self.literals.holds(rule)
-            if rule == ():  # what holds for all rows is the default
-                break
+            if rule is not None and not (left & ~decided).any():
+                break  # what holds for all rows that are left is the default
             if rule is not None and decided.any():
                 kept.append(rule)
                 check(decided, f"the rule {rules.describe(k)!r}")
