@@ -121,8 +121,7 @@ def _comparison(
 
 def _program(results: Results, name: str, method: str) -> Rows:
     """The folds of a program of others, by the paper's name for it."""
-    by_name = {printed: program for program, printed in peers.PRINTED.items()}
-    return results[peers.folds].where(data=name, method=by_name.get(method, method))
+    return results[peers.folds].where(data=name, method=method.removesuffix("*"))
 
 
 def programs_table(
