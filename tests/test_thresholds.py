@@ -82,6 +82,27 @@ def test_blocks_find_what_a_full_pass_finds(seed: int, classes: int, signal: flo
     assert blocks.value == pytest.approx(full.value, rel=1e-9)
 
 
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2]), st.integers(2, 12))
+def test_rounding_does_not_choose_between_equal_splits(seed: int, classes: int, n: int) -> None:
+    r = np.random.default_rng(seed)
+    objective, terms, (_, coarse, fine) = draw(seed, 40 * n, classes)
+    # Columns that split the rows alike, in either direction, in another order of their rows.
+    columns = [fine, r.normal(size=len(fine)), -coarse, coarse, np.exp(fine), -fine]
+    found = []
+    for order in (range(6), range(5, -1, -1)):
+        for pays in (False, True):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Kernels, "pay", lambda *_, pays=pays: pays)
+                some = {f: (SortedColumn.of(columns[f]), (True, True)) for f in order}
+                split = best_threshold(some, objective, terms)
+            assert split is not None
+            found.append(split[1:])
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+    assert {found[0][0], found[2][0]} in ({0, 5}, {1}, {2, 3})
+
+
 def test_other_objectives_pass_over_all_prefixes() -> None:
     r = np.random.default_rng(0)
     g, h, x = r.normal(size=300), np.ones(300), r.normal(size=300)

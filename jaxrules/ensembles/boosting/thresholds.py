@@ -143,7 +143,7 @@ class Thresholds:
             # The moved condition keeps its column and side. Outside of the other conditions, terms
             # are 0.
             inside = {f: (self.columns[f], sides)}
-            split = _best_of(inside, objective, terms.inside(others), value + price)
+            split = _best_of(inside, objective, terms.inside(others), value * (1 + TIE) + price)
             if split is None:
                 continue
             moved = others & self.rows(split)

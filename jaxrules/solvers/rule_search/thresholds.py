@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxrules.solvers.rule_search.objectives import Floats, Objective
-from jaxrules.solvers.rule_search.space import IN_SPAN
+from jaxrules.solvers.rule_search.space import IN_SPAN, TIE
 from jaxrules.tools import display
 from jaxrules.tools.kernels import Kernels
 from jaxrules.tools.runs import checkpoint
@@ -188,13 +188,20 @@ def best_threshold(
             for some, allowed in zip((below, sums[-1] - below), sides, strict=True)
         ]
         # Row by row of (below, above): of equal values the lowest threshold wins, and there the
-        # rule below it.
-        at, above = divmod(int(np.argmax(np.stack(values, axis=1))), 2)
-        if values[above][at] > least:
-            least = float(values[above][at])
+        # rule below it. Rounding must not decide between them, nor between columns.
+        by_place = np.stack(values, axis=1).ravel()
+        top = float(by_place.max())
+        if top > (least if best is None else best.value + TIE * abs(best.value)):
+            equal = (by_place > least) & (by_place >= _least_equal(top))
+            at, above = divmod(int(equal.argmax()), 2)
             place = int(np.flatnonzero(column.ends)[at]) + 1
-            best = _split(least, key, column, bool(above), place)
+            best = _split(float(values[above][at]), key, column, bool(above), place)
     return best
+
+
+def _least_equal(value: float) -> float:
+    """The least value that differs from this one only by rounding."""
+    return value * (1 - math.copysign(TIE, value))
 
 
 def _split(value: float, key: int, column: SortedColumn, above: bool, place: int) -> Split:
@@ -228,46 +235,37 @@ def _by_blocks(
     add_slack(wide, n_terms, n_classes)
     gradient = np.ascontiguousarray(terms[:: n_terms // n_classes])
     best: Split | None = None
-    waiting = []
+    known, level = {}, least
     # First the thresholds between blocks of all columns: the best of them prunes blocks of any.
     for key, (column, sides) in columns.items():
         sums = _sums_of_blocks(column, wide, of_rows)
-        bounds, before, total, least, block, above = bounds_of_blocks(
-            sums, n_terms, column.between, column.inside, least, n_classes, ridge, IN_SPAN, *sides
+        bounds, before, total, level, block, above = bounds_of_blocks(
+            sums, n_terms, column.between, column.inside, level, n_classes, ridge, IN_SPAN, *sides
         )
+        known[key] = bounds, before, sums, total
         if block:
-            best = _split(least, key, column, above, int(column.starts[block]))
-        bound = float(bounds.max())
-        if bound > least:
-            waiting.append((bound, key, (bounds, before, sums, total)))
+            best = _split(level, key, column, above, int(column.starts[block]))
     places = np.zeros(0, np.uint16) if of_rows is None else of_rows
-    # Then within blocks, from the column of the greatest bound on, until no bound exceeds the best.
-    for bound, key, of_blocks in sorted(waiting, key=lambda one: -one[0]):
-        if bound <= least:
-            break
+
+    def scanned(key: int, level: float, lowest: bool) -> Split | None:
         column, sides = columns[key]
         value, place, above = scan_blocks(
-            wide, n_terms, gradient, column.rows, places, column.ends, column.starts, *of_blocks,
-            least, n_classes, ridge, IN_SPAN, *sides,
+            wide, n_terms, gradient, column.rows, places, column.ends, column.starts, *known[key],
+            level, n_classes, ridge, IN_SPAN, *sides, lowest,
         )  # fmt: skip
-        if place:
-            least = value
-            best = _split(least, key, column, above, place)
+        return _split(value, key, column, above, place) if place else None
+
+    # Then within blocks, from the column of the greatest bound on, until no bound exceeds the best.
+    for bound, key in sorted((-float(one[0].max()), key) for key, one in known.items()):
+        level = least if best is None else best.value
+        if -bound <= level:
+            break
+        best = scanned(key, level, lowest=False) or best
     if best is None:
         return None
-    column, _ = columns[best.column]
-    place = _lowest(column, best.place, terms.any(axis=0), of_rows)
-    return _split(best.value, best.column, column, best.above, place)
-
-
-def _lowest(
-    column: SortedColumn, place: int, counts: Bools, of_rows: NDArray[np.uint16] | None
-) -> int:
-    """The lowest threshold with only rows without terms between it and one at this place."""
-    rows = column.rows[:place]
-    others = np.flatnonzero(counts[rows if of_rows is None else of_rows[rows]])
-    first = int(others[-1]) if others.size else 0
-    return first + 1 + int(column.ends[first:place].argmax())
+    # Of equal values the first, as without blocks.
+    level = max(least, _least_equal(best.value))
+    return next(filter(None, (scanned(key, level, lowest=True) for key in columns)), best)
 
 
 def _sums_of_blocks(

@@ -252,6 +252,7 @@ def scan_blocks(
     in_span: float,
     below: bool,
     above: bool,
+    lowest: bool,
 ) -> tuple[float, int, bool]:
     """The greatest value above `least` of the thresholds inside blocks: the value, the number of
     rows below the threshold (0 if none is greater), and whether the rule holds above it.
@@ -264,6 +265,7 @@ def scan_blocks(
         starts: where the blocks start in it, and where the last one ends.
         bounds, before, sums, total: of `bounds_of_blocks`.
         below, above: whether rules below a threshold, and above one, are allowed.
+        lowest: find the lowest threshold with a value above `least` instead, also between blocks.
     """
     place, upper = 0, False
     running, others = np.empty(n_terms), np.empty(n_terms)
@@ -272,21 +274,22 @@ def scan_blocks(
     for k in range(len(bounds)):
         if bounds[k] > bounds[first]:
             first = k
-    for k in range(-1, len(bounds)):
+    for k in range(0 if lowest else -1, len(bounds)):
         block = first if k < 0 else k
-        if k == first or bounds[block] <= least:
+        if k == first and not lowest:
             continue
         start, stop = starts[block], starts[block + 1]
-        if _refined(
+        inside = bounds[block] > least and least < _refined(
             gradient, rows, of_rows, start, stop, before[block], sums[block], total, n_terms,
             n_classes, ridge, below, above,
-        ) <= least:  # fmt: skip
+        )  # fmt: skip
+        if not (inside or lowest):
             continue
         for t in range(n_terms):
-            running[t] = before[block, t]
-        for i in range(start, stop):
+            running[t] = before[block, t] + (0.0 if inside else sums[block, t])
+        for i in range(start if inside else stop - 1, stop):
             of_row = terms[of_rows[rows[i]] if len(of_rows) else rows[i]]
-            for t in range(n_terms):
+            for t in range(n_terms if inside else 0):
                 running[t] += of_row[t]
             if not ends[i]:
                 continue
@@ -294,12 +297,18 @@ def scan_blocks(
                 value = _value(running, n_classes, ridge, in_span)
                 if value > least:
                     least, place, upper = value, i + 1, False
+                    if lowest:
+                        break
             if above:
                 for t in range(n_terms):
                     others[t] = total[t] - running[t]
                 value = _value(others, n_classes, ridge, in_span)
                 if value > least:
                     least, place, upper = value, i + 1, True
+                    if lowest:
+                        break
+        if lowest and place:
+            break
     return least, place, upper
 
 
