@@ -81,8 +81,9 @@ def test_rows_mean_the_same_whichever_way_they_are_read(data: st.DataObject, gap
     forms: list[Any] = [[row | further for row in rows], [dict(reversed(r.items())) for r in rows]]
     try:
         forms += [pd.DataFrame(rows), pd.DataFrame(rows).astype({"job": "category"})]
-        forms += [pd.DataFrame(rows).astype({"age": np.float32, "number": object})]
-    except (TypeError, ValueError, OverflowError, RuntimeWarning):
+        with np.errstate(over="ignore"):  # 1e300 is infinite in 32 bits
+            forms += [pd.DataFrame(rows).astype({"age": np.float32, "number": object})]
+    except (TypeError, ValueError, OverflowError):
         pass  # pandas refuses these values
     for X in forms:
         assert read(X, schema, quick=True) == read(X, schema, quick=False)
