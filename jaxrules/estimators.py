@@ -178,9 +178,17 @@ class _RuleModel(BaseEstimator):
             raise TypeError("X is a masked array; pass X.filled(numpy.nan)")
         finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
         # `reset` is true in fit, which needs two rows.
-        return validate_data(
-            self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset
-        )
+        try:
+            return validate_data(
+                self, X, reset=reset, ensure_all_finite=finite, ensure_min_samples=1 + reset
+            )
+        except ValueError as error:
+            if hasattr(self, "missing") and "contains NaN" in str(error):
+                raise ValueError(
+                    "X has missing values (NaN); fill them, drop the rows, or set "
+                    'missing="own_category"'
+                ) from None
+            raise
 
     def _fit(
         self, X: TableLike, y: NDArray[Any], sample_weight: ArrayLike | None, **of_rows: ArrayLike
@@ -259,9 +267,10 @@ class _Classifier(ClassifierMixin, _RuleModel):
         check_order(X, y=y, sample_weight=sample_weight, groups=groups)
         X = self._columns(X, reset=True)
         labels = _target(self, y)
-        check_classification_targets(labels)
+        with np.errstate(invalid="ignore"):  # NaN, which the learner refuses
+            check_classification_targets(labels)
         self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
+        if len(self.classes_) == 1:
             raise ValueError(
                 f"y has only one class, {self.classes_[0]!r}; a classifier needs at least two"
             )
@@ -281,6 +290,10 @@ class _Classifier(ClassifierMixin, _RuleModel):
     def predict_proba(self, X: TableLike) -> NDArray[np.float64]:
         """Class probabilities in the order of ``classes_``, shape (rows, classes)."""
         return self._ask(models.predict_proba, X)[:, self._sorted]
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of rows with the right label; y as in `fit`."""
+        return float(super().score(X, _target(self, y), sample_weight))
 
     def predict_log_proba(self, X: TableLike) -> NDArray[np.float64]:
         """The logarithms of `predict_proba`, shape (rows, classes)."""
@@ -322,12 +335,12 @@ class _Regressor(RegressorMixin, _RuleModel):
             offset, exposure: for every row, shape (rows,), as in the learner.
             groups: as for classifiers: for ``penalty="cv"``, and by default `RuleFitRegressor`.
         """
-        check_order(X, y=y, sample_weight=sample_weight, groups=groups)
+        known = _given(offset=offset, exposure=exposure, groups=groups)
+        check_order(X, y=y, sample_weight=sample_weight, **known)
         X = self._columns(X, reset=True)
         _require_target(self, ("real", "count", "positive"), "a regressor")
-        given = _given(offset=offset, exposure=exposure, groups=groups)
         target = OrderedLabels.of(_target(self, y), (), target_name(y))
-        return self._fit(X, target, sample_weight, **given)
+        return self._fit(X, target, sample_weight, **known)
 
     def predict(
         self, X: TableLike, offset: ArrayLike | None = None, exposure: ArrayLike | None = None

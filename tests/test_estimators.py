@@ -172,7 +172,7 @@ def test_class_weights_are_row_weights() -> None:
 def test_missing_values_by_rule() -> None:
     X = np.array([[1.0, np.nan], [2.0, 1.0], [np.nan, 3.0], [4.0, 0.0]] * 10)
     y = np.array([0, 0, 1, 1] * 10)
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match='values .NaN.; fill.* missing="own_category"'):
         RuleBoostingClassifier().fit(X, y)
     assert RuleBoostingClassifier(missing="own_category").fit(X, y).score(X, y) == 1.0
 
@@ -184,6 +184,8 @@ def test_labels_that_are_no_text_and_no_integers() -> None:
         model = RuleBoostingClassifier(max_rules=2).fit(X, y)
         np.testing.assert_array_equal(model.predict(X), y)
         assert model.predict(X).dtype == y.dtype
+    intervals = pd.cut(pd.Series(X[:, 0]), 2)
+    assert RuleBoostingClassifier(max_rules=1).fit(X, intervals).score(X, intervals) == 1.0
 
 
 def test_what_scikit_learn_would_take_for_something_else() -> None:
@@ -197,6 +199,10 @@ def test_what_scikit_learn_would_take_for_something_else() -> None:
         model.fit(X, ["a", 1, "a", 1])
     with pytest.raises(ValueError, match="y is empty"):
         model.fit(X, [])
+    with pytest.raises(ValueError, match="X has no rows"):
+        model.fit(pd.DataFrame(X)[:0], np.array([], bool))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(X, np.array([0, 1, 0, np.nan]))
     with pytest.raises(ValueError, match="X has columns of the same name"):
         model.fit(pd.DataFrame(X, columns=["a", "a"]), y)
     with pytest.raises(ValueError, match="missing must be"):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,6 +129,30 @@ BAD = np.where(np.arange(400) == 5, np.nan, 1.0)
 def test_bad_offsets_are_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         jr.boosting.fit(X, COUNTS, **{"loss": "poisson"} | given)
+
+
+def test_rows_in_another_order_are_refused() -> None:
+    frame, counts, years = pd.DataFrame(X), pd.Series(COUNTS), pd.Series(EXPOSURE)
+    counts_back, years_back = counts[::-1], years[::-1]
+    poisson: dict[str, Any] = {"loss": "poisson", "exposure": years}
+    model = jr.boosting.fit(frame, counts, max_rules=1, **poisson).model
+    estimator = estimators.RuleBoostingRegressor(loss="poisson", max_rules=1)
+    for back, call in (
+        ("y", lambda: jr.boosting.fit(frame, counts_back, **poisson)),
+        ("y", lambda: jr.refit(model, frame, counts_back, exposure=years)),
+        ("y", lambda: jr.compare(frame, counts_back, **poisson)),
+        ("sample_weight", lambda: jr.rulefit.fit(frame, counts, years_back, **poisson)),
+        ("exposure", lambda: jr.lire.fit(frame, counts, loss="poisson", exposure=years_back)),
+        ("exposure", lambda: jr.glrm.path(frame, counts, loss="poisson", exposure=years_back)),
+        ("offset", lambda: jr.boosting.cross_validate(frame, counts + 0.5, offset=years_back)),
+        ("exposure", lambda: jr.predict(model, frame, exposure=years_back)),
+        ("exposure", lambda: jr.explain(model, frame, exposure=years_back)),
+        ("exposure", lambda: jr.risk(model, frame, counts, exposure=years_back)),
+        ("exposure", lambda: jr.refit(model, frame, counts, exposure=years_back)),
+        ("exposure", lambda: estimator.fit(frame, counts, exposure=years_back)),
+    ):
+        with pytest.raises(ValueError, match=f"{back} has the index of X in another order"):
+            call()
 
 
 def test_negative_counts_and_models_of_classes_are_refused() -> None:

@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import jax
@@ -105,6 +106,8 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         ({"a": [[1], [1, 2]]}, TypeError, "'a' of X holds Python objects .list among them"),
         ({"a": [2**53]}, ValueError, "2\\*\\*53"),
         ({"a": [10**400]}, ValueError, "2\\*\\*53"),
+        ([{"a": np.int64(2**60)}, {"a": np.int64(-(2**63))}], ValueError, "2\\*\\*53"),
+        (pd.DataFrame({"a": pd.array([None, 2**60], "Int64")}), ValueError, "2\\*\\*53"),
         ({"a": [1j]}, TypeError, "complex"),
         ({"a": np.array([1j])}, TypeError, "complex"),
         ({"a": [None]}, ValueError, "'a' of X has no values"),
@@ -128,6 +131,9 @@ def test_numbers_survive_exactly(X: np.ndarray) -> None:
         (np.ma.masked_array([[1.0, 2.0]]), TypeError, "filled"),
         (scipy.sparse.csr_matrix(np.eye(2)), TypeError, "toarray"),
         (scipy.sparse.coo_array(np.eye(2)), TypeError, "toarray"),
+        (scipy.sparse.dok_array(np.eye(2)), TypeError, "toarray"),
+        (pd.DataFrame({"a": [1]}).to_records(), TypeError, "structured.*pandas.DataFrame"),
+        (pl.LazyFrame({"a": [1]}), TypeError, "lazy frame.*collect"),
         (jax.random.split(jax.random.key(0), (2, 2)), TypeError, "X is not an array of numbers"),
     ],
 )
@@ -256,6 +262,31 @@ def test_older_models_wrote_whole_numbers_with_a_point() -> None:
     schema = jr.Schema((jr.Feature("a", ("1.0", "2.0", "2.5")),))
     for values in (pd.Categorical([1.0, 2.0, 2.5]), ["1.0", "2.0", "2.5"]):
         assert conform(pd.DataFrame({"a": values}), schema).columns[0].tolist() == [0, 1, 2]
+    versions = jr.Schema((jr.Feature("a", ("v1.0", "v2.0")),))
+    assert conform(pd.DataFrame({"a": ["v1", "v2.0"]}), versions).columns[0].tolist() == [-2, 1]
+
+
+def test_a_table_does_not_follow_its_frame() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([1.0, None], "Float64"), "c": [1, 2]})
+    table = own(frame)
+    frame.loc[:, ["a", "b", "c"]] = 0
+    assert [column[0] for column in table.columns] == [1.0, 1.0, 1.0]
+
+
+def test_declared_categories_of_booleans_may_come_as_booleans() -> None:
+    schema = jr.as_table({"a": pd.Categorical([True, False])}).schema
+    for values in (np.array([True, False]), [True, False], pd.Categorical([True, False])):
+        assert conform({"a": values}, schema).columns[0].tolist() == [1, 0]
+
+
+def test_an_integer_is_not_the_name_of_another_column() -> None:
+    frame = pd.DataFrame({2: [1.0, 2.0, 3.0], 0: [3.0, 1.0, 2.0]})
+    for options in ({"forbidden": [0]}, {"monotone": {0: 1}}):
+        with pytest.raises(ValueError, match="names column 0, the position of one.*write '0'"):
+            jr.boosting.fit(frame, [1.5, 2.5, 3.5], **options)
+    with pytest.raises(ValueError, match="special_values names column 0, the position"):
+        jr.as_table(frame, special_values={0: [1]})
+    jr.boosting.fit(frame[[0, 2]], [1.5, 2.5, 3.5], forbidden=[0], max_rules=1)
 
 
 def test_a_column_without_any_known_category_is_told() -> None:
@@ -662,6 +693,15 @@ def test_regression_targets() -> None:
         regression_target(["1", "2"])
     with pytest.raises(ValueError, match="infinite"):
         regression_target([1.0, np.inf])
+    with pytest.raises(ValueError, match="y has integers beyond"):
+        regression_target(2**60 + np.arange(3))
+    with pytest.raises(TypeError, match="y has values of type Decimal.*astype.float"):
+        regression_target([Decimal("1.5")] * 3)
+    with pytest.raises(ValueError, match="numbers written as text; pass pandas.to_numeric"):
+        class_target([f"{value:.3f}" for value in np.arange(30) / 7])
+    for column in ([[1], [2]], pd.DataFrame({("a", "b"): [1, 2]})):
+        with pytest.raises(ValueError, match=r"one column; pass numpy.ravel\(y\)"):
+            target_array(column)
 
 
 class OfArrow:
@@ -906,6 +946,9 @@ def test_an_index_in_another_order_is_refused() -> None:
             call(frame, y, weight.iloc[::-1])
         with pytest.raises(TypeError, match="sample_weight is a masked array"):
             call(frame, y, np.ma.masked_equal(np.arange(20.0), 3))
+    twice = frame.set_index(np.arange(20) // 2)
+    with pytest.raises(ValueError, match="another order.*its labels repeat"):
+        jr.boosting.fit(twice, y.set_axis(twice.index[::-1]))
     split = frame.iloc[5:15]  # another index: the rows are paired by position
     jr.accuracy(model, split, y.iloc[5:15].reset_index(drop=True))
     with pytest.raises(ValueError, match="sample_weight has the index of y"):

@@ -785,7 +785,10 @@ def _conformed(feature: Feature, values: _Column) -> NDArray[Any]:
     if isinstance(values, Levelled):
         if values.levels == feature.levels or (feature.kind == "number" and values.is_boolean):
             return values.codes
-        values = values.codes if values.is_boolean else values.values()
+        # Categories that pandas declared of True and False may now come as booleans.
+        as_text = set(feature.categories or ()) <= {"False", "True"}
+        values = values.codes if values.is_boolean and not as_text else values.values()
+        values = _texts(values, feature.name, any_type=True) if as_text else values
     # Categories such as "1" and "2" may now come as numbers; their texts are the same.
     if isinstance(values, np.ndarray) and are_numbers(feature):
         values = _texts(values.tolist(), feature.name, any_type=True)
@@ -846,7 +849,7 @@ def _known_codes(feature: Feature, values: Iterable[str | None]) -> NDArray[np.i
     # Old models have "1.0" where `category_text` now gives "1". Exact texts are set last, since
     # they prevail.
     codes: dict[str | None, int] = {None: MISSING}
-    codes |= {category.removesuffix(".0"): code for code, category in enumerate(categories)}
+    codes |= {one[:-2]: k for k, one in enumerate(categories) if re.fullmatch(r"-?\d+\.0", one)}
     codes |= {category: code for code, category in enumerate(categories)}
     values = list(values)
     found = np.fromiter((codes.get(value, UNSEEN) for value in values), np.int32, len(values))
@@ -1012,7 +1015,10 @@ def as_dataframe(X: object) -> Any:
             f"X has columns of the same name; give every column its own name. {error}"
         ) from error
     if isinstance(frame, nw.LazyFrame):
-        raise TypeError("X is a lazy frame; collect it first")
+        raise TypeError(
+            "X is a lazy frame, whose rows are not in memory; read them first, with collect() of "
+            "polars, df() of duckdb or compute() of dask"
+        )
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -1034,11 +1040,10 @@ def _frame_column(name: str, column: Any) -> _Column:
     import narwhals as nw
 
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        # Integers are checked after the cast: rounding is monotone, so that none beyond 2^53
-        # returns below it.
-        values = np.asarray(column.cast(nw.Float64).to_numpy(), np.float64)
-        if column.dtype.is_integer() and (np.abs(values) >= _LARGEST_EXACT_INTEGER).any():
-            raise ValueError(_too_large(name))
+        if column.dtype.is_integer():
+            _refuse_large(name, (column.min(), column.max()))
+        # A copy: the table must not follow the frame.
+        values = np.array(column.cast(nw.Float64).to_numpy(), np.float64)
         return Levelled(values, BOOLEAN) if column.dtype == nw.Boolean else values
     if ordered := _declared_order(column.to_native()):
         return _in_order(name, column.to_list(), ordered)
@@ -1067,6 +1072,8 @@ def _declared_order(values: Any) -> list[Any]:
     for anything else.
     """
     kind: Any = getattr(values, "dtype", getattr(values, "type", None))
+    if hasattr(kind, "pyarrow_dtype"):  # in pandas
+        values, kind = getattr(values, "array", values).__arrow_array__(), kind.pyarrow_dtype
     if type(kind).__name__ == "Enum":  # polars
         return list(getattr(kind, "categories", ()))
     if not getattr(kind, "ordered", False):
@@ -1099,7 +1106,7 @@ def _refuse_type(name: str, kind: object) -> NoReturn:
 def _read_records(X: object, wanted: Sequence[str] | None) -> _Raw | None:
     """The columns of a dict of columns, of a list of dicts or of a 2-D array of objects."""
     columns: dict[Any, Any]
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not hasattr(X, "toarray"):  # a sparse matrix may be one
         columns, named = dict(X), True
     elif isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, Mapping) for row in X):
         # A dict as an ordered set: columns in the order in which keys first appear.
@@ -1143,18 +1150,19 @@ def _record_column(name: str, values: Any) -> _Column:
         return _booleans(listed)
     if not all(isinstance(value, (int, float, np.number, np.bool_)) for value in known):
         return _texts(listed, name, any_type=False)
-    if any(isinstance(value, int) and abs(value) >= _LARGEST_EXACT_INTEGER for value in known):
-        raise ValueError(_too_large(name))
+    _refuse_large(name, (value for value in known if isinstance(value, (int, np.integer))))
     if any(isinstance(value, np.complexfloating) for value in known):
         raise TypeError(f"column {name!r} of X has complex numbers; pass real ones")
     return np.array([np.nan if _is_missing(value) else float(value) for value in listed])
 
 
-def _too_large(name: str) -> str:
-    return (
-        f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
-        "convert identifiers to text, or drop them"
-    )
+def _refuse_large(name: str, integers: Iterable[Any]) -> None:
+    """Refuse integers that float64 cannot hold; missing ones do not count."""
+    if any(abs(int(one)) >= _LARGEST_EXACT_INTEGER for one in integers if not _is_missing(one)):
+        raise ValueError(
+            f"column {name!r} of X has integers beyond 2**53, which float64 cannot distinguish; "
+            "convert identifiers to text, or drop them"
+        )
 
 
 def _texts(values: Iterable[object], name: str, any_type: bool) -> list[str | None]:
@@ -1223,6 +1231,8 @@ def _read_array(X: object) -> _Raw:
         raise ValueError("X has rows of different lengths; a table is rectangular") from error
     except TypeError as error:
         raise TypeError(f"X is not an array of numbers: {error}") from error
+    if array.dtype.names:
+        raise TypeError("X is a structured array; pass pandas.DataFrame(X)")
     if array.ndim != 2:
         raise ValueError(f"X must be 2-D (rows, columns), got {_not_rows(X, array)}")
     if array.dtype.kind in "mM":
@@ -1461,7 +1471,8 @@ def target_array(y: object, n_rows: int | None = None, name: str = "y") -> NDArr
     array = np.array(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         label = next(iter(getattr(y, "columns", ())), None)
-        column = f"{name}[{label!r}]" if isinstance(label, str | int) else f"{name}.ravel()"
+        column = f"{name}.ravel()" if hasattr(y, "ravel") else f"numpy.ravel({name})"
+        column = f"{name}[{label!r}]" if isinstance(label, str | int) else column
         raise ValueError(f"{name} must be one-dimensional, got one column; pass {column}")
     if array.ndim != 1:
         shown = f"shape {array.shape}" if array.ndim else _named(y)
@@ -1517,7 +1528,8 @@ def _plain(objects: NDArray[Any], name: str) -> NDArray[Any]:
     ):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise TypeError(
-            f"{name} has values of type {names}; it must be all text, all booleans or all numbers"
+            f"{name} has values of type {names}; it must be all text, all booleans or all numbers: "
+            "convert it with astype(float) or astype(str)"
         )
     real = any(issubclass(kind, (float, np.floating)) for kind in kinds)
     try:
@@ -1542,6 +1554,11 @@ def regression_target(y: ArrayLike, n_rows: int | None = None) -> NDArray[np.flo
             "y holds text labels, but this loss needs numbers; use a classification loss"
         )
     values = array.astype(np.float64)
+    if array.dtype.kind in "iu" and np.abs(values).max() >= _LARGEST_EXACT_INTEGER:
+        raise ValueError(
+            "y has integers beyond 2**53, which float64 cannot distinguish; subtract a constant, "
+            "or pass them as floats"
+        )
     if np.abs(values).max() > 1 / _LEAST:
         raise ValueError(
             f"y has values beyond {1 / _LEAST}, whose squares overflow; divide y by a constant"
@@ -1577,7 +1594,7 @@ def look_like_counts(y: ArrayLike) -> bool:
     values = integer_classes(y)
     if len(values) < _FEWEST_COUNTS or values[0]:
         return False
-    rows = np.bincount(target_array(y))
+    rows = np.bincount(target_array(y).astype(np.int64))
     falling = rows[rows.argmax() :]
     # A count n has the standard error sqrt(n); + 1 keeps that of an empty value above 0.
     rises = np.diff(falling) > 2 * np.sqrt(falling[:-1] + 1)
@@ -1683,6 +1700,8 @@ def class_target(
             "use a regression loss, or convert class labels to integers or text"
         )
     if array.dtype.kind == "U" and len(labels) > max(20, len(array) // 2):
+        if all(map(_NUMBER.fullmatch, labels.tolist())):
+            raise ValueError("y holds numbers written as text; pass pandas.to_numeric(y)")
         raise ValueError(
             f"y has {len(labels)} distinct labels in {len(array)} rows, which look like names or "
             "identifiers; pass the column of classes"
@@ -1758,10 +1777,12 @@ def check_order(X: object, **others: object) -> None:
             # order.
             and Counter(index) == Counter(first[1])
         ):
+            sort = f"pass {name}.loc[{first[0]}.index]"
+            if not index.is_unique:
+                sort = "its labels repeat, so sort both by columns of the data and reset_index()"
             raise ValueError(
                 f"{name} has the index of {first[0]} in another order, but rows are paired by "
-                f"position; pass {name}.loc[{first[0]}.index], or {name}.to_numpy() if the "
-                "order is right"
+                f"position; {sort}, or {name}.to_numpy() if the order is right"
             )
 
 

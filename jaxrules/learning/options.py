@@ -233,6 +233,11 @@ class ScoreOptions(FitOptions):
     offset: ArrayLike | None = None
     exposure: ArrayLike | None = None
 
+    def check_order(self, X: TableLike, y: ArrayLike, **others: Any) -> None:
+        """See `jaxrules.data.table.check_order`; the relative target has no order to check."""
+        weights = others.get("sample_weight")
+        check_order(X, y=y, sample_weight=weights, offset=self.offset, exposure=self.exposure)
+
     def relative(
         self, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[ArrayLike, ArrayLike | None, Self, float]:
@@ -472,6 +477,7 @@ def learner(kind: Callable[Arguments, OptionsT]) -> Decorator[Arguments, Options
                 shift = 0.0
                 relative_to = ""
                 if isinstance(made, ScoreOptions):
+                    made.check_order(**dict(zip(data, given, strict=True)))
                     relative_to = "exposure" if made.exposure is not None else ""
                     relative_to = "offset" if made.offset is not None else relative_to
                     # The body never sees an offset: it fits relative targets, and its models are

@@ -282,7 +282,7 @@ def risk(
             exposure, which is missing.
     """
     checks.concrete("X", X)
-    check_order(X, y=y, sample_weight=sample_weight)
+    check_order(X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     is_list = isinstance(model, RuleList)
     if loss is None:
         chosen = logistic if is_list else loss_of(model)

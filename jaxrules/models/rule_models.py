@@ -31,6 +31,7 @@ from jaxrules.data.table import (
     Schema,
     Table,
     TableLike,
+    check_order,
     conform,
     effective_row,
     total_offset,
@@ -1086,14 +1087,19 @@ def _(
     scores: Any = _scores(model, X)
     known = offset is not None or exposure is not None
     if known:
-        scores = scores + _known_part(model, offset, exposure, len(scores))[:, None]
+        scores = scores + _known_part(model, X, offset, exposure, len(scores))[:, None]
     return _outcomes(model, scores)
 
 
 def _known_part(
-    model: RuleEnsemble, offset: ArrayLike | None, exposure: ArrayLike | None, n_rows: int
+    model: RuleEnsemble,
+    X: TableLike,
+    offset: ArrayLike | None,
+    exposure: ArrayLike | None,
+    n_rows: int,
 ) -> NDArray[np.float64]:
     """The offset of every row, shape (rows,); refused for classes."""
+    check_order(X, offset=offset, exposure=exposure)
     of_numbers = model.schema.classes is None
     require(of_numbers, "offset and exposure are for models that predict numbers, not classes")
     return total_offset(offset, exposure, n_rows, model.link == "log")
@@ -1175,7 +1181,7 @@ def _(
     satisfied = model.conjunctions.satisfied(table)
     scores = _host_scores(model, table, [(slice(None), np.ascontiguousarray(satisfied.T))])
     known = offset is not None or exposure is not None
-    total = _known_part(model, offset, exposure, len(scores)) if known else np.zeros(0)
+    total = _known_part(model, X, offset, exposure, len(scores)) if known else np.zeros(0)
     scores = scores + total[:, None] if known else scores
     predictions = np.asarray(_outcomes(model, scores)).tolist()
     classes, cut = model.schema.classes, model.cut

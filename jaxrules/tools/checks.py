@@ -289,6 +289,8 @@ def array(name: str, values: object) -> NDArray[np.float64]:
         raise TypeError(f"{name} is a masked array; fill or drop the masked values")
     try:
         given = np.asarray(values)
+        if given.dtype.kind == "O" and any(isinstance(one, (str, bytes)) for one in given.flat):
+            raise TypeError("text is among them")
         if given.dtype.kind in "biufO":
             return given.astype(np.float64)
     except OverflowError:
@@ -379,6 +381,12 @@ def column(name: str, key: object, names: Sequence[str]) -> int:
         return names.index(key)
     if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
         raise TypeError(f"{name} must name columns by name or position, got {key!r}")
+    meant = str(key)
+    if meant in names and names.index(meant) != key:
+        raise ValueError(
+            f"{name} names column {key}, the position of one column and the name of another; write "
+            f"{meant!r} for the column of that name, and the names of others"
+        )
     require(0 <= key < len(names), f"{name} names column {key}; there are {len(names)}")
     return int(key)
 

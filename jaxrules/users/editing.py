@@ -135,6 +135,7 @@ def refit(
     chosen = loss_of(model) if loss is None else loss_by_name(loss)
     ridge = checks.optional(checks.penalty, "l2_penalty", l2_penalty)
     moves = dict(model.options).get("intercept") is not False
+    check_order(X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     y, sample_weight, shift = without_offset(
         chosen, y, sample_weight, offset, exposure, intercept=moves
     )

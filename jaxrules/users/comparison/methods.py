@@ -100,7 +100,7 @@ class MethodSample:
             TypeError, ValueError: as `jaxrules.learning.training.training_data`.
         """
         usual = logistic if classes else squared
-        check_order(X, offset=known[0], exposure=known[1])
+        check_order(X, y=y, sample_weight=sample_weight, offset=known[0], exposure=known[1])
         y, sample_weight, _ = without_offset(loss or usual, y, sample_weight, *known, False)
         data = training_data(X, y, loss or usual, sample_weight=sample_weight, missing=missing)
         if not (isinstance(X, Table) or nw.dependencies.is_into_dataframe(X)):
