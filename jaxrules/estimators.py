@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
+from sklearn.metrics import r2_score
 from sklearn.utils import Tags, column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -49,7 +50,7 @@ from jaxrules.learning.training import warn_of_counts
 from jaxrules.lists import drnet, exact_list, regression_list, ssrl
 from jaxrules.losses import loss_by_name
 from jaxrules.models import rule_models as models
-from jaxrules.models.metrics import used_rules
+from jaxrules.models.metrics import require_known_part, used_rules
 from jaxrules.paths import fitting
 from jaxrules.paths.fitting import CostName
 from jaxrules.tools import checks
@@ -340,6 +341,10 @@ class _Regressor(RegressorMixin, _RuleModel):
         X = self._columns(X, reset=True)
         _require_target(self, ("real", "count", "positive"), "a regressor")
         target = OrderedLabels.of(_target(self, y), (), target_name(y))
+        if target.dtype.kind == "U":
+            kind = type(self).__name__.replace("Regressor", "Classifier")
+            also = f", such as {kind}" if kind in globals() else ""
+            raise ValueError(f"y holds text labels, not numbers; use a classifier{also}")
         return self._fit(X, target, sample_weight, **known)
 
     def predict(
@@ -347,6 +352,27 @@ class _Regressor(RegressorMixin, _RuleModel):
     ) -> NDArray[Any]:
         """The value of every row, shape (rows,), see `jaxrules.predict`."""
         return self._ask(models.predict, X, **_given(offset=offset, exposure=exposure))
+
+    def score(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> float:
+        """The share of the variance of y that `predict` explains, R^2.
+
+        Raises:
+            ValueError: if the model was fitted with an offset or exposure and gets none here:
+                `predict` then gives rates.
+        """
+        known = _given(offset=offset, exposure=exposure)
+        check_order(X, y=y, sample_weight=sample_weight, **known)
+        predicted = self.predict(X, **known)
+        if not known:
+            require_known_part(self.model_)
+        return float(r2_score(_target(self, y), predicted, sample_weight=sample_weight))
 
 
 def _given(**given: ArrayLike | None) -> dict[str, ArrayLike]:
@@ -464,7 +490,7 @@ class RuleFeatures(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if self.estimator is not None:
+        if isinstance(self.estimator, BaseEstimator):
             tags.input_tags = self.estimator.__sklearn_tags__().input_tags
         return tags
 

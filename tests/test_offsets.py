@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
 
 import jaxrules as jr
 from jaxrules import estimators, losses
@@ -108,7 +111,14 @@ def test_cross_validation_and_estimators_take_them() -> None:
     one = estimators.RuleBoostingRegressor(loss="poisson", max_rules=2)
     assert "exposure" not in one.get_params()
     one.fit(X, COUNTS, exposure=EXPOSURE)
-    assert one.predict(X, exposure=EXPOSURE).sum() == pytest.approx(COUNTS.sum(), rel=0.1)
+    predicted = one.predict(X, exposure=EXPOSURE)
+    assert predicted.sum() == pytest.approx(COUNTS.sum(), rel=0.1)
+    assert one.score(X, COUNTS, exposure=EXPOSURE) == r2_score(COUNTS, predicted)
+    with pytest.raises(ValueError, match="fitted with exposure; pass exposure="):
+        one.score(X, COUNTS)
+    with sklearn.config_context(enable_metadata_routing=True):
+        one.set_fit_request(exposure=True).set_score_request(exposure=True)
+        assert cross_val_score(one, X, COUNTS, params={"exposure": EXPOSURE}).min() > 0
 
 
 BAD = np.where(np.arange(400) == 5, np.nan, 1.0)
@@ -150,6 +160,7 @@ def test_rows_in_another_order_are_refused() -> None:
         ("exposure", lambda: jr.risk(model, frame, counts, exposure=years_back)),
         ("exposure", lambda: jr.refit(model, frame, counts, exposure=years_back)),
         ("exposure", lambda: estimator.fit(frame, counts, exposure=years_back)),
+        ("ids", lambda: jr.report(model, frame, counts, path=None, ids=years_back)),
     ):
         with pytest.raises(ValueError, match=f"{back} has the index of X in another order"):
             call()

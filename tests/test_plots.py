@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -11,7 +12,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib import cbook
+from matplotlib.text import Text
 
 import jaxrules as jr
 from jaxrules import paths, plots
@@ -183,7 +187,7 @@ def test_importance_of_a_list_is_what_it_decides(rule_list: jr.RuleList, table: 
     names = [one.get_text() for one in ax.get_legend().get_texts()]
     assert set(names) <= set(map(str, rule_list.schema.classes))
     for wrong in (jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED), "model"):
-        with pytest.raises(TypeError, match="must be a jaxrules model"):
+        with pytest.raises(TypeError, match="must be a rule ensemble or list"):
             jr.importance(wrong, table)
 
 
@@ -229,7 +233,7 @@ def test_decision_regions_are_predictions(two_columns: Any) -> None:
     for wrong in (["a"], ["a", "a"], ["a", "c"]):
         with pytest.raises(ValueError, match="features must be two of the numeric columns"):
             plots.decision_regions(model, X, features=wrong)
-    with pytest.raises(TypeError, match="must be a jaxrules model"):
+    with pytest.raises(TypeError, match="must be a rule ensemble or list"):
         plots.decision_regions("model", X)
 
 
@@ -391,6 +395,47 @@ def test_figures_grow_with_their_rules_and_no_label_is_cut() -> None:
     small, own = plt.subplots(figsize=(3, 2))
     plots.rule_importance(model, jr.as_table(X, feature_names=names), own)
     assert small.get_size_inches().tolist() == [3.0, 2.0]  # the user's figure stays
+
+
+def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+    columns = (jr.Feature("income_in_$"), jr.Feature("debt ($)"))
+    schema = jr.Schema(columns, classes=("_none", "some $", "$more$"))
+    rules = jr.Conjunctions.build(schema, [[C.above(0, 0.0), C.at_most(1, 0.5)]])
+    model = jr.RuleEnsemble(rules, np.array([[1.0, -1.0, 0.5]]), np.zeros(3), link="softmax")
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.array(schema.classes)[np.arange(40) % 3]
+    for k, ax in enumerate(
+        [
+            plots.rule_importance(model, X),
+            plots.waterfall(jr.explain(model, X[:1])[0]),
+            plots.overlap(model, X),
+            plots.roc(model, X, y),
+            plots.calibration(model, X, y),
+            plots.effect(model, X, "debt ($)"),
+            plots.decision_regions(model, X, y),
+        ]
+    ):
+        ax.figure.savefig(tmp_path / f"{k}.svg", metadata={"Date": None})
+        shown = [text for text in ax.figure.findobj(Text) if "$" in text.get_text()]
+        # matplotlib's own check: none is read as mathematics.
+        assert not any(cbook.is_math_text(text.get_text()) for text in shown)
+        if legend := ax.get_legend():
+            named = [text.get_text() for text in legend.get_texts()]
+            for label in ("_none", r"some \$", r"\$more\$"):
+                assert any(label in one for one in named)
+
+
+def test_labels_of_a_path_are_not_cut() -> None:
+    names = [f"a name of column {k} that no figure has room for beside its axes" for k in range(4)]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 4)), columns=names)
+    y = X.iloc[:, 0] * X.iloc[:, 1] + X.iloc[:, 2] > 0
+    ax = plots.coefficient_path(jr.rulefit.path(X, y))
+    ax.figure.canvas.draw()
+    drawn, figure = ax.figure.canvas.get_renderer(), ax.figure.bbox
+    for label in ax.texts:
+        box = label.get_window_extent(drawn)
+        assert figure.x0 <= box.x0 < box.x1 <= figure.x1
+    assert ax.bbox.width > 0.3 * figure.width
 
 
 def test_a_waterfall_of_several_classes_is_of_the_predicted_one() -> None:

@@ -267,8 +267,9 @@ def test_bad_input() -> None:
         jr.reasons(model, rows(), most=0)
     with pytest.raises(ValueError, match="against has no rows"):
         jr.reasons(model, rows(), against=rows()[:0])
-    with pytest.raises(TypeError, match="model must be a jaxrules model"):
-        jr.reasons("model", rows())
+    for other in ("model", jr.ssrl.fit(np.arange(8.0)[:, None], [0, 1] * 4).model):
+        with pytest.raises(TypeError, match="model must be a rule ensemble or a scorecard, got"):
+            jr.reasons(other, rows())
     free = dataclasses.replace(
         model,
         linear=jr.LinearTerms(

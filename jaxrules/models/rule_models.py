@@ -655,8 +655,8 @@ RuleModel = RuleEnsemble | RuleList | RegressionList
 """The models of rules."""
 
 
-def not_a_model(model: object) -> NoReturn:
-    """Refuse anything but a model, with a hint for what holds one."""
+def not_a_model(model: object, wanted: str = "a jaxrules model") -> NoReturn:
+    """Refuse anything but the model wanted, with a hint for what holds one."""
     of_card = {"Scorecard": "", "ScaledScorecard": " (log-odds), or card.in_points (its scores)"}
     its = of_card.get(type(model).__name__)
     hints = {
@@ -665,7 +665,7 @@ def not_a_model(model: object) -> NoReturn:
         "get_params": "the model_ of the fitted estimator",
     }
     hint = next((f"; pass {hint}" for name, hint in hints.items() if hasattr(model, name)), "")
-    raise TypeError(f"model must be a jaxrules model, got {type(model).__name__}{hint}")
+    raise TypeError(f"model must be {wanted}, got {type(model).__name__}{hint}")
 
 
 def rows_for(model: Any, X: TableLike) -> Table:

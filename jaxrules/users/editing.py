@@ -503,4 +503,4 @@ def simplify(model: ModelT, X: TableLike) -> ModelT:
 
 def _of_rules(model: Any) -> None:
     if not isinstance(model, (RuleEnsemble, OrderedRules)):
-        not_a_model(model)
+        not_a_model(model, "a rule ensemble or list")

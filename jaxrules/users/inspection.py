@@ -66,7 +66,7 @@ def importance(model: Any, X: TableLike) -> tuple[Importance, ...]:
         TypeError: for anything but a rule ensemble or list.
         ValueError: if `X` does not fit the model's columns.
     """
-    not_a_model(model)
+    not_a_model(model, "a rule ensemble or list")
 
 
 @importance.register
@@ -190,7 +190,7 @@ def rule_report(model: RuleEnsemble | OrderedRules, X: TableLike) -> RuleReport:
         ValueError: if `X` does not fit the model's columns.
     """
     if not isinstance(model, (RuleEnsemble, OrderedRules)):
-        not_a_model(model)
+        not_a_model(model, "a rule ensemble or list")
     rules, table = used_rules(model), rows_for(model, X)
     both, alone = np.zeros((len(rules), len(rules))), np.zeros(len(rules))
     for _, satisfied in rules.batches(table):

@@ -72,6 +72,14 @@ def _by_label(name: str, values: Any, what: str) -> None:
     checks.require(len(values) > 0, f"{name} is empty; pass {what} by label")
 
 
+def _shown(name: object) -> str:
+    """A name in a plot: matplotlib would read mathematics between dollars, and hide names that
+    begin with _ from legends.
+    """
+    text = display.plain(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def _style(number: int) -> dict[str, Any]:
     """A colour and a marker; no pair repeats among the first 49."""
     cycle, colour = divmod(number, len(COLOURS))
@@ -100,7 +108,7 @@ def _rows(texts: Sequence[str], ax: Any, grows: bool) -> None:
     """Texts beside the rows of a plot, the first on top. A figure of its own (`grows`) gets room
     for all of them, so that none is cut or lies on another.
     """
-    wrapped = [_wrapped(text) for text in texts]
+    wrapped = [_wrapped(_shown(text)) for text in texts]
     ax.set_yticks(range(len(texts)), wrapped, fontsize="small", linespacing=1.2)
     ax.set_ylim(len(texts) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -178,7 +186,7 @@ def risk_complexity(methods: Mapping[str, ArrayLike] | Comparison, ax: Any = Non
         error = rows[:, 2] if rows.shape[1] == 3 else None
         ax.errorbar(
             *rows.T[:2], yerr=error, **_style(number), markersize=4, linewidth=1, elinewidth=0.5,
-            capsize=1.5, label=label,
+            capsize=1.5, label=_shown(label),
         )  # fmt: skip
     if isinstance(methods, Comparison):
         table = {row.method: (row.complexity, row.risk) for row in methods.rows}
@@ -351,7 +359,7 @@ def _bars_by_label(model: RuleList, ranked: Sequence[Importance], ax: Any) -> No
     classes, rules = model.schema.classes or (), model.conjunctions
     said = {rules.describe(r, " AND "): int(model.labels[r]) for r in range(len(rules))}
     said["otherwise"] = int(model.labels[-1])
-    styles = [{"label": display.plain(one), **_filled(k)} for k, one in enumerate(classes)]
+    styles = [{"label": _shown(one), **_filled(k)} for k, one in enumerate(classes)]
     _bars(ranked, [said[one.text] for one in ranked], styles, ax)
 
 
@@ -370,7 +378,7 @@ def _bars_by_class(model: RuleEnsemble, ranked: Sequence[Importance], ax: Any) -
     shares = np.array([sizes[one.text] / sizes[one.text].sum() for one in ranked])
     lengths, left = shares * np.array([[one.value] for one in ranked]), np.zeros(len(ranked))
     for k, label in enumerate(model.schema.classes or range(model.n_outputs)):
-        name = display.plain(label)
+        name = _shown(label)
         ax.barh(range(len(ranked)), lengths[:, k], left=left, label=name, **_filled(k))
         left = left + lengths[:, k]
 
@@ -455,18 +463,27 @@ def coefficient_path(
         labels = {"xlabel": "rules", "ylabel": "weight"}
     used = np.flatnonzero(values.any(axis=0))
     checks.require(len(used) > 0, "path has no coefficient other than 0")
-    ax = _axes(ax)
+    grows, ax = ax is None, _axes(ax)
     ranked = used[np.argsort(-np.abs(values[-1, used]), kind="stable")]
     ax.plot(steps, values[:, ranked[most:]], color=_grey(0.8), linewidth=0.7, zorder=1)
     shown = np.array(sorted(ranked[:most].tolist(), key=lambda j: values[-1, j]))
-    # Labels stand at least 5.5 % of the range apart, and lines join them to their ends.
-    heights = _apart(values[-1, shown], 0.055 * float(np.ptp(values[:, used])))
+    texts = [_wrapped(_shown(names[j])) for j in shown.tolist()]
+    # Labels stand at least 5.5 % of the range apart for each line of text, and lines join them to
+    # their ends.
+    gap = 0.055 * max(text.count("\n") + 1 for text in texts)
+    if grows:
+        width, height = ax.figure.get_size_inches()
+        wide = 0.07 * max(len(line) for text in texts for line in text.split("\n"))
+        high = max(1.0, gap * len(texts))
+        ax.figure.set_size_inches(width + wide, height * high)
+        gap /= high
+    heights = _apart(values[-1, shown], gap * float(np.ptp(values[:, used])))
     for number, (j, height) in enumerate(zip(shown.tolist(), heights, strict=True)):
         style = _style(number)
         ax.plot(steps, values[:, j], **style, markersize=3, linewidth=1)
         line = {"arrowstyle": "-", "color": style["color"], "linewidth": 0.4, "relpos": (0, 0.5)}
         ax.annotate(
-            display.plain(names[j]), (steps[-1], values[-1, j]), xytext=(1.04, height),
+            texts[number], (steps[-1], values[-1, j]), xytext=(1.04, height),
             textcoords=("axes fraction", "data"), color=style["color"], fontsize="x-small",
             va="center", annotation_clip=False, arrowprops=line,
         )  # fmt: skip
@@ -557,11 +574,11 @@ def waterfall(
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
     _rows([text for text, _ in steps], ax, grows)
-    of_class = f" of {display.plain(labels[output])}" if last else ""
+    of_class = f" of {_shown(labels[output])}" if last else ""
     ax.set_xlabel("points" if explanation.in_points else f"score{of_class}")
     said = explanation.prediction
-    title = f"prediction: {display.number(said) if isinstance(said, float) else said}"
-    ax.set_title(title if cut is None else f"{title}\n{cut}", loc="left")
+    title = f"prediction: {display.number(said) if isinstance(said, float) else _shown(said)}"
+    ax.set_title(title if cut is None else f"{title}\n{_shown(cut)}", loc="left")
     return ax
 
 
@@ -611,7 +628,7 @@ def decision_regions(
         truth = known_labels(y, classes, table.n_rows)
     ax, rows = _axes(ax), (table.columns[across], table.columns[up])
     (_numbers if classes is None else _classes)(ax, table.schema, ticks, values, rows, truth)
-    ax.set(xlabel=named[0], ylabel=named[1])
+    ax.set(xlabel=_shown(named[0]), ylabel=_shown(named[1]))
     return ax
 
 
@@ -657,15 +674,16 @@ def _classes(
     limits = {"cmap": ListedColormap(light), "vmin": -0.5, "vmax": len(classes) - 0.5}
     ax.pcolormesh(*ticks, codes, rasterized=True, **limits)
     handles = [
-        Patch(color=colour, label=str(label)) for colour, label in zip(light, classes, strict=True)
+        Patch(color=colour, label=_shown(label))
+        for colour, label in zip(light, classes, strict=True)
     ]
     if truth is not None:
         edge = {"s": 9, "linewidths": 0.3, "edgecolors": _grey(1.0)}
         handles = [
-            ax.scatter(*(x[truth == label] for x in rows), label=str(label), **edge, **_style(k))
+            ax.scatter(*(x[truth == label] for x in rows), label=_shown(label), **edge, **_style(k))
             for k, label in enumerate(classes)
         ]
-    _legend_above(ax, handles, schema.target)
+    _legend_above(ax, handles, _shown(schema.target))
 
 
 def _numbers(
@@ -676,7 +694,7 @@ def _numbers(
     mesh = ax.pcolormesh(*ticks, values, rasterized=True, **limits)
     if truth is not None:
         ax.scatter(*rows, c=truth, s=9, linewidths=0.4, edgecolors=_grey(1.0), **limits)
-    ax.figure.colorbar(mesh, ax=ax, label=schema.target)
+    ax.figure.colorbar(mesh, ax=ax, label=_shown(schema.target))
 
 
 # Quality and effects
@@ -700,7 +718,7 @@ def _curves(model: Any, X: TableLike, y: ArrayLike) -> tuple[list[dict[str, Any]
     checks.require(len(classes) > 0, "model predicts numbers, for which there is no such curve")
     curves = [curve for curve in found["curves"] if curve["roc"] is not None]
     checks.require(len(curves) > 0, "y has rows of one class only; the curve needs others")
-    names = list(map(display.plain, classes))
+    names = list(map(_shown, classes))
     return curves, np.array(found["confusion"]), names
 
 
@@ -790,7 +808,7 @@ def calibration(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
     """
     found, classes = _quality(model, X, y)
     ax = _axes(ax)
-    target = display.plain(model.schema.target)
+    target = _shown(model.schema.target)
     if not classes:
         predicted, observed, _ = np.array(found["calibration"]).T
         low, high = min(predicted.min(), observed.min()), max(predicted.max(), observed.max())
@@ -802,7 +820,7 @@ def calibration(model: Any, X: TableLike, y: ArrayLike, ax: Any = None) -> Any:
     for number, curve in enumerate(found["curves"]):
         predicted, observed, sizes = np.array(curve["calibration"]).T
         low, high = wilson(observed, sizes)
-        style, name = _style(number), display.plain(classes[curve["class"]])
+        style, name = _style(number), _shown(classes[curve["class"]])
         errors = np.maximum([observed - low, high - observed], 0.0)
         ax.errorbar(
             predicted, observed, yerr=errors, **style, markersize=4, linewidth=1, elinewidth=0.6,
@@ -847,7 +865,7 @@ def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
     asked = Table(table.schema, tuple(columns))
     said = predict(model, asked) if classes is None else predict_proba(model, asked)
     means = np.asarray(said, np.float64).reshape(len(at), rows.n_rows, -1).mean(axis=1)
-    named = [""] if classes is None else list(map(display.plain, classes))
+    named = [""] if classes is None else list(map(_shown, classes))
     lines = {name: k for k, name in enumerate(named) if k == 1 or len(named) != 2}
     ax = _axes(ax)
     for number, (name, k) in enumerate(lines.items()):
@@ -858,12 +876,12 @@ def effect(model: Any, X: TableLike, column: str, ax: Any = None) -> Any:
             ax.plot(at, means[:, k], color=style["color"], label=name)
     _density(ax, known, at if labels else None)
     if labels:
-        ax.set_xticks(at, list(map(display.plain, labels)))
+        ax.set_xticks(at, list(map(_shown, labels)))
         ax.tick_params(axis="x", rotation=30 if max(len(str(one)) for one in labels) > 6 else 0)
-    target = display.plain(model.schema.target)
+    target = _shown(model.schema.target)
     single = f"mean probability of {next(iter(lines))}" if len(lines) == 1 else "mean probability"
     ax.set(
-        xlabel=display.plain(column),
+        xlabel=_shown(column),
         ylabel=f"mean prediction of {target}" if classes is None else single,
     )
     if len(lines) > 1:
@@ -956,16 +974,16 @@ def list_flow(
         right = f", {counts[label] / total:.0%} right" if classes and total else right
         right = right if y is not None and total else ""
         said, _ = model.predicted(r)
-        said = display.plain(said) if classes else display.number(said)
+        said = _shown(said) if classes else display.number(said)
         says = f"{said}: {display.counted(total, 'row')}{right}"
         ax.text(reached[r] + 0.01 * len(place), r, says, va="center", fontsize="small")
     _rows([*(model.conjunctions.describe(r, " AND ") for r in range(n)), "otherwise"], ax, grows)
     ax.set(xlabel="rows", xlim=(0, 2 * len(place)))  # with room for the words
     ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= len(place)])
     ax.spines["bottom"].set_bounds(0, len(place))
-    of = display.plain(model.schema.target) + (" of the rows" if y is not None else " as predicted")
+    of = _shown(model.schema.target) + (" of the rows" if y is not None else " as predicted")
     handles = [
-        ax.barh(0, 0, label=display.plain(one), **_filled(k)) for k, one in enumerate(classes)
+        ax.barh(0, 0, label=_shown(one), **_filled(k)) for k, one in enumerate(classes)
     ]
     if handles:
         _legend_above(ax, handles, of)
@@ -1021,7 +1039,7 @@ def path_costs(sequences: Mapping[str, ModelSequence], ax: Any = None) -> Any:
         checks.instance(f"sequences[{label!r}]", sequence, ModelSequence, "jaxrules.paths")
     ax = _axes(ax)
     for number, (label, sequence) in enumerate(sequences.items()):
-        ax.plot(sequence.costs, **_style(number), markersize=4, label=label)
+        ax.plot(sequence.costs, **_style(number), markersize=4, label=_shown(label))
     ax.set(xlabel="steps", ylabel="cost")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)

@@ -123,7 +123,7 @@ def reasons(
     scaled = model if isinstance(model, ScaledScorecard) else None
     ensemble = model.model if isinstance(model, (Scorecard, ScaledScorecard)) else model
     if not isinstance(ensemble, RuleEnsemble):
-        not_a_model(model)
+        not_a_model(model, "a rule ensemble or a scorecard")
     most = checks.optional(checks.integer, "most", most, at_least=1)
     output, sign, toward = _towards(ensemble, label)
     # A card counts whole points: its scores are the totals.

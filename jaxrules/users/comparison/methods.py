@@ -624,11 +624,11 @@ def _takes_data(function: Callable[..., Any]) -> bool:
     return True
 
 
-def method_of(name: str, given: Any) -> Method:
+def method_of(argument: str, given: Any) -> Method:
     """The method given by a user.
 
     Args:
-        name: its label.
+        argument: where it was given.
         given: the name of one of `METHODS`, a function (X, y, ...) that returns one or more fits,
             models or estimators, or a scikit-learn estimator.
 
@@ -638,7 +638,7 @@ def method_of(name: str, given: Any) -> Method:
     if isinstance(given, str):
         if given not in METHODS:
             raise ValueError(
-                f"methods has the unknown name {given!r}; use one of {', '.join(METHODS)}, a "
+                f"{argument} is the unknown name {given!r}; use one of {', '.join(METHODS)}, a "
                 "function or an estimator"
             )
         return METHODS[given]
@@ -646,8 +646,12 @@ def method_of(name: str, given: Any) -> Method:
         return Method(functools.partial(_cloned, given), "foreign")
     if callable(given) and not isinstance(given, type) and _takes_data(given):
         return Method(given)
+    got = type(given).__name__
+    if isinstance(given, type):
+        got = f"the class {given.__name__}; pass {given.__name__}(...)"
+    if inspect.ismodule(given) and hasattr(given, "fit"):
+        got = f"the module {given.__name__}; pass its fit"
     raise TypeError(
-        f"methods[{name!r}] must be one of {', '.join(METHODS)}, a function fit(X, y) or a "
-        "scikit-learn estimator, got "
-        f"{given.__name__ if isinstance(given, type) else type(given).__name__}"
+        f"{argument} must be the name of a method, a function fit(X, y) or a scikit-learn "
+        f"estimator, got {got}"
     )

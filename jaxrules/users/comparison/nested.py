@@ -757,7 +757,7 @@ def _methods(given: Any, sample: MethodSample) -> dict[str, Method]:
     named = dict(given) if isinstance(given, Mapping) else {str(one): one for one in given}
     checks.require(len(named) > 0, "methods is empty; name at least one")
     checks.require(len(named) == len(given), "methods has a duplicate name")
-    return {str(name): method_of(str(name), one) for name, one in named.items()}
+    return {str(name): method_of(f"methods[{name!r}]", one) for name, one in named.items()}
 
 
 # Folds

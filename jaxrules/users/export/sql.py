@@ -151,18 +151,18 @@ def to_sql(
             "classes"
         )
     checks.optional(checks.text, "table", table)
+    kind = type(model).__name__
+    if what == "score" and isinstance(program, FirstMatch):
+        others = "'prediction' or 'probability'" if program.schema.classes else "'prediction'"
+        raise TypeError(f"a {kind} has no scores; use what={others}")
+    if what == "reasons" and not isinstance(model, RuleEnsemble):
+        raise TypeError(f"model is a {kind}, but what='reasons' is for rule ensembles")
     chosen = None if what == "prediction" else class_of(program, label)
     if what == "probability" and chosen is None:
         raise ValueError(
             "model predicts numbers and has no classes; use what='prediction' or 'score'"
         )
-    if what == "score" and isinstance(program, FirstMatch):
-        others = "'prediction' or 'probability'" if program.schema.classes else "'prediction'"
-        raise TypeError(f"a {type(model).__name__} has no scores; use what={others}")
     if what == "reasons":
-        if not isinstance(model, RuleEnsemble):
-            kind = type(model).__name__
-            raise TypeError(f"model is a {kind}, but what='reasons' is for rule ensembles")
         checks.require(not program.terms, "what='reasons' is for models without linear terms")
     _check_names(program, dialect)
     writer = _Writer(program, _DIALECTS[dialect], table)

@@ -123,7 +123,7 @@ def report(
         if not (text is None or isinstance(text, str)):
             raise TypeError(f"{name} must be text or None, got {type(text).__name__}")
     checks.concrete("X", X)
-    check_order(X, y=y, groups=groups, offset=offset, exposure=exposure)
+    check_order(X, y=y, groups=groups, offset=offset, exposure=exposure, ids=ids)
     known = Known(offset, exposure)
     names = None if ids is None else [str(one) for one in target_array(ids, None, "ids").tolist()]
     may_change = None if changeable is None else _names("changeable", changeable)

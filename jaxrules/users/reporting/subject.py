@@ -151,6 +151,7 @@ def _entry(given: Any, name: str) -> Entry:
     model = given.model if isinstance(given, (Fit, Scorecard, ScaledScorecard)) else given
     if not isinstance(model, Model):
         hint = "; pass its fit_" if hasattr(given, "fit_") else ""
+        hint = "; pass model.rates, the rules of the hazard" if hasattr(model, "rates") else hint
         raise TypeError(
             f"{name} must be a Fit, a model, a scorecard, a list of fits, a Comparison or "
             f"near-optimal models, got {type(given).__name__}{hint}"
