@@ -233,7 +233,7 @@ def test_decision_regions_are_predictions(two_columns: Any) -> None:
     for wrong in (["a"], ["a", "a"], ["a", "c"]):
         with pytest.raises(ValueError, match="features must be two of the numeric columns"):
             plots.decision_regions(model, X, features=wrong)
-    with pytest.raises(TypeError, match="must be a rule ensemble or list"):
+    with pytest.raises(TypeError, match="must be a jaxrules model"):
         plots.decision_regions("model", X)
 
 
