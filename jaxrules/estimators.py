@@ -216,18 +216,22 @@ class _RuleModel(BaseEstimator):
         return self._importances
 
     def _left_open(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings for `cross_validate`; the settings that it chooses must be at their
-        defaults.
+        """The settings for `cross_validate`, which has defaults of its own; the settings that it
+        chooses must be at those of `fit`.
         """
         known, parameters = _parameters(self._chooser), _parameters(self._learner)
-        for name, given in settings.items():
-            default = parameters[name].default
-            if name not in known and given is not default and given != default:
+        given = {
+            name: value
+            for name, value in settings.items()
+            if value is not (default := parameters[name].default) and value != default
+        }
+        for name in given:
+            if name not in known:
                 raise ValueError(
                     f'{name} cannot be set with penalty="cv", which chooses the penalties; leave '
                     "it at its default"
                 )
-        return {name: value for name, value in settings.items() if name in known}
+        return given
 
     def _ask(
         self, question: Callable[..., Any], X: TableLike, **of_rows: ArrayLike

@@ -224,6 +224,9 @@ def test_penalties_are_chosen_by_cross_validation() -> None:
     direct = jr.boosting.cross_validate(frame, y, loss="logistic", max_rules=2)
     assert str(model.model_) == str(direct.model)
     assert len(model.fit_.details["cross_validation"].risk) == 4  # two sizes, two ridges
+    assert jr.support(estimators.LLTBoostClassifier(penalty="cv").fit(frame, y).model_) > 0
+    plain = RuleBoostingClassifier(penalty="cv").fit(frame, y)
+    assert str(plain.model_) == str(jr.boosting.cross_validate(frame, y, loss="logistic").model)
     with pytest.raises(ValueError, match="global_penalty cannot be set with penalty"):
         LIREClassifier(penalty="cv", global_penalty=0.1).fit(frame, y)
     with pytest.raises(ValueError, match='penalty must be "fit" or "cv"'):

@@ -69,7 +69,7 @@ def test_a_report_of_lists_and_of_few_rules(rule_list: jr.RuleList, table: jr.Ta
     )
     assert jr.rule_report(model_of([], [1.0][:0]), np.ones((3, 2))).rules == ()
     for wrong in ("model", jr.Fit(rule_list, 0.0, "min", jr.Status.CONVERGED)):
-        with pytest.raises(TypeError, match="must be a jaxrules model"):
+        with pytest.raises(TypeError, match="must be a rule ensemble or list"):
             jr.rule_report(wrong, table)
 
 

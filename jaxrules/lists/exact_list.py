@@ -447,10 +447,11 @@ def _penalty(
 
     trial = search(SMALL_PENALTY)
     n_literals = len(problem.candidates.parts)
-    penalty = Penalty.by_noise(left(trial), n_literals, run.stopped())
+    rest = left(trial)
+    penalty = Penalty.by_noise(rest, n_literals, run.stopped())
     if not penalty.noisy:
         return penalty, trial
-    return penalty.search(search, left, problem.left(()), n_literals, run.stopped)
+    return penalty.search(search, left, problem.left(()), rest, n_literals, run.stopped)
 
 
 def _finished(

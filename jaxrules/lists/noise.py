@@ -150,16 +150,20 @@ class Penalty(NamedTuple):
         search: Callable[[float], FoundT],
         left: Callable[[FoundT], Left],
         none: Left,
+        trial: Left,
         literals: int,
         stopped: Callable[[], bool],
     ) -> tuple[Penalty, FoundT]:
         """Search with what the best of so many literals gains by chance, but at least this penalty:
-        first beside no rule, then beside the list before, while that is less.
+        first beside no rule, then beside the list before, while that is less. If no rule is found,
+        literals may gain only together, as in a parity: then beside the list of the small penalty,
+        and the list before, while that is more.
 
         Args:
             search: what it finds with a penalty.
             left: what that leaves.
             none: what no rule leaves.
+            trial: what the list with the small penalty leaves.
             literals: to choose from.
             stopped: whether there is no time for another search.
         """
@@ -183,6 +187,17 @@ class Penalty(NamedTuple):
             if stopped() or lower.value > 0.9 * penalty.value:
                 break
             penalty, found = lower, search(lower.value)
+        if left(found).literals:
+            return penalty, found
+        higher, rest = beside(trial), trial
+        for _ in range(_ROUNDS):
+            if stopped() or not rest.literals or higher.value >= penalty.value:
+                break
+            other = search(higher.value)
+            rest = left(other)
+            if beside(rest).value <= higher.value and rest.words(literals) < _MOST_WORDS:
+                return higher, other
+            higher = beside(rest)
         return penalty, found
 
     @property

@@ -400,11 +400,12 @@ def _priced(task: _SSRLTask, options: SSRLPathOptions, run: Run) -> tuple[Penalt
         return task.search(task.data.weights, one, part, start=task.start, **trial)
 
     trial = search(SMALL_PENALTY, promising=task.promising(SMALL_PENALTY))
-    chosen = Penalty.by_noise(task.left(trial.best), len(task.pool), run.stopped())
+    rest = task.left(trial.best)
+    chosen = Penalty.by_noise(rest, len(task.pool), run.stopped())
     if not chosen.noisy:
         return chosen, trial
     return chosen.search(
-        search, lambda found: task.left(found.best), task.left(trial.best.take(())),
+        search, lambda found: task.left(found.best), task.left(trial.best.take(())), rest,
         len(task.pool), run.stopped,
     )  # fmt: skip
 

@@ -177,7 +177,8 @@ def to_json(model: object) -> str:
     """
     name = type(model).__name__
     if _models.get(name) is not type(model):
-        hint = "; pass its model" if hasattr(model, "model") else ""
+        its = "fit.model" if name == "Fit" else "its model"
+        hint = f"; pass {its}" if hasattr(model, "model") else ""
         hint = "; pass its model_" if hasattr(model, "model_") else hint
         raise TypeError(f"model must be one of {', '.join(sorted(_models))}, got {name}{hint}")
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(model)):

@@ -982,9 +982,7 @@ def list_flow(
     ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= len(place)])
     ax.spines["bottom"].set_bounds(0, len(place))
     of = _shown(model.schema.target) + (" of the rows" if y is not None else " as predicted")
-    handles = [
-        ax.barh(0, 0, label=_shown(one), **_filled(k)) for k, one in enumerate(classes)
-    ]
+    handles = [ax.barh(0, 0, label=_shown(one), **_filled(k)) for k, one in enumerate(classes)]
     if handles:
         _legend_above(ax, handles, of)
     return ax

@@ -23,7 +23,7 @@ from jaxrules.ensembles.boosting.stages import Boosted, boosted
 from jaxrules.ensembles.boosting.task import BoostingTask
 from jaxrules.ensembles.boosting.thresholds import Thresholds
 from jaxrules.ensembles.candidates import Candidates
-from jaxrules.ensembles.noise import by_chance, mostly_repeated, unit
+from jaxrules.ensembles.noise import by_chance, mostly_repeated, rarity, unit
 from jaxrules.ensembles.size import check_likelihood
 from jaxrules.ensembles.split_points import MOST_ROWS, split_points
 from jaxrules.learning.cross_validation import arguments_of
@@ -176,7 +176,8 @@ def _boosted(data: TrainingData, task: BoostingTask, run: Run, sizes: Sequence[i
     # q' = q + min(30 / rows, .2) for ten rules of few columns (docs/defaults.md); for classes
     # together, q alone.
     left, n_found = share_left(some, task.options, tried.fits()[-1]), tried.n_stages
-    chance = by_chance(max(1, n_found), some.weights, task.nats_of_choice)
+    rare = rarity(some.loss, some.target, some.weights) if some.target.ndim == 1 else 1.0
+    chance = by_chance(max(1, n_found), some.weights, task.nats_of_choice, rare)
     why = f"ten rules fitted with a ridge of {least:g} leave {left:.0%} of the constant's loss"
     permuted = 0.0
     if chance >= _WORTH_A_FIT and n_found and not run.stopped():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -64,12 +66,17 @@ def share_left(data: TrainingData, options: BoostingOptions, fit: Fit[RuleEnsemb
 
 def ridge_for(data: TrainingData, options: BoostingOptions, noise: float) -> float:
     """The default ridge: the mean curvature of a row times `_ROWS` times noise over signal, for
-    several classes at least 1.
+    several classes at least 1. For two, the curvature is the geometric mean of that and the one of
+    equal classes.
     """
     # 32 q / (1 - q) rows on which a rule has no effect: their curvature is the ridge.
     rows = max(FEWEST_ROWS, _ROWS * noises.noise_over_signal(noise))
     constant = constant_of(data, options)
-    ridge = rows * noises.curvature(data.row_loss, data.target, data.weights, constant)
+    curved = partial(noises.curvature, data.row_loss, data.target, data.weights)
+    ridge = rows * curved(constant)
+    if data.loss.target == "sign" and data.target.ndim == 1:
+        # Where a rule finds rare cases, a row has nearly the curvature of equal classes.
+        ridge = rows * math.sqrt(curved(constant) * curved(0.0))
     if data.row_loss == softmax:  # each of many classes has few rows, and little curvature
         ridge = max(1.0, ridge)
     return noises.rounded(ridge, noises.unit(data.loss, data.target, data.weights))

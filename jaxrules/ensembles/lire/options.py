@@ -12,7 +12,7 @@ import numpy as np
 from jaxrules.data.table import Schema
 from jaxrules.ensembles.extraction import RuleSource
 from jaxrules.ensembles.lire.moves import Encoding
-from jaxrules.ensembles.noise import share_of, unit
+from jaxrules.ensembles.noise import rarity, share_of, unit
 from jaxrules.ensembles.size import nats_among
 from jaxrules.learning.options import (
     Folds,
@@ -139,7 +139,8 @@ def default_share(data: TrainingData) -> float:
     """The default gamma as a share of the loss of the best constant."""
     shares = data.weights / data.weights.sum()
     noise = _NOISE + share_of(_more_by_chance(data))
-    return max(_SHARE, float(noise * (shares @ shares)))
+    rare = rarity(data.loss, data.target, data.weights) if data.target.ndim == 1 else 1.0
+    return max(_SHARE, float(rare * noise * (shares @ shares)))
 
 
 def _more_by_chance(data: TrainingData) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from functools import cached_property
@@ -79,7 +80,8 @@ class L1Start:
         solve = self._classes
         if problem.joint or numbers:
             solve = self._joint if problem.joint else self._numbers
-        rules = solve(max(penalty, _SMALLEST_PENALTY) / 2, run)
+        # gamma has the unit of the loss, for squares that of y^2; the weights have that of y.
+        rules = solve(max(penalty / self._spread**2, _SMALLEST_PENALTY) / 2, run)
         coverage = problem.coverage[1 : 1 + len(rules)]
         sizes = np.linalg.norm(rules, axis=1) if problem.joint else np.abs(rules)
         influence = sizes * np.sqrt(coverage * (1 - coverage))  # how far a column moves the scores
@@ -102,6 +104,13 @@ class L1Start:
             return whole
         bits = take_columns(whole.bits, whole.n_patterns, self._patterns)
         return Activations(bits, np.arange(len(self._patterns)))
+
+    @cached_property
+    def _spread(self) -> float:
+        """The standard deviation of numbers, in which their weights are measured; else 1."""
+        target, mass = self._of_patterns()
+        spread = math.sqrt(mass @ (target - mass @ target) ** 2)
+        return spread if self.problem.loss.quadratic and spread > 0 else 1.0
 
     def _of_patterns(self) -> tuple[Floats, Floats]:
         """The mean targets and the weights of these patterns; the weights sum to 1."""
@@ -140,14 +149,13 @@ class L1Start:
         if self._design is None:
             self._design = sparse_glm.Design.of(self._activations.dense)
         target, mass = self._of_patterns()
-        loss, unit = self.problem.loss, 1.0
-        if loss.quadratic:
-            unit = float(np.abs(target).max()) or 1.0  # so that no square overflows
+        if self.problem.loss.quadratic:
+            target = (target - mass @ target) / self._spread
         self._solution = sparse_glm.solve(
-            self._design, target / unit, penalty / unit, loss=loss, sample_weight=mass,
+            self._design, target, penalty, loss=self.problem.loss, sample_weight=mass,
             start=self._solution, tolerance=_TOLERANCE, run=run,
         )  # fmt: skip
-        return unit * self._solution.coefficients
+        return self._spread * self._solution.coefficients
 
 
 def liblinear(
